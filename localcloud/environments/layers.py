@@ -37,7 +37,7 @@ from localcloud.environments.find import (
 from localcloud.environments.layout import SETTINGS
 from localcloud.environments.make import add_base_modules
 from localcloud.environments.rows import rows
-from localcloud.environments.work import MakeError, MakeProgress, pip, run_watched
+from localcloud.environments.work import MakeError, MakeProgress, Roomy, pip, run_watched
 
 LOCK = "installed.txt"
 # Any package may bring notes of an installed one, in any words.
@@ -143,7 +143,7 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
     pins.write_text("".join(f"{name}=={one.version}\n" for name, one in sorted(below.items())), "utf-8")
     words = ["install", "--no-warn-script-location", "--constraint", str(pins), "--requirement", str(listed)]
     try:
-        pip(programs / "python", words, tell, f"packages of {wanted.file}", hashed=False)
+        pip(programs / "python", words, Roomy(tell, unpacked), f"packages of {wanted.file}", hashed=False)
     except MakeError as error:
         raise MakeError(_explained(_placed(str(error), listed, wanted), base, wanted.file, below)) from None
     installed = [one for one in _installed(site, wanted.file) if (_normalized(one.name), one.version) not in noted]
@@ -186,7 +186,10 @@ def _known_as(base: Environment, below: Mapping[str, Below]) -> Mapping[str, Bel
 def _installed(site: Path, shown_as: str) -> list[metadata.Distribution]:
     found = list(metadata.distributions(path=[str(site)]))
     for one in found:
-        texts = one.metadata["Name"], one.metadata["Version"]
+        try:
+            texts = one.metadata["Name"], one.metadata["Version"]
+        except TypeError:  # there is a folder, and no file in it
+            texts = None, None
         if not all(text and rule.fullmatch(text) for text, rule in zip(texts, (_NAMES, _VERSIONS), strict=True)):
             raise MakeError(f"{shown_as}: a package brings notes of another, {texts!a}, which is no name and version")
     return found

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -184,13 +185,29 @@ def test_no_file_of_a_package_says_what_nodes_see(shelf: Shelf) -> None:
     assert made.says.endswith("; hostile 1.0")
 
 
-def test_notes_of_no_package_are_refused(shelf: Shelf) -> None:
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("METADATA", "Name: oth\x1b[2Jer\nVersion: 1\n", r"brings notes of another, \('oth\\x1b\[2Jer', '1'\)"),
+        ("RECORD", "", r"brings notes of another, \(None, None\)"),
+    ],
+)
+def test_notes_of_no_package_are_refused(shelf: Shelf, file: str, text: str, reason: str) -> None:
     """Names and versions of packages are shown to people."""
-    notes = "rude-1.0.data/purelib/other-1.dist-info/METADATA"
-    write_wheel(shelf.folder, "rude", "1.0", {"rude.py": "", notes: "Name: oth\x1b[2Jer\nVersion: 1\n"})
-    with pytest.raises(MakeError, match=r"brings notes of another, \('oth\\x1b\[2Jer', '1'\)"):
+    notes = f"rude-1.0.data/purelib/other-1.dist-info/{file}"
+    write_wheel(shelf.folder, "rude", "1.0", {"rude.py": "", notes: text})
+    with pytest.raises(MakeError, match=reason):
         shelf.make("rude")
     assert shelf.nothing_is_left(shelf.wanted("rude"))
+
+
+def test_packages_that_fill_the_disk_end(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_wheel(shelf.folder, "bomb", "1.0", {"bomb.py": ""})
+    free = iter((800, 99))
+    monkeypatch.setattr(layers.shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free, 99)))
+    with pytest.raises(MakeError, match=r"req\.txt: the disk is full"):
+        shelf.make("bomb")
+    assert shelf.nothing_is_left(shelf.wanted("bomb"))
 
 
 def test_without_a_network_the_reason_is_said(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
