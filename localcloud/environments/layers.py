@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -186,10 +187,9 @@ def _known_as(base: Environment, below: Mapping[str, Below]) -> Mapping[str, Bel
 def _installed(site: Path, shown_as: str) -> list[metadata.Distribution]:
     found = list(metadata.distributions(path=[str(site)]))
     for one in found:
-        try:
+        texts: tuple[str | None, str | None] = (None, None)
+        with suppress(TypeError):  # there is a folder, and no file in it
             texts = one.metadata["Name"], one.metadata["Version"]
-        except TypeError:  # there is a folder, and no file in it
-            texts = None, None
         if not all(text and rule.fullmatch(text) for text, rule in zip(texts, (_NAMES, _VERSIONS), strict=True)):
             raise MakeError(f"{shown_as}: a package brings notes of another, {texts!a}, which is no name and version")
     return found

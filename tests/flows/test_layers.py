@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,7 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from localcloud.environments import cache, find, layers, make, work
+from localcloud.environments import cache, find, layers, make
 from localcloud.environments.find import Environment, MissingEnvironment
 from localcloud.environments.layers import Wanted, make_layer
 from localcloud.environments.work import MakeError
@@ -204,7 +205,7 @@ def test_notes_of_no_package_are_refused(shelf: Shelf, file: str, text: str, rea
 def test_packages_that_fill_the_disk_end(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     write_wheel(shelf.folder, "bomb", "1.0", {"bomb.py": ""})
     free = iter((800, 99))
-    monkeypatch.setattr(work.shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free, 99)))
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free, 99)))
     with pytest.raises(MakeError, match=r"req\.txt: the disk is full"):
         shelf.make("bomb")
     assert shelf.nothing_is_left(shelf.wanted("bomb"))
