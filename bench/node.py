@@ -68,7 +68,8 @@ def _apart(folder: Path, held: ControlGroups | None) -> Mapping[str, Any]:
         (folder / name).write_text(content)
     settings = [(str(folder / name), f"/etc/{name}") for name in inside.FILES]
     room = {
-        "root": str(folder / "root"), "user": user, "hostname": "bench", "own": own, "folders": [], "ports": None,
+        "root": str(folder / "root"), "user": user, "users": 1, "machine": False, "hostname": "bench", "own": own,
+        "folders": [], "ports": None,
         "printed": str(folder / "output"),
         "shown": [*settings, shown.launcher(), *shown.programs(layout.of_interpreter(Path(sys.executable)), {})],
         "limits": limits.node_limits(0, 0, 1, folder),
