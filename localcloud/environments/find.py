@@ -238,12 +238,11 @@ def _missing_modules(row: EnvironmentRow) -> MissingEnvironment:
 
 
 def interpreters() -> Iterator[Path]:
-    """The interpreters of this machine from which environments are made."""
-    yield Path(sys.executable)
-    for row in rows().values():
-        own = Path(row.base) if os.path.isabs(row.base) else _interpreter(row.python) if row.python else None
-        if own is not None:
-            yield own
+    """The interpreters of this machine from which environments are made, as written and behind all links."""
+    named = [Path(row.base) for row in rows().values() if os.path.isabs(row.base)]
+    named += filter(None, (_interpreter(row.python) for row in rows().values() if row.python))
+    for program in dict.fromkeys([Path(sys.executable), *named]):
+        yield from (program, program.resolve())
 
 
 def _layout(row: EnvironmentRow, folder: Path, made_by: Path) -> Layout:
@@ -252,7 +251,8 @@ def _layout(row: EnvironmentRow, folder: Path, made_by: Path) -> Layout:
         return layout.of_unpacked(folder)
     base = rows().get(row.base)
     if base is None:
-        return layout.over(folder, made_by, layout.of_interpreter(made_by), sees_system=bool(row.base))
+        # Made by the interpreter behind all links: it has nothing of a virtual environment on the way.
+        return layout.over(folder, made_by, layout.of_interpreter(made_by.resolve()), sees_system=bool(row.base))
     under = locate(base)
     if made_by == Path(sys.executable) or isinstance(under, MissingEnvironment):
         return layout.over(folder, made_by, layout.of_interpreter(made_by))
