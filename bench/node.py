@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.harness.rows import Aim, Row, Spent, in_turns
+from localcloud.environments import layout
 from localcloud.hosts import groups, inside, isolated, limits, shown, users
 from localcloud.hosts.groups import ControlGroups
 from localcloud.hosts.site import Site
@@ -69,7 +70,7 @@ def _apart(folder: Path, held: ControlGroups | None) -> Mapping[str, Any]:
     room = {
         "root": str(folder / "root"), "user": user, "users": 1, "machine": False, "hostname": "bench", "own": own,
         "folders": [], "ports": None, "printed": str(folder / "output"), "filtered": True,
-        "shown": [*settings, shown.launcher(), *shown.programs(Path(sys.executable), {})],
+        "shown": [*settings, shown.launcher(), *shown.programs(layout.of_interpreter(Path(sys.executable)), {})],
         "limits": limits.node_limits(0, 0, 1, folder),
         "groups": held.child("bench").folders if held else {}, "version": held.version if held else 0,
     }  # fmt: skip

@@ -8,6 +8,7 @@ import ast
 import os
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,10 @@ from catalog.syntax import parse
 # More files than any job's code has, and larger ones than people write. A folder with more of them holds data.
 MOST_FILES = 2000
 MOST_BYTES = 1_000_000
+# Python reads the directory of an archive whole, so it has to be one that people have: some 200,000 files.
+_MOST_DIRECTORY = 16_000_000
+# How it ends, with a comment of at most 64 KiB; and what stands before that in an archive with more files still.
+_END, _MORE, _LONGEST_END = b"PK\x05\x06", b"PK\x06\x07", (1 << 16) + 22
 
 
 def imported_modules(code: Path) -> frozenset[str]:
@@ -38,7 +43,7 @@ def _sources(code: Path) -> Iterator[bytes]:
     if code.is_dir():
         yield from (file.read_bytes() for file in _files(code))
     elif zipfile.is_zipfile(code):
-        yield from _packed(code)
+        yield from _packed(code) if _has_small_directory(code) else ()
     elif code.suffix == ".py" and code.is_file() and code.stat().st_size <= MOST_BYTES:
         yield code.read_bytes()
 
@@ -53,6 +58,21 @@ def _files(folder: Path) -> list[Path]:
     return files[:MOST_FILES]
 
 
+def _has_small_directory(archive: Path) -> bool:
+    with archive.open("rb") as file:
+        file.seek(-min(_LONGEST_END, archive.stat().st_size), os.SEEK_END)
+        end = file.read()
+    stated = [int.from_bytes(end[at + 12 : at + 16], "little") for at in _places(_END, end)]
+    return _MORE not in end and all(size <= _MOST_DIRECTORY for size in stated)
+
+
+def _places(mark: bytes, content: bytes) -> Iterator[int]:
+    at = content.find(mark)
+    while at >= 0:
+        yield at
+        at = content.find(mark, at + 1)
+
+
 def _packed(archive: Path) -> Iterator[bytes]:
     try:
         with zipfile.ZipFile(archive) as opened:
@@ -63,7 +83,7 @@ def _packed(archive: Path) -> Iterator[bytes]:
                     source = script.read(MOST_BYTES + 1)
                 if len(source) <= MOST_BYTES:
                     yield source
-    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile):
+    except (OSError, ValueError, RuntimeError, NotImplementedError, EOFError, zipfile.BadZipFile, zlib.error):
         return
 
 

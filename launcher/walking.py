@@ -44,9 +44,10 @@ class Budget:
         return True
 
 
-def regular_files(root: str, enters: Enters, budget: Budget) -> Iterator[tuple[str, os.stat_result]]:
-    """Files by their paths below the root, those in the upper folders first. Other file systems are not entered."""
-    device, left = -1, deque([""])
+def regular_files(root: str, enters: Enters, budget: Budget, within: str = "") -> Iterator[tuple[str, os.stat_result]]:
+    """Files by their paths below the root, those in the upper folders first: all, or those `within` a folder there.
+    Other file systems are not entered."""
+    device, left = -1, deque([within])
     while left:
         name = left.popleft()
         try:
@@ -55,8 +56,8 @@ def regular_files(root: str, enters: Enters, budget: Budget) -> Iterator[tuple[s
             continue  # gone, a link by now, or closed to us
         try:
             status = os.fstat(folder)
-            device = device if name else status.st_dev
-            if status.st_dev != device or (name and not enters(name, status, folder)):
+            device = status.st_dev if device < 0 else device
+            if status.st_dev != device or (name != within and not enters(name, status, folder)):
                 continue
             for below, entry in _entries(name, folder, budget):
                 if stat.S_ISREG(entry.st_mode):

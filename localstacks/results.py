@@ -62,6 +62,6 @@ def named_results(listed: Callable[[], Sequence[tuple[str, int]]], read: Callabl
                 yield f"  {json.dumps(shorten(json.loads(read(name))), allow_nan=False)}"
         if len(files) > _MOST_NAMED:
             yield f"and {len(files) - _MOST_NAMED} more"
-    except (ProviderError, ValueError, RecursionError):
+    except (ProviderError, OSError, ValueError, RecursionError):
         # The stack is up all the same.
         yield "(what it left could not be read just now)"

@@ -65,15 +65,17 @@ def folder_of(row: EnvironmentRow, interpreter: Path, base_stamp: Stamp | None) 
     return cache_folder() / f"{row.name}-{digest}"
 
 
-def stamp_of(folder: Path) -> Stamp | None:
-    """The stamp of a finished environment. None if it is unfinished, if its base is gone, or if it is not trusted."""
-    if why_not_trusted(folder, folder / "bin", folder / STAMP):
+def stamp_of(folder: Path, prefix: str = "") -> Stamp | None:
+    """The stamp of a finished environment. None if it is unfinished, if its base is gone, or if it is not trusted.
+    `prefix` is the folder in it that has the interpreter, if it is another."""
+    programs = folder / prefix / "bin"
+    if why_not_trusted(folder, programs.parent, programs, folder / STAMP):
         return None
     try:
         stamp = Stamp(**json.loads((folder / STAMP).read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return None
-    whole = (folder / "bin" / "python").exists() and all(Path(path).exists() for path in stamp.modules.values())
+    whole = (programs / "python").exists() and all(Path(path).exists() for path in stamp.modules.values())
     return stamp if whole else None
 
 

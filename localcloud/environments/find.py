@@ -8,23 +8,31 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 
 from catalog.environments import Choice, EnvironmentFacts, Need, choose, environments, requirement_lines, versions_in
 from catalog.packages import normalized
-from localcloud.environments import cache, pin
+from localcloud.environments import cache, layout, pin
 from localcloud.environments.cache import Stamp
+from localcloud.environments.layout import Layout
 from localcloud.environments.rows import EnvironmentRow, rows
 
 # In the name of a layer: between the environment below it and the digest of its packages.
 LAYER = "+"
 # The file of a layer that pip got.
 PACKAGES = "packages.txt"
+# The folder of a layer that its packages are unpacked into. What trainyard notes of the layer lies beside it.
+UNPACKED = "env"
+# Raised when layers made by an earlier trainyard must not be used any more.
+_RECIPES = 2
+# Whoever pushes an image or starts a run writes such a name.
+_DIGEST = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,7 @@ class Environment:
     name: str
     interpreter: Path
     says: str
+    layout: Layout
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -56,39 +65,43 @@ def find(name: str) -> Environment | MissingEnvironment:
     base_name, is_layer, digest = name.partition(LAYER)
     row = rows()[base_name]
     if is_layer:
+        if not _DIGEST.fullmatch(digest):
+            return MissingEnvironment(name, "no packages have such a name", "trainyard environments")
         base = find(base_name)
         return base if isinstance(base, MissingEnvironment) else _find_layer(name, base, digest)
     if row.kind == "this" or (row.own and _has_modules_here(row)):
+        here = Path(sys.executable)
         return (
-            _environment(row, Path(sys.executable), f"this interpreter: {_versions_here(row)}")
+            _environment(row, here, f"this interpreter: {_versions_here(row)}", layout.of_interpreter(here))
             if _has_modules_here(row)
             else _missing_modules(row)
         )
     made = locate(row)
     if isinstance(made, MissingEnvironment):
         return made
-    folder, _ = made
+    folder, made_by = made
     stamp = cache.stamp_of(folder)
     if stamp is None:
         reason = cache.why_not_trusted(folder) or "it has not been made on this machine"
         return MissingEnvironment(name, reason, f"trainyard environments make {name}")
     versions = ", ".join(f"{module} {version}" for module, version in stamp.versions.items() if version)
-    return _environment(row, folder / "bin" / "python", versions)
+    return _environment(row, folder / "bin" / "python", versions, _layout(row, folder, made_by))
 
 
 def _find_layer(name: str, base: Environment, digest: str) -> Environment | MissingEnvironment:
     folder = layer_folder(base, digest)
-    stamp = cache.stamp_of(folder)
+    stamp, unpacked = cache.stamp_of(folder, UNPACKED), folder / UNPACKED
     if stamp is None:
         reason = cache.why_not_trusted(folder) or "the packages of its `requirements` are not installed on this machine"
         return MissingEnvironment(name, reason, "trainyard environments make --stack STACK")
     versions = ", ".join(f"{package} {version}" for package, version in stamp.versions.items())
-    return Environment(name, folder / "bin" / "python", f"{base.says}; {versions}", base.variables)
+    parts = layout.over(unpacked, base.interpreter, base.layout)
+    return Environment(name, unpacked / "bin" / "python", f"{base.says}; {versions}", parts, base.variables)
 
 
 def layer_folder(base: Environment, digest: str) -> Path:
     """The folder of a layer, made or not. Another environment below it is another layer."""
-    below = json.dumps([cache.RECIPES, str(base.interpreter), base.says, sys.version])
+    below = json.dumps([_RECIPES, str(base.interpreter), base.says, sys.version])
     return cache.cache_folder() / f"{base.name}{LAYER}{digest}-{hashlib.sha256(below.encode()).hexdigest()[:8]}"
 
 
@@ -117,8 +130,9 @@ def facts_here() -> Mapping[str, EnvironmentFacts]:
 
 def requirements_of(packages: str) -> tuple[str, ...]:
     """The lines of the requirements file with this digest, if a layer of this machine was made of it."""
-    for folder in sorted(cache.cache_folder().glob(f"*{LAYER}{packages}-*")):
-        if not folder.name.startswith(".") and cache.stamp_of(folder) is not None:
+    named = f"*{LAYER}{packages}-*" if _DIGEST.fullmatch(packages) else ""
+    for folder in sorted(cache.cache_folder().glob(named)) if named else ():
+        if not folder.name.startswith(".") and cache.stamp_of(folder, UNPACKED) is not None:
             return requirement_lines((folder / PACKAGES).read_text("utf-8"))
     return ()
 
@@ -223,7 +237,29 @@ def _missing_modules(row: EnvironmentRow) -> MissingEnvironment:
     return MissingEnvironment(row.name, "this interpreter lacks " + ", ".join(row.imports), "make setup")
 
 
-def _environment(row: EnvironmentRow, interpreter: Path, says: str) -> Environment:
+def interpreters() -> Iterator[Path]:
+    """The interpreters of this machine from which environments are made, as written and behind all links."""
+    named = [Path(row.base) for row in rows().values() if os.path.isabs(row.base)]
+    named += filter(None, (_interpreter(row.python) for row in rows().values() if row.python))
+    for program in dict.fromkeys([Path(sys.executable), *named]):
+        yield from (program, program.resolve())
+
+
+def _layout(row: EnvironmentRow, folder: Path, made_by: Path) -> Layout:
+    """The layout of an environment of the cache, from how it was made."""
+    if row.kind == "debian":
+        return layout.of_unpacked(folder)
+    base = rows().get(row.base)
+    if base is None:
+        # Made by the interpreter behind all links: it has nothing of a virtual environment on the way.
+        return layout.over(folder, made_by, layout.of_interpreter(made_by.resolve()), sees_system=bool(row.base))
+    under = locate(base)
+    if made_by == Path(sys.executable) or isinstance(under, MissingEnvironment):
+        return layout.over(folder, made_by, layout.of_interpreter(made_by))
+    return layout.over(folder, made_by, _layout(base, *under))
+
+
+def _environment(row: EnvironmentRow, interpreter: Path, says: str, parts: Layout) -> Environment:
     library = pin.library()
     pinned = {"TRAINYARD_PIN_LIBRARY": str(library)} if library else {}
-    return Environment(row.name, interpreter, says, {**pinned, **row.variables})
+    return Environment(row.name, interpreter, says, parts, {**pinned, **row.variables})

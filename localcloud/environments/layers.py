@@ -2,7 +2,8 @@
 """A job's own packages, as a layer over the environment of its framework. Nothing of the framework is installed again.
 
 The packages are strangers' code. Making a layer runs none of it: only wheels are unpacked, unless the team named a
-package to build, and the layer's interpreter is never started afterwards. Only nodes start it.
+package to build, and the layer's interpreter is never started afterwards. Only nodes start it. They are unpacked into a
+folder of their own, and what trainyard goes by later lies beside it: a file of a package has no say there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -26,19 +28,21 @@ from localcloud.environments.cache import Stamp
 from localcloud.environments.find import (
     LAYER,
     PACKAGES,
+    UNPACKED,
     Environment,
     MissingEnvironment,
     find,
     layer_folder,
     versions_of,
 )
+from localcloud.environments.layout import SETTINGS
 from localcloud.environments.make import add_base_modules
 from localcloud.environments.rows import rows
-from localcloud.environments.work import MakeError, MakeProgress, pip, run_watched
+from localcloud.environments.work import MakeError, MakeProgress, Roomy, pip, run_watched
 
 LOCK = "installed.txt"
-# Who installed what only a note says.
-_NOTED = "trainyard"
+# Any package may bring notes of an installed one, in any words.
+_NAMES, _VERSIONS = re.compile(r"[A-Za-z0-9._-]+"), re.compile(r"[A-Za-z0-9.!+_-]+")
 _FIT = "Ask for versions that fit, or leave the package out: images keep their framework's packages too."
 _NO_NETWORK = ("NewConnectionError", "Max retries exceeded", "ProxyError", "Network is unreachable", "NameResolution")
 # Top-level folders that many packages leave behind, and no training imports.
@@ -98,7 +102,7 @@ def make_layer(base: Environment, wanted: Wanted, tell: MakeProgress) -> Environ
     name = f"{base.name}{LAYER}{wanted.digest}"
     folder = layer_folder(base, wanted.digest)
     with cache.locked(folder, tell.say):
-        if cache.stamp_of(folder) is None:
+        if cache.stamp_of(folder, UNPACKED) is None:
             tell.say(f"installing the packages of {wanted.file} over the environment `{base.name}`, once per machine")
             cache.clear_folder(folder)
             try:
@@ -125,31 +129,33 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
     actual = _packages_below(base)
     below = {**actual, **_known_as(base, actual)}
     _require_fitting(wanted, below, base)
-    maker = [str(base.interpreter.resolve()), "-m", "venv", "--without-pip", str(folder)]
+    unpacked = folder / UNPACKED
+    maker = [str(base.interpreter.resolve()), "-m", "venv", "--without-pip", str(unpacked)]
     run_watched(maker, tell, f"{wanted.file}: an empty environment")
-    python = folder / "bin" / "python"
-    before = {path.name: os.readlink(path) for path in (folder / "bin").iterdir() if path.is_symlink()}
-    add_base_modules(base.interpreter, folder)
-    site = next(folder.glob("lib/python*/site-packages"))
-    for name, one in below.items():
-        if actual.get(name) != one:
-            _write_note(site, name, one.version)
+    programs, settings = unpacked / "bin", (unpacked / SETTINGS).read_bytes()
+    before = {path.name: os.readlink(path) for path in programs.iterdir() if path.is_symlink()}
+    site = next(unpacked.glob("lib/python*/site-packages"))
+    add_base_modules(base.interpreter, site)
+    noted = {(name, one.version) for name, one in below.items() if actual.get(name) != one}
+    for name, version in noted:
+        _write_note(site, name, version)
     listed, pins = folder / PACKAGES, folder / "constraints.txt"
     listed.write_text(wanted.text, "utf-8")
     pins.write_text("".join(f"{name}=={one.version}\n" for name, one in sorted(below.items())), "utf-8")
     words = ["install", "--no-warn-script-location", "--constraint", str(pins), "--requirement", str(listed)]
     try:
-        pip(python, words, tell, f"packages of {wanted.file}", hashed=False)
+        pip(programs / "python", words, Roomy(tell, unpacked), f"packages of {wanted.file}", hashed=False)
     except MakeError as error:
         raise MakeError(_explained(_placed(str(error), listed, wanted), base, wanted.file, below)) from None
-    installed = [one for one in metadata.distributions(path=[str(site)]) if one.read_text("INSTALLER") != _NOTED]
+    installed = [one for one in _installed(site, wanted.file) if (_normalized(one.name), one.version) not in noted]
     _require_harmless(installed, below, base, wanted.file)
     # A package may have brought files of the same names.
     for name, target in before.items():
-        (folder / "bin" / name).unlink(missing_ok=True)
-        (folder / "bin" / name).symlink_to(target)
-    add_base_modules(base.interpreter, folder)
-    versions = {one.metadata["Name"]: one.version for one in installed}
+        (programs / name).unlink(missing_ok=True)
+        (programs / name).symlink_to(target)
+    (unpacked / SETTINGS).write_bytes(settings)
+    add_base_modules(base.interpreter, site)
+    versions = {one.name: one.version for one in installed}
     locked = "".join(f"{name}=={version}\n" for name, version in sorted(versions.items()))
     (folder / LOCK).write_text(locked, "utf-8")
     cache.write_stamp(folder, Stamp(sys.version.split()[0], versions, {base.name: str(base.interpreter)}))
@@ -178,12 +184,22 @@ def _known_as(base: Environment, below: Mapping[str, Below]) -> Mapping[str, Bel
     return known
 
 
+def _installed(site: Path, shown_as: str) -> list[metadata.Distribution]:
+    found = list(metadata.distributions(path=[str(site)]))
+    for one in found:
+        texts: tuple[str | None, str | None] = (None, None)
+        with suppress(TypeError):  # there is a folder, and no file in it
+            texts = one.metadata["Name"], one.metadata["Version"]
+        if not all(text and rule.fullmatch(text) for text, rule in zip(texts, (_NAMES, _VERSIONS), strict=True)):
+            raise MakeError(f"{shown_as}: a package brings notes of another, {texts!a}, which is no name and version")
+    return found
+
+
 def _write_note(site: Path, name: str, version: str) -> None:
     """Tells pip, and importlib.metadata, that a package is installed: its files are those of the environment below."""
     folder = site / f"{name.replace('-', '_')}-{version}.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", "utf-8")
-    (folder / "INSTALLER").write_text(_NOTED, "utf-8")
 
 
 def _require_fitting(wanted: Wanted, below: Mapping[str, Below], base: Environment) -> None:
@@ -241,7 +257,7 @@ def _require_harmless(
     """MakeError if a package would take the place of the framework's own, under its name or another."""
     owners = {module: name for name, one in below.items() for module in one.modules}
     for one in installed:
-        name = str(one.metadata["Name"])
+        name = one.name
         if (pinned := below.get(_normalized(name))) is not None:
             raise MakeError(
                 f"{shown_as}: {name} {one.version} would replace {name} {pinned.version} of the environment "

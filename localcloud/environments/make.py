@@ -97,7 +97,7 @@ def _fill_venv(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeP
     run_watched(maker, tell, f"{row.name}: an empty environment")
     python = folder / "bin" / "python"
     if row.base in rows():
-        add_base_modules(interpreter, folder)
+        add_base_modules(interpreter, _site(folder))
     for path in (path for path in row.lists if path.name != row.built):
         # Wheels only: installing one runs no code from PyPI and fetches no unlocked build packages.
         pip(
@@ -120,12 +120,12 @@ def _install_repair(row: EnvironmentRow, path: Path, site: Path) -> None:
     (described / "entry_points.txt").write_text(entry, "utf-8")
 
 
-def add_base_modules(base: Path, folder: Path) -> None:
+def add_base_modules(base: Path, site: Path) -> None:
     """Makes the modules of the base environment importable, after the environment's own."""
     result = subprocess.run([str(base), "-I", "-c", _SITES], capture_output=True, text=True, check=False)
     if result.returncode:
         raise MakeError(f"{base} does not start: {result.stderr.strip()[-300:]}")
-    (_site(folder) / "base.pth").write_text("\n".join(json.loads(result.stdout)) + "\n", "utf-8")
+    (site / "base.pth").write_text("\n".join(json.loads(result.stdout)) + "\n", "utf-8")
 
 
 def _site(folder: Path) -> Path:

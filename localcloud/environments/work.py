@@ -7,6 +7,7 @@ import collections
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from typing import Protocol
 
 LINES_SHOWN = 15
 TICK_SECONDS = 1.0
+# Such a part of the free disk stays free.
+_KEPT_FREE = 8
 _PERCENT = re.compile(r"^\s*\[\s*(\d+)%\]")
 # What apt writes where `APT::Status-Fd` says: the number of the file, how much of all is there, and words.
 _APT_PERCENT = re.compile(r"^dlstatus:\d+:(\d+)")
@@ -33,6 +36,23 @@ class MakeProgress(Protocol):
     def say(self, text: str) -> None: ...
 
     def update(self, text: str) -> None: ...
+
+
+class Roomy:
+    """Passes progress on, until the disk gets full: nobody says beforehand how large packages are, and what else this
+    machine does needs some of it."""
+
+    def __init__(self, tell: MakeProgress, folder: Path) -> None:
+        self._tell, self._folder = tell, folder
+        self._least = shutil.disk_usage(folder).free // _KEPT_FREE
+
+    def say(self, text: str) -> None:
+        self._tell.say(text)
+
+    def update(self, text: str) -> None:
+        if shutil.disk_usage(self._folder).free < self._least:
+            raise MakeError("No space left for other things: the packages fill the disk")
+        self._tell.update(text)
 
 
 def pip(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections.abc import Iterator
@@ -14,16 +13,13 @@ from typing import Any
 
 from localcloud.hosts import first, kernel
 from localcloud.hosts.groups import ControlGroups
+from localcloud.hosts.told import UnstartableError, raise_if_told, told
 from localcloud.hosts.waiting import ended_within
 from localcloud.hosts.watch import UsageWatch
 
 # The first process gets this time to end all others and to report how the command ended.
 _LAST_SECONDS = 10.0
 _OUT_OF_MEMORY = "the kernel ended {} of its processes because the node used all its memory, {:.1f} GiB"
-
-
-class UnstartableError(Exception):
-    """The node could not start. The text says why."""
 
 
 @dataclass
@@ -52,9 +48,7 @@ class IsolatedNode:
             killed = self._groups.killed_for_memory()
             self._groups.remove()
         messages = list(self._report)
-        for message in messages:
-            if "error" in message:
-                raise UnstartableError(message["error"])
+        raise_if_told(messages)
         code = next((message["code"] for message in messages if "code" in message), -signal.SIGKILL)
         return code, _OUT_OF_MEMORY.format(killed, self.watch.limits["memory"] / (1 << 30)) if killed else ""
 
@@ -86,7 +80,7 @@ def start(spec: dict[str, Any]) -> IsolatedNode:
         first.main(spec, gate[0], report[1])
     os.close(gate[0])
     os.close(report[1])
-    room, messages = spec["room"], _messages(report[0])
+    room, messages = spec["room"], told(report[0])
     watch = UsageWatch(pid, [source for source, _ in room["own"]], room["limits"], bool(groups), room["printed"])
     node = IsolatedNode(pid, watch, messages, groups)
     try:
@@ -119,17 +113,3 @@ def _grouped(room: dict[str, Any]) -> ControlGroups | None:
     groups = ControlGroups(room["groups"], room["version"])
     groups.make({"memory": room["limits"]["memory"], "pids": room["limits"]["processes"]})
     return groups
-
-
-def _messages(report: int) -> Iterator[dict[str, Any]]:
-    """The messages as they come, until the last writer has gone."""
-    pending = b""
-    while True:
-        line, newline, rest = pending.partition(b"\n")
-        if newline:
-            pending = rest
-            yield json.loads(line)
-        elif more := os.read(report, 4096):
-            pending += more
-        else:
-            return

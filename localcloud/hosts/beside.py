@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.hosts import kernel
+from localcloud.hosts.told import raise_if_told, told
 
 _POLL_SECONDS = 0.02
 
@@ -22,6 +23,7 @@ class BareNode:
     """`pid` is the command itself."""
 
     process: subprocess.Popen[bytes]
+    report: int | None = None
     watch: None = None
 
     @property
@@ -42,6 +44,8 @@ class BareNode:
             _reap()
 
     def ended(self) -> tuple[int | None, str]:
+        if self.report is not None:
+            raise_if_told(told(self.report))
         return self.process.returncode, ""
 
 
@@ -55,11 +59,17 @@ def enter() -> str:
 
 
 def start(spec: dict[str, Any]) -> BareNode:
+    reports = spec.get("reports")
+    report = os.pipe() if reports else None
+    more = {reports: str(report[1])} if report else {}
     process = subprocess.Popen(
-        spec["command"], cwd=spec["folder"], env=spec["environment"], stdin=subprocess.DEVNULL,
-        start_new_session=True, preexec_fn=_before_the_command,
+        spec["command"], cwd=spec["folder"], env={**spec["environment"], **more}, stdin=subprocess.DEVNULL,
+        start_new_session=True, preexec_fn=_before_the_command, pass_fds=report[1:] if report else (),
     )  # fmt: skip
-    return BareNode(process)
+    if report is None:
+        return BareNode(process)
+    os.close(report[1])
+    return BareNode(process, report[0])
 
 
 def _before_the_command() -> None:

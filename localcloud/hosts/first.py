@@ -70,7 +70,11 @@ def _start(spec: dict[str, Any], users: int, gate: int, report: int) -> int:
             if spec["room"]["filtered"]:  # last: what comes before needs some of the calls
                 syscall_filter.install()
             os.chdir(spec["folder"])
-            os.execvpe(spec["command"][0], spec["command"], spec["environment"])
+            environment = dict(spec["environment"])
+            if reports := spec.get("reports"):  # the command unpacks something before, and may refuse that
+                os.set_inheritable(report, True)
+                environment[reports] = str(report)
+            os.execvpe(spec["command"][0], spec["command"], environment)
         except BaseException as error:
             _send(report, {"error": str(error)})
         os._exit(127)

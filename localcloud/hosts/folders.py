@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mounts folders at any path of a node's root, also at paths that do not exist yet. For the node's first process."""
+"""Opens what a node is shown, and mounts folders at any path of its root, also at paths that do not exist yet. For the
+node's first process."""
 
 from __future__ import annotations
 
@@ -7,6 +8,23 @@ import os
 from pathlib import Path
 
 from localcloud.hosts import kernel
+
+_ON_THE_WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def hold(path: str) -> int:
+    """Opens what lies at an absolute path, also a link itself, to show it. A link on the way is an error (OSError), for
+    whoever may write there would choose what is shown."""
+    *way, last = path.strip("/").split("/")
+    folder = os.open("/", _ON_THE_WAY)
+    try:
+        for part in way:
+            inner = os.open(part, _ON_THE_WAY, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(last, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def show(staged: str, target: str) -> None:

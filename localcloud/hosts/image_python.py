@@ -8,11 +8,11 @@ environment without packages, over the shared one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
+from localcloud.environments.layout import SETTINGS, Layout
+
 _NAMES = ("python", "python3")
-_SETTINGS = "pyvenv.cfg"
 # As launcher/images/system.sh writes it: the launcher itself starts isolated, and comes before any package of its name.
 # In training it comes last.
 FINDS = """\
@@ -21,20 +21,21 @@ import sys; sys.flags.isolated and sys.path.insert(0, {launcher!r})
 """
 
 
-def write(folder: Path, interpreter: Path, launcher: str) -> None:
-    """Makes the folder. `launcher` is the folder of the package, as the node sees it."""
-    programs, prefix = folder / "bin", interpreter.parent.parent
+def write(folder: Path, interpreter: Path, parts: Layout, launcher: str) -> None:
+    """Makes the folder. `parts` are those of the interpreter's environment, and `launcher` is the folder of the
+    package, as the node sees it."""
+    programs = folder / "bin"
     programs.mkdir(parents=True, exist_ok=True)
     for name in _NAMES:
         link = programs / name
         link.unlink(missing_ok=True)
         link.symlink_to(interpreter)
-    (folder / _SETTINGS).write_text(_settings(prefix, interpreter), "utf-8")
-    for site in _sites(prefix, interpreter):
+    (folder / SETTINGS).write_text(parts.settings, "utf-8")
+    for site in parts.sites:
         own = folder / "lib" / site.parent.name / "site-packages"
         own.mkdir(parents=True, exist_ok=True)
-        # The environment's own `.pth` files count, too.
-        below = f"import site; site.addsitedir({str(site)!r})\n" if (prefix / _SETTINGS).exists() else ""
+        # The environment's own `.pth` files count, too. One that is a base is found by itself.
+        below = "" if parts.is_base else f"import site; site.addsitedir({str(site)!r})\n"
         (own / "trainyard.pth").write_text(below + FINDS.format(launcher=launcher), "utf-8")
     _show_to_all(folder)
 
@@ -44,19 +45,3 @@ def _show_to_all(folder: Path) -> None:
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() else 0o644)
-
-
-def _settings(prefix: Path, interpreter: Path) -> str:
-    """Those of the environment. One that is no virtual environment is the base of this one."""
-    if (prefix / _SETTINGS).exists():
-        return (prefix / _SETTINGS).read_text("utf-8")
-    return f"home = {interpreter.resolve().parent}\ninclude-system-site-packages = true\n"
-
-
-def _sites(prefix: Path, interpreter: Path) -> Iterator[Path]:
-    """The folder of modules of each version that the prefix has: more than one only in a system's own."""
-    for place in dict.fromkeys((prefix, interpreter.resolve().parent.parent)):
-        found = sorted(place.glob("lib/python3.*/"))
-        yield from (folder / "site-packages" for folder in found)
-        if found:
-            return

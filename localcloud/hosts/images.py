@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localcloud.environments.find import LAYER, MissingEnvironment, find
+from localcloud.environments.layout import Layout
 from localcloud.environments.rows import rows
 from localcloud.hosts import inside
 
@@ -24,6 +25,7 @@ class LocalEnvironment:
 
     path: str
     interpreter: Path
+    layout: Layout
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -43,7 +45,7 @@ def environment_for(name: str) -> LocalEnvironment | MissingEnvironment:
     if isinstance(environment, MissingEnvironment):
         return environment
     variables = {**environment.variables, "TRAINYARD_ENVIRONMENT": environment.name.partition(LAYER)[0]}
-    return LocalEnvironment(environment.path, environment.interpreter, variables)
+    return LocalEnvironment(environment.path, environment.interpreter, environment.layout, variables)
 
 
 def base_variables(environment: LocalEnvironment, seen: NodePaths, programs: str = "") -> Mapping[str, str]:

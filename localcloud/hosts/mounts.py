@@ -34,9 +34,11 @@ async def prepare(assignment: Assignment) -> list[Mount]:
     """Makes and fills the folders of a run, and opens those that it shares to its user."""
     made = []
     for shared in assignment.shared:
-        if shared.folder.is_symlink() or not shared.folder.is_dir():
-            raise CannotStartError(f"{shared.folder.name!a} is no folder, so it cannot be shown at {shared.target!a}")
-        await asyncio.to_thread(users.hand_over, shared.folder, users.run_user(assignment.user or assignment.id))
+        try:
+            await asyncio.to_thread(users.hand_over, shared.folder, users.run_user(assignment.user or assignment.id))
+        except (NotADirectoryError, FileNotFoundError):
+            reason = f"{shared.folder.name!a} is no folder, so it cannot be shown at {shared.target!a}"
+            raise CannotStartError(reason) from None
         made.append(Mount(shared.folder, shared.target, not shared.read_only))
     for number, mounted in enumerate(assignment.mounts):
         folder = assignment.folder / FOLDER / str(number)

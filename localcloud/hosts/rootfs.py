@@ -10,6 +10,7 @@ import glob
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -81,7 +82,7 @@ def _stage(root: Path, number: int, source: str) -> str:
     name = f".mount-{number}"
     (root / name).mkdir()
     # Runs that share what lies around it may put a link in its place at any time.
-    held = os.open(source, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+    held = folders.hold(source)
     try:
         kernel.bind_mount_all(f"/proc/self/fd/{held}", str(root / name))
     finally:
@@ -93,9 +94,11 @@ def _shown(room: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What the node sees, as (source, target): the system, its settings and devices, then the node's own folders."""
     for name in _SYSTEM:
         yield f"/{name}", name
-    parts = [(path, path) for path in _paths("/dev", _DEVICES)]
+    paths = list(_paths("/dev", _DEVICES))
     if not room["machine"]:  # its disk has them
-        parts += [(path, path) for path in _paths("/etc", _SETTINGS)]
+        paths += _paths("/etc", _SETTINGS)
+    # Some systems have links on the way to their own settings.
+    parts = [(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)), path) for path in paths]
     # A folder comes before what lies in it. Otherwise the node's own `/tmp` would hide an interpreter under `/tmp`.
     yield from sorted([*parts, *room["own"], *room["shown"]], key=lambda pair: pair[1].rstrip("/").count("/"))
 
@@ -130,17 +133,29 @@ def _follow_no_link(target: Path, own: Iterable[Path]) -> None:
 
 def _bind(source: str, target: Path) -> None:
     """Shows a file or folder, or copies a link. Does nothing if the source is missing."""
-    if target.is_symlink() or not os.path.lexists(source):
+    if target.is_symlink():
         return
+    try:
+        held = folders.hold(source)
+    except FileNotFoundError:
+        return
+    try:
+        _bind_held(held, target)
+    finally:
+        os.close(held)
+
+
+def _bind_held(held: int, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    if os.path.islink(source):
-        target.symlink_to(os.readlink(source))
+    kind = os.fstat(held).st_mode
+    if stat.S_ISLNK(kind):
+        target.symlink_to(os.readlink("", dir_fd=held))
         return
-    if os.path.isdir(source):
+    if stat.S_ISDIR(kind):
         target.mkdir(exist_ok=True)
     elif not target.exists():  # a file in a folder that is shown already belongs to the machine
         target.touch()
-    kernel.bind_mount_all(source, str(target))
+    kernel.bind_mount_all(f"/proc/self/fd/{held}", str(target))
 
 
 def _system_files(root: Path) -> None:

@@ -43,7 +43,8 @@ class Hosts:
     """The machines of one local cloud."""
 
     def __init__(self, folder: Path, fabric: Fabric, dispatcher: Dispatcher) -> None:
-        self._folder = folder
+        # Without links: what nodes see of it is opened without following any.
+        self._folder = folder.resolve()
         self._fabric = fabric
         self._dispatcher = dispatcher
         fabric.fail = self._fail

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which files of this machine a node's programs see, besides the system: their interpreter and its modules.
 
-A node sees the parts of an environment by name, and never a whole home folder.
+A node sees the parts of an environment by name, and never a whole home folder. Where the parts are, follows from how
+trainyard made the environment (`localcloud.environments.layout`), and not from a file that a package brought.
 """
 
 from __future__ import annotations
@@ -10,11 +11,17 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from localcloud.environments import cache, layout
+from localcloud.environments.find import interpreters
+from localcloud.environments.layout import Layout
 from localcloud.hosts import inside
+from localcloud.hosts.assignment import CannotStartError
 
+# Where a file is, and where the node sees it. The first has no link on the way to its last part: nodes get what lies
+# there, and nothing that a link leads to.
 Shown = tuple[str, str]
 _PROJECT = Path(__file__).resolve().parents[2]
-_PARTS = ("bin", "lib", "lib64", "libexec", "include", "ssl", "pyvenv.cfg")
+_PARTS = ("bin", "lib", "lib64", "libexec", "include", "ssl", layout.SETTINGS)
 # Every node sees these folders.
 _SYSTEM = tuple(Path("/", name) for name in ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"))
 # Variables that name files or folders of this machine. A node gets them, so it must see what they name.
@@ -29,51 +36,50 @@ def launcher() -> Shown:
     return str(_PROJECT / "launcher"), f"{inside.PROJECT}/launcher"
 
 
-def programs(interpreter: Path, variables: Mapping[str, str]) -> tuple[Shown, ...]:
-    """The files and folders that an interpreter needs, each at its own path."""
-    wanted = [prefix / part for prefix in _prefixes(interpreter) for part in _PARTS]
-    wanted += [Path(path) for name in _NAMED for path in variables.get(name, "").split(os.pathsep) if path]
-    return tuple((str(path), str(path)) for path in dict.fromkeys(_all_ways(wanted)))
+def programs(parts: Layout, variables: Mapping[str, str]) -> tuple[Shown, ...]:
+    """The files and folders that an environment needs, each at its own path."""
+    own = {prefix for program in interpreters() for prefix in layout.of_interpreter(program).prefixes}
+    named = [path for name in _NAMED for path in variables.get(name, "").split(os.pathsep) if os.path.isabs(path)]
+    ways = [way for prefix in parts.prefixes for way in _parts(prefix, own)]
+    ways += [way for path in named for way in _trusted(Path(path))]
+    return tuple(dict.fromkeys(_worth_showing(ways)))
 
 
-def _prefixes(interpreter: Path) -> Iterator[Path]:
-    """The folders of an environment, of what it was made from, and of all links on the way."""
-    waiting, seen = [interpreter], set[Path]()
-    while waiting:
-        program = waiting.pop()
-        prefix = program.parent.parent
-        if program.is_symlink():
-            waiting.append(program.parent / os.readlink(program))
-        if prefix in seen:
-            continue
-        seen.add(prefix)
-        yield prefix
-        waiting += _made_from(prefix)
+def _parts(prefix: Path, own: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
+    if prefix.is_relative_to(cache.cache_folder()):
+        for part in _PARTS:
+            yield from _cached(prefix / part)
+    elif prefix in own or _is_system(prefix):
+        for part in _PARTS:
+            yield from _trusted(prefix / part)
+    else:
+        raise CannotStartError(f"{prefix} is neither an environment nor an interpreter of this machine: not shown")
 
 
-def _made_from(prefix: Path) -> Iterator[Path]:
-    """The interpreters from which an environment was made, as its files name them."""
-    try:
-        lines = (prefix / "pyvenv.cfg").read_text().splitlines()
-    except (OSError, ValueError):
-        return
-    for name, _, value in (line.partition("=") for line in lines):
-        if name.strip() == "home":
-            yield Path(value.strip(), "python")
-    for more in prefix.glob("lib/python*/site-packages/base.pth"):
-        for line in more.read_text().splitlines():
-            yield Path(line).parents[2] / "bin" / "python"
+def _cached(path: Path) -> Iterator[tuple[Path, Path]]:
+    """In the cache only the way to it may have links: packages are unpacked there."""
+    real = cache.cache_folder().resolve() / path.relative_to(cache.cache_folder())
+    yield real, path
+    yield real, real
 
 
-def _all_ways(paths: Iterable[Path]) -> Iterator[Path]:
-    """Each path as written and with its links resolved, unless every node sees it anyway."""
-    for path in paths:
-        for way in (Path(os.path.normpath(path)), path.resolve()):
-            if way.exists() and not way.is_relative_to(_PROJECT / "launcher") and not _is_shared(way):
-                yield way
+def _trusted(path: Path) -> Iterator[tuple[Path, Path]]:
+    """As written, and with its links resolved."""
+    yield path.parent.resolve() / path.name, Path(os.path.normpath(path))
+    yield path.resolve(), path.resolve()
 
 
-def _is_shared(path: Path) -> bool:
-    """Whether every node sees the path anyway, or showing it would show a home or this checkout."""
-    too_much = (Path.home(), _PROJECT)
-    return any(path.is_relative_to(each) for each in _SYSTEM) or any(each.is_relative_to(path) for each in too_much)
+def _worth_showing(ways: Iterable[tuple[Path, Path]]) -> Iterator[Shown]:
+    """What is there, unless every node sees it anyway, or it would show a home or this checkout."""
+    for source, target in ways:
+        if os.path.lexists(source) and not any(map(_is_left_out, (source, target))):
+            yield str(source), str(target)
+
+
+def _is_left_out(path: Path) -> bool:
+    too_much = any(each.is_relative_to(path) for each in (Path.home(), _PROJECT))
+    return too_much or _is_system(path) or path.is_relative_to(_PROJECT / "launcher")
+
+
+def _is_system(path: Path) -> bool:
+    return any(path.is_relative_to(each) for each in _SYSTEM)

@@ -39,6 +39,7 @@ def build_specification(
         "seconds": seconds,
         "grace": GRACE_SECONDS,
         "result": str(result_path(assignment.folder, node.rank)),
+        "reports": node.reports,
     }
     if node.place.entry is None:
         if mounted:

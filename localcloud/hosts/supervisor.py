@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.hosts import apart, beside, kernel
-from localcloud.hosts.apart import UnstartableError
+from localcloud.hosts.told import UnstartableError
 from localcloud.hosts.waiting import ended_within, has_ended
 
 _SIGNALS = (signal.SIGTERM, signal.SIGCHLD)
@@ -52,7 +52,7 @@ def _run(spec: dict[str, Any]) -> dict[str, Any]:
     try:
         node: SupervisedNode = apart.start(spec) if spec.get("place") else beside.start(spec)
     except (OSError, UnstartableError) as error:
-        return _result("unstartable", None, str(error), started)
+        return _result(UnstartableError.REASON, None, str(error), started)
     reason, detail = _until_the_end(node, spec["seconds"] or math.inf)
     if reason in _ASKED:
         node.ask()
@@ -61,7 +61,7 @@ def _run(spec: dict[str, Any]) -> dict[str, Any]:
     try:
         code, more = node.ended()
     except UnstartableError as error:
-        return _result("unstartable", None, str(error), started)
+        return _result(error.REASON, None, str(error), started)
     return _result(reason, code, detail or more, started)
 
 

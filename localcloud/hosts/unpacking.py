@@ -1,45 +1,226 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unpacks archives. No file lands outside the target folder."""
+"""Unpacks the archive of a job's code, in the node itself: as its user, and under its limits. Then starts the command.
+
+An archive is a stranger's: what it says of its sizes is not believed. So the hosts do not open it, they copy this file
+into the node and start it there. Standard library only, on whatever Python the node has.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import signal
+import sys
 import tarfile
 import zipfile
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import IO, Any, NamedTuple, NoReturn
+
+# The open file to which a refusal is written; set by whoever starts this.
+REPORT = "TRAINYARD_UNPACKING"
+_CHUNK = 1 << 20
+# Folders in one another: more than people write, and far from what a path may have.
+_DEEPEST = 100
+_BLOCK = 512
+_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")
+_EXIT = 1
+# Python ignores these, and a command that is started expects the system's default.
+_RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
-def unzip(source: Path, target: Path) -> None:
-    """Unpacks a ZIP archive with its file modes. Python itself keeps names such as `../x` inside."""
-    with zipfile.ZipFile(source) as archive:
-        for item in archive.infolist():
-            written = Path(archive.extract(item, target))
-            mode = item.external_attr >> 16 & 0o777
-            if mode and written.is_file():
-                written.chmod(mode | 0o600)
+class RefusedError(Exception):
+    """The archive is not unpacked. The text says why."""
 
 
-def untar(source: Path, target: Path) -> None:
-    """Unpacks a TAR archive with Python's data filter. The first releases of 3.11, such as Debian's, do not have it."""
-    with tarfile.open(source) as archive:
-        if hasattr(tarfile, "data_filter"):
-            archive.extractall(target, filter="data")
-            return
-        # We check each member ourselves here. The filter does nothing: it only avoids the warning about a missing one.
-        archive.extraction_filter = lambda member, path: member
-        for member in archive:
-            _require_inside(target.resolve(), member)
-            archive.extract(member, target)
+@dataclass
+class Room:
+    """What is left for the content of an archive. Counted is what comes out, for what the archive states is a claim."""
+
+    bytes: int
+    files: int
+
+    def take_file(self) -> None:
+        self.files -= 1
+        if self.files < 0:
+            raise RefusedError("it has more files than a node of this run may have")
+
+    def take(self, size: int) -> None:
+        self.bytes -= size
+        if self.bytes < 0:
+            raise RefusedError("its files are larger than the disk of a node of this run")
 
 
-def _require_inside(target: Path, member: tarfile.TarInfo) -> None:
-    """Raises if a member or its link leads outside. Links that were unpacked before are followed."""
-    placed = (target / member.name).resolve()
-    led_to = placed
-    if member.issym():
-        led_to = (placed.parent / member.linkname).resolve()
-    elif member.islnk():
-        led_to = (target / member.linkname).resolve()
-    elif not (member.isfile() or member.isdir()):
-        raise tarfile.TarError(f"{member.name!r} is neither a file nor a folder nor a link")
-    if not (placed.is_relative_to(target) and led_to.is_relative_to(target)):
-        raise tarfile.TarError(f"{member.name!r} leads out of the archive")
+class Member(NamedTuple):
+    """One entry of an archive. A folder and a link have no content."""
+
+    name: str
+    mode: int
+    content: IO[bytes] | None
+    leads_to: str = ""
+    is_hard: bool = False
+
+
+def is_archive(file: str | os.PathLike[str]) -> bool:
+    """Whether the file may be one. Reads its two ends only."""
+    with open(file, "rb") as opened:
+        begins = opened.read(_BLOCK)
+    if begins.startswith(_PACKED) or zipfile.is_zipfile(file):
+        return True
+    try:
+        tarfile.TarInfo.frombuf(begins, "utf-8", "surrogateescape")
+    except tarfile.TarError:
+        return False
+    return True
+
+
+def unpack(file: str, target: str, most_bytes: int, most_files: int) -> bool:
+    """Unpacks a ZIP or TAR archive below the folder. RefusedError if it holds more, or leads elsewhere. False: it is
+    none of both."""
+    room = Room(most_bytes, most_files)
+    try:
+        if zipfile.is_zipfile(file):
+            with zipfile.ZipFile(file) as zipped:
+                _write_all(_of_zip(zipped), target, room)
+        elif tarfile.is_tarfile(file):
+            with tarfile.open(file) as tarred:
+                _write_all(_of_tar(tarred), target, room)
+        else:
+            return False
+    except RefusedError:
+        raise
+    except Exception as error:  # each way to pack has errors of its own, and strangers know more of them
+        raise RefusedError(str(error) or type(error).__name__) from None
+    return True
+
+
+def _of_zip(archive: zipfile.ZipFile) -> Iterator[Member]:
+    """A link of a ZIP archive is a file with its address, as Python unpacks it."""
+    for item in archive.infolist():
+        if item.is_dir():
+            yield Member(item.filename, 0, None)
+        else:
+            with archive.open(item) as content:
+                yield Member(item.filename, item.external_attr >> 16 & 0o777, content)
+
+
+def _of_tar(archive: tarfile.TarFile) -> Iterator[Member]:
+    for item in archive:
+        if item.isdir():
+            yield Member(item.name, 0, None)
+        elif item.issym() or item.islnk():
+            yield Member(item.name, 0, None, item.linkname, item.islnk())
+        elif content := archive.extractfile(item) if item.isfile() else None:
+            with closing(content):
+                yield Member(item.name, item.mode & 0o777, content)
+        else:
+            raise RefusedError(f"{item.name!r} is neither a file nor a folder nor a link")
+
+
+def _write_all(members: Iterable[Member], target: str, room: Room) -> None:
+    root = os.path.realpath(target)
+    for member in members:
+        room.take_file()
+        place = _place(root, member.name)
+        if member.leads_to:
+            _link(root, member)
+        elif member.content is None:
+            os.makedirs(place, exist_ok=True)
+        else:
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            _write(place, member, room)
+
+
+def _place(root: str, name: str) -> str:
+    """Where a member goes. Links that were unpacked before are followed, as far as they stay inside."""
+    parts = name.replace("\\", "/").split("/")
+    if name.startswith(("/", "\\")) or ".." in parts:
+        raise RefusedError(f"{name!r} leads out of the archive")
+    if len(parts) > _DEEPEST:
+        raise RefusedError(f"{name[:80]!r} lies more than {_DEEPEST} folders deep")
+    return _inside(root, os.path.join(root, name), name)
+
+
+def _inside(root: str, path: str, name: str) -> str:
+    real = os.path.realpath(path)
+    if os.path.commonpath([root, real]) != root:
+        raise RefusedError(f"{name!r} leads out of the archive")
+    return real
+
+
+def _link(root: str, member: Member) -> None:
+    folder, name = os.path.split(os.path.join(root, member.name))
+    folder = _inside(root, folder, member.name)
+    led_to = _inside(root, os.path.join(root if member.is_hard else folder, member.leads_to), member.name)
+    os.makedirs(folder, exist_ok=True)
+    place = os.path.join(folder, name)
+    if os.path.lexists(place):
+        os.unlink(place)
+    if member.is_hard:
+        os.link(led_to, place)
+    else:
+        os.symlink(member.leads_to, place)
+
+
+def _write(place: str, member: Member, room: Room) -> None:
+    assert member.content
+    with open(place, "wb") as file:
+        while chunk := member.content.read(_CHUNK):
+            room.take(len(chunk))
+            file.write(chunk)
+    if member.mode:
+        os.chmod(place, member.mode & 0o755 | 0o600)
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """`arguments`: the file that says what to unpack, where to, and what to start then."""
+    report = int(os.environ.pop(REPORT))
+    os.set_inheritable(report, False)
+    try:
+        with open(arguments[0], encoding="utf-8") as file:
+            task: dict[str, Any] = json.load(file)
+        command = _prepare(task)
+    except RefusedError as error:
+        os.write(report, json.dumps({"refused": str(error)}).encode() + b"\n")
+        sys.exit(_EXIT)
+    for number in _RESTORED:
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(report, json.dumps({"error": str(error)}).encode() + b"\n")
+    sys.exit(_EXIT)
+
+
+def _prepare(task: dict[str, Any]) -> list[str]:
+    """Unpacks, goes where the command starts, and returns the command."""
+    target: str = task["target"]
+    os.makedirs(target, exist_ok=True)
+    script = target
+    try:
+        if not unpack(task["archive"], target, task["bytes"], task["files"]):
+            script = os.path.join(target, task["name"])
+            shutil.copyfile(task["archive"], script)
+    except (RefusedError, OSError) as error:
+        raise RefusedError(f"The artifact cannot be unpacked: {error}") from None
+    os.chdir(target)
+    return [*(task["command"] or _started(task, target, script)), *task["arguments"]]
+
+
+def _started(task: dict[str, Any], target: str, script: str) -> list[str]:
+    """The file of the archive that is to start, by the program that its name asks for."""
+    if script == target:
+        setting, entry = task["setting"], task["entry"]
+        if not entry:
+            raise RefusedError(f"{setting} is not set. Set it to the file of the artifact that is to start")
+        script = os.path.normpath(os.path.join(target, entry))
+        inside = os.path.commonpath([os.path.realpath(target), os.path.realpath(script)]) == os.path.realpath(target)
+        if not inside or not os.path.isfile(script):
+            raise RefusedError(f"{setting} {entry!r} is not a file of the artifact")
+    return ["bash" if script.endswith(".sh") else "python", script]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -9,6 +9,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from localcloud.hosts import folders
+
 # User numbers that no system gives to accounts, services or containers: (first, how many). systemd documents both.
 _FREE = ((0x70000000, 1 << 28), (60578, 606))
 _MACHINE_USERS = 1 << 16
@@ -47,19 +49,30 @@ def machine_users(machine: str) -> tuple[int, int] | None:
 
 def hand_over(folder: Path, user: int | None) -> None:
     """Gives a folder with all that is in it to the run's user. One that is the user's stays as it is: a machine that
-    starts again finds its files as it left them. Runs may write there meanwhile, so no link is followed."""
-    if user is None or folder.lstat().st_uid == user:
-        return
-    for _, folders, files, place in os.fwalk(folder, follow_symlinks=False):
+    starts again finds its files as it left them. Runs may write there meanwhile, so no link is followed: also one on
+    the way is an OSError."""
+    held = folders.hold(str(folder))
+    try:
+        status = os.fstat(held)
+        if not stat.S_ISDIR(status.st_mode):
+            raise NotADirectoryError(f"{folder} is no folder")
+        if user is not None and status.st_uid != user:
+            _change_owner(held, user)
+    finally:
+        os.close(held)
+
+
+def _change_owner(folder: int, user: int) -> None:
+    for _, inner, files, place in os.fwalk(".", dir_fd=folder, follow_symlinks=False):
         os.fchown(place, user, user)
-        for name in (*folders, *files):
+        for name in (*inner, *files):
             os.chown(name, user, user, dir_fd=place, follow_symlinks=False)
 
 
 def first_closed(paths: Iterable[str]) -> str:
     """The first of these paths that not everybody may read. Empty if everybody may read all."""
     for path in paths:
-        status = os.stat(path)
+        status = os.lstat(path)
         wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(status.st_mode) else 0)
         if status.st_mode & wanted != wanted:
             return path

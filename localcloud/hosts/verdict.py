@@ -39,6 +39,8 @@ def _reason(group: Group, rank: int, result: Mapping[str, Any], minutes: int) ->
         return f"{where}The job run exceeded its maximum runtime of {minutes} minutes"
     if result["reason"] == "unstartable":
         return f"{where}The command could not be started: {result['detail']}"
+    if result["reason"] == "refused":
+        return f"{where}{result['detail']}"
     if result["reason"] == "stopped":
         return f"{where}The host was stopped while the run was in progress"
     if result["reason"] == "lost":

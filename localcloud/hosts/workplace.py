@@ -7,14 +7,12 @@ import json
 import os
 import re
 import shutil
-import tarfile
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from localcloud.environments.find import MissingEnvironment
-from localcloud.hosts import image_python, images, inside, rootfs, shown, unpacking
+from localcloud.hosts import image_python, images, inside, limits, rootfs, shown, unpacking
 from localcloud.hosts.assignment import Assignment, CannotStartError, NodeWork, RunCode, WholeMachine
 from localcloud.hosts.fabric import NodePlace
 from localcloud.hosts.images import NodePaths
@@ -25,6 +23,8 @@ GIVEN = "given"
 METADATA = "cluster-nodes.json"
 # How much of its working directory a node keeps unasked (launcher/leavings.py): such a part of the free disk.
 _KEEP_VARIABLE, _PARTS_OF_DISK = "TRAINYARD_KEEP_MEGABYTES", 4
+# What a node gets that unpacks an archive: the program, and the archive.
+_UNPACKING, _ARTIFACT = "unpacking.py", "artifact"
 # The folder of the run's own files of `/etc`.
 SETTINGS = "etc"
 # The folder of settings on the disk of a whole machine.
@@ -47,15 +47,17 @@ class NodeSetup:
     memory: int
     disk: int
     machine: bool = False
+    # The variable by which its command gets an open file, to say why it does not start. Empty: it says nothing.
+    reports: str = ""
 
 
 def prepare(assignment: Assignment, places: Sequence[NodePlace]) -> list[NodeSetup]:
-    """Makes the nodes' folders and unpacks their code. Returns the nodes, by rank."""
+    """Makes the nodes' folders and puts their code there. Returns the nodes, by rank."""
     # Files below may be open to all, for the run's user. So nobody else may enter this folder.
     assignment.folder.chmod(0o700)
     (assignment.folder / GIVEN).mkdir(exist_ok=True)
     (assignment.folder / GIVEN).chmod(0o755)
-    nodes = [_node(assignment, rank, place) for rank, place in enumerate(places)]
+    nodes = [_node(assignment, rank, place, len(places)) for rank, place in enumerate(places)]
     announce(assignment.folder, [])
     (assignment.folder / SETTINGS).mkdir(exist_ok=True)
     for name, content in {**inside.FILES, "hosts": "".join(_hosts(assignment.name, nodes))}.items():
@@ -97,7 +99,7 @@ def _write_whole(path: Path, content: str) -> None:
     draft.replace(path)
 
 
-def _node(assignment: Assignment, rank: int, place: NodePlace) -> NodeSetup:
+def _node(assignment: Assignment, rank: int, place: NodePlace, count: int) -> NodeSetup:
     folder, temporary = assignment.folder / f"node-{rank}", assignment.folder / f"node-{rank}.tmp"
     for each in (folder, temporary):
         each.mkdir(parents=True, exist_ok=True)
@@ -108,19 +110,24 @@ def _node(assignment: Assignment, rank: int, place: NodePlace) -> NodeSetup:
     if work.machine:
         return _machine(assignment, rank, place, work, work.machine, environment)
     python = f"python-{rank}"
-    image_python.write(given / python, environment.interpreter, seen.project)
+    image_python.write(given / python, environment.interpreter, environment.layout, seen.project)
     base = images.base_variables(environment, seen, f"{seen.given}/{python}/bin")
     own = {**place.variables, _KEEP_VARIABLE: str(_megabytes_to_keep(assignment.folder))}
     variables = {**base, **own, **work.environment(place.endpoints, seen.given)}
-    code = _unpacked(assignment.code, folder)
-    command = work.command or _code_command(assignment.code, code, work.script, folder, seen.home)
-    start_in = code.parent if code and code.is_file() else code or folder
+    code, reports = _copied(assignment.code, folder), ""
+    if assignment.code and code is None:
+        most = limits.node_limits(work.memory, work.disk, count, assignment.folder)
+        told = _unpacks(assignment.code, work, rank, given, seen, most)
+        command: tuple[str, ...] = (f"{seen.given}/{python}/bin/python", "-I", "-S", f"{seen.given}/{_UNPACKING}", told)
+        reports = unpacking.REPORT
+    else:
+        command = _command(work, code, folder, seen.home) + work.arguments
     return NodeSetup(
-        rank, assignment.outline.placed[rank], command + work.arguments, _as_seen(start_in, folder, seen.home),
+        rank, assignment.outline.placed[rank], command, _as_seen(code.parent if code else folder, folder, seen.home),
         variables, place,
         ((str(folder), inside.HOME), (str(temporary), inside.TEMPORARY)),
-        (*_settings(assignment.folder), shown.launcher(), *shown.programs(environment.interpreter, base)),
-        work.memory, work.disk,
+        (*_settings(assignment.folder), shown.launcher(), *shown.programs(environment.layout, base)),
+        work.memory, work.disk, reports=reports,
     )  # fmt: skip
 
 
@@ -150,7 +157,7 @@ def _machine(
         rank, assignment.outline.placed[rank], work.command + work.arguments, Path("/"),
         {**base, **place.variables, **work.environment(place.endpoints, seen.given)}, place,
         tuple((str(folder), name) for folder, name in own),
-        (given, *machine.shown, *shown.programs(environment.interpreter, base)), work.memory, work.disk, machine=True,
+        (given, *machine.shown, *shown.programs(environment.layout, base)), work.memory, work.disk, machine=True,
     )  # fmt: skip
 
 
@@ -181,35 +188,54 @@ def _environment(work: NodeWork) -> images.LocalEnvironment:
     return environment
 
 
-def _code_command(owned: RunCode | None, code: Path | None, entry: str, folder: Path, home: str) -> tuple[str, ...]:
-    if owned is None or code is None:
-        raise CannotStartError("The job has neither a container image nor an artifact: give it one of them")
-    script = code
-    if code.is_dir():
-        if not entry:
-            raise CannotStartError(f"{owned.entry} is not set. Set it to the file of the artifact that is to start")
-        script = Path(os.path.normpath(code / entry))
-        if not script.resolve().is_relative_to(code.resolve()) or not script.is_file():
-            raise CannotStartError(f"{owned.entry} {entry!r} is not a file of the artifact")
-    return ("bash" if script.suffix == ".sh" else "python", str(_as_seen(script, folder, home)))
-
-
-def _unpacked(code: RunCode | None, folder: Path) -> Path | None:
-    """Copies or unpacks the artifact into a node's folder. Returns the file, or the folder of the archive."""
-    if code is None:
+def _copied(code: RunCode | None, folder: Path) -> Path | None:
+    """Copies an artifact that is a file into a node's folder. Archives are unpacked by the node itself."""
+    if code is None or _is_archive(code):
         return None
-    source = code.file
     target = folder / code.folder
     target.mkdir(exist_ok=True)
+    file = target / _file_name(code)
     try:
-        if zipfile.is_zipfile(source):
-            unpacking.unzip(source, target)
-        elif tarfile.is_tarfile(source):
-            unpacking.untar(source, target)
-        else:
-            file = target / (Path(code.name).name or "artifact.py")
-            shutil.copyfile(source, file)
-            return file
-    except (OSError, tarfile.TarError, zipfile.BadZipFile) as error:
-        raise CannotStartError(f"The artifact cannot be unpacked: {error}") from None
-    return target
+        shutil.copyfile(code.file, file)
+    except OSError as error:
+        raise CannotStartError(f"The artifact cannot be copied: {error}") from None
+    return file
+
+
+def _is_archive(code: RunCode) -> bool:
+    try:
+        return unpacking.is_archive(code.file)
+    except OSError as error:
+        raise CannotStartError(f"The artifact cannot be read: {error}") from None
+
+
+def _file_name(code: RunCode) -> str:
+    return Path(code.name).name or "artifact.py"
+
+
+def _command(work: NodeWork, code: Path | None, folder: Path, home: str) -> tuple[str, ...]:
+    """The command of a node whose code is a file, if it has code."""
+    if work.command:
+        return work.command
+    if code is None:
+        raise CannotStartError("The job has neither a container image nor an artifact: give it one of them")
+    return ("bash" if code.suffix == ".sh" else "python", str(_as_seen(code, folder, home)))
+
+
+def _unpacks(code: RunCode, work: NodeWork, rank: int, given: Path, seen: NodePaths, most: Mapping[str, int]) -> str:
+    """Gives the nodes the archive, and this one the file that says what to do with it. Returns where it sees that."""
+    if rank == 0:
+        _write_whole(given / _UNPACKING, Path(unpacking.__file__).read_text("utf-8"))
+        (given / _ARTIFACT).unlink(missing_ok=True)
+        try:
+            os.link(code.file, given / _ARTIFACT)  # which may be large
+        except OSError:
+            shutil.copyfile(code.file, given / _ARTIFACT)
+        (given / _ARTIFACT).chmod(0o644)
+    task = {
+        "archive": f"{seen.given}/{_ARTIFACT}", "name": _file_name(code), "target": f"{seen.home}/{code.folder}",
+        "setting": code.entry, "entry": work.script, "command": work.command, "arguments": work.arguments,
+        "bytes": most["disk"], "files": most["inodes"],
+    }  # fmt: skip
+    _write_whole(given / f"unpacking-{rank}.json", json.dumps(task))
+    return f"{seen.given}/unpacking-{rank}.json"

@@ -22,8 +22,9 @@ def storages_folder(home: Path) -> Path:
 
 
 def storage_folder(home: Path, name: str) -> Path | None:
-    """A storage's folder. None if there is none: what only leads elsewhere is none."""
-    path = storages_folder(home) / name
+    """A storage's folder. None if there is none: what only leads elsewhere is none. Only the way to the storages may
+    have links, which tasks do not see."""
+    path = storages_folder(home).resolve() / name
     if os.path.basename(name) != name or name in ("", ".", ".."):
         return None
     return path if path.is_dir() and not path.is_symlink() else None

@@ -23,24 +23,27 @@ from runstatus.openpai.storages import Storages
 
 _OUTPUT = "output"
 _MOST_FILES, _MOST_SECONDS = 10_000, 10.0
+# More than anybody asks for. A file may grow after it was listed.
+_LONGEST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
 class OutputFolder:
-    """What training left in a folder of this machine. It is a stranger's: no link is followed."""
+    """What training left in a folder of a storage. All in the storage is a stranger's: no link is followed, also none
+    on the way to the folder."""
 
-    folder: Path
+    storage: Path
+    folder: str
 
     def sizes(self) -> dict[str, int]:
         """By the names of the files."""
-        if not self.folder.is_dir():
-            return {}
-        walk = regular_files(str(self.folder), lambda *_: True, Budget(_MOST_FILES, _MOST_SECONDS))
-        return {name: status.st_size for name, status in sorted(walk, key=lambda row: row[0])}
+        walk = regular_files(str(self.storage), lambda *_: True, Budget(_MOST_FILES, _MOST_SECONDS), self.folder)
+        rows = sorted(walk, key=lambda row: row[0])
+        return {name.removeprefix(f"{self.folder}/"): status.st_size for name, status in rows}
 
     def read(self, name: str) -> bytes:
-        with os.fdopen(open_file(str(self.folder), name), "rb") as file:
-            return file.read()
+        with os.fdopen(open_file(str(self.storage), f"{self.folder}/{name}"), "rb") as file:
+            return file.read(_LONGEST_BYTES)
 
 
 def read_last_lines(cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
@@ -72,4 +75,4 @@ def output_folder(cloud: Cloud, run_id: str, tell: Tell) -> OutputFolder | None:
         return None
     start = f"{job.folder}/{start_of(job.name, detail.attempt)}/{_OUTPUT}"
     place = Storages(storages_folder(cloud.home)).place(job, start)
-    return OutputFolder(place[0] / place[1]) if place else None
+    return OutputFolder(*place) if place else None

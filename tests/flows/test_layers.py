@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +21,7 @@ from localcloud.environments import cache, find, layers, make
 from localcloud.environments.find import Environment, MissingEnvironment
 from localcloud.environments.layers import Wanted, make_layer
 from localcloud.environments.work import MakeError
+from localcloud.hosts import shown
 from tests.support.environments import TINY, Told
 from tests.support.waiting import eventually
 from tests.support.wheels import digest, write_source, write_wheel
@@ -156,6 +159,56 @@ def test_a_package_changes_neither_the_interpreter_nor_what_lies_below(shelf: Sh
     assert run(made, "import mini, rude; print(mini.VERSION)") == "1"
     [base] = made.interpreter.parent.parent.glob("lib/python*/site-packages/base.pth")
     assert ".ssh" not in base.read_text()
+
+
+def test_no_file_of_a_package_says_what_nodes_see(shelf: Shelf) -> None:
+    """A wheel may put files anywhere in the folder that it is unpacked into."""
+    secret = shelf.folder.parent / "secret"
+    (secret / "lib" / "python3" / "site-packages").mkdir(parents=True)
+    (secret / "pyvenv.cfg").write_text(f"home = {secret}\n")
+    site = next(shelf.base.interpreter.parent.parent.glob("lib/python*/site-packages"))
+    texts = {
+        "pyvenv.cfg": f"home = {secret}/bin\n", "packages.txt": "mini==9\n", "installed.txt": "mini==9\n",
+        cache.STAMP: '{"python": "3", "versions": {"mini": "9"}, "modules": {}}', "bin/python3": "#!/bin/false\n",
+        f"lib/{site.parent.name}/site-packages/base.pth": f"{secret}/lib/python3/site-packages\n",
+    }  # fmt: skip
+    files = {f"hostile-1.0.data/data/{name}": text for name, text in texts.items()}
+    write_wheel(shelf.folder, "hostile", "1.0", {"hostile.py": "", **files})
+    made = shelf.make("hostile")
+    pairs = shown.programs(made.layout, made.variables)
+    assert (str(made.interpreter.parent), str(made.interpreter.parent)) in pairs
+    assert not [pair for pair in pairs if str(secret) in "".join(pair)]
+    prefix = made.interpreter.parent.parent
+    assert str(secret) not in (prefix / "pyvenv.cfg").read_text() + "".join(
+        path.read_text() for path in prefix.glob("lib/python*/site-packages/base.pth")
+    )
+    assert find.requirements_of(shelf.wanted("hostile").digest) == ("hostile",)
+    assert made.says.endswith("; hostile 1.0")
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("METADATA", "Name: oth\x1b[2Jer\nVersion: 1\n", r"brings notes of another, \('oth\\x1b\[2Jer', '1'\)"),
+        ("RECORD", "", r"brings notes of another, \(None, None\)"),
+    ],
+)
+def test_notes_of_no_package_are_refused(shelf: Shelf, file: str, text: str, reason: str) -> None:
+    """Names and versions of packages are shown to people."""
+    notes = f"rude-1.0.data/purelib/other-1.dist-info/{file}"
+    write_wheel(shelf.folder, "rude", "1.0", {"rude.py": "", notes: text})
+    with pytest.raises(MakeError, match=reason):
+        shelf.make("rude")
+    assert shelf.nothing_is_left(shelf.wanted("rude"))
+
+
+def test_packages_that_fill_the_disk_end(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_wheel(shelf.folder, "bomb", "1.0", {"bomb.py": ""})
+    free = iter((800, 99))
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free, 99)))
+    with pytest.raises(MakeError, match=r"req\.txt: the disk is full"):
+        shelf.make("bomb")
+    assert shelf.nothing_is_left(shelf.wanted("bomb"))
 
 
 def test_without_a_network_the_reason_is_said(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,16 +131,16 @@ def _files(machine: Machine) -> Mapping[str, str]:
     return {**_FILES, "environment": "".join(f"{name}={value}\n" for name, value in variables.items())}
 
 
-_PACKAGING = Path(packaging.__file__).parent
+_PACKAGING = Path(packaging.__file__).resolve().parent
 
 
 def _programs(folder: Path) -> list[tuple[str, str]]:
     """The programs inside: ours, and a small script for each stand-in. Those of the system's folders are covered."""
-    sources = Path(__file__).parents[2]
+    here = Path(__file__).resolve().parent
     package = f"{PROGRAMS}/localcloud/hosts/aws/machine"
-    shown = [(str(Path(__file__).parent / "machine"), package)]
+    shown = [(str(here / "machine"), package)]
     # Its stand-in for docker chooses environments as all others do: by the catalog, which reads requirements by this.
-    shown += [(str(place), f"{PROGRAMS}/{place.name}") for place in (sources.parent / "catalog", _PACKAGING)]
+    shown += [(str(place), f"{PROGRAMS}/{place.name}") for place in (here.parents[2] / "catalog", _PACKAGING)]
     scripts = folder / "bin"
     scripts.mkdir(exist_ok=True)
     for name in stand_in.ROWS:

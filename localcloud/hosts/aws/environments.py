@@ -32,7 +32,7 @@ def as_row(environment: Environment, packages: str, facts: EnvironmentFacts) -> 
 
 def shown_files() -> list[Shown]:
     """The files of all these environments, as every machine sees them."""
-    pairs = (pair for each, _, _ in environments() for pair in shown.programs(each.interpreter, dict(each.variables)))
+    pairs = (pair for each, _, _ in environments() for pair in shown.programs(each.layout, dict(each.variables)))
     return list(dict.fromkeys(pairs))
 
 

@@ -76,7 +76,8 @@ def _scripts(attempt: TaskAttempt) -> Iterator[bytes]:
         return
     try:
         content = bz2.BZ2Decompressor().decompress(base64.b64decode(packed), _MOST_UNPACKED)
-        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        # Not packed once more, which no limit would see.
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
             for member in itertools.islice(archive, MOST_FILES):
                 script = archive.extractfile(member) if member.isfile() and member.name.endswith(".py") else None
                 if script and member.size <= MOST_BYTES:

@@ -31,14 +31,18 @@ def test_links_in_a_storage_lead_no_task_out_of_it(tmp_path: Path) -> None:
     (storage / "ann").symlink_to(secret)
     (storage / "bob").symlink_to(secret / "key")
     (storage / "cid").write_text("a file")
+    (storage / "up").symlink_to(tmp_path)
     attempts = [
         replace(attempt_of(name, tmp_path, "cat /mnt/own/key || touch /mnt/own/mine"), storages=shown, user=name)
         for name in ("ann", "bob", "cid", "dan")
         for shown in (task_storages(tmp_path, _JOB, name),)
     ]
+    below = TaskStorage("data", "/mnt/own", storage / "up" / "secret")
+    attempts.append(attempt_of("eve", tmp_path, "cat /mnt/own/key", storages=(below,)))
     reports = Reports()
     ends = carried_out(tmp_path, reports, attempts)
-    assert {name: how.code for name, how in ends.items()} == {"ann": -1204, "bob": -1204, "cid": -1204, "dan": 0}, ends
+    refused = dict.fromkeys(("ann", "bob", "cid", "eve"), -1204)
+    assert {name: how.code for name, how in ends.items()} == {**refused, "dan": 0}, ends
     assert "is no folder" in ends["ann"].details
     assert (storage / "dan" / "mine").exists()
     assert sorted(path.name for path in secret.iterdir()) == ["key"]

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import base64
+import bz2
+import gzip
 import json
 import sys
 from collections.abc import Set
@@ -16,6 +19,7 @@ from catalog.environments import Need
 from components.openpai.code import PARAMETER, packed
 from localcloud.api.store import StateStore
 from localcloud.environments.find import Environment, MissingEnvironment
+from localcloud.environments.layout import of_interpreter
 from localcloud.hosts.assignment import CannotStartError
 from localcloud.hosts.images import LocalEnvironment, NodePaths, base_variables, environment_for
 from localcloud.hosts.oci import images
@@ -47,7 +51,7 @@ def test_the_launch_document_decides_whoever_made_the_run(monkeypatch: pytest.Mo
 
     def find_for(need: Need, packages: str) -> Environment:
         asked.append((need.framework, need.strategy, need.team_own, packages))
-        return Environment(f"{need.framework}+{packages}", Path("/python"), "")
+        return Environment(f"{need.framework}+{packages}", Path("/python"), "", of_interpreter(Path("/python")))
 
     monkeypatch.setattr(images, "find_for", find_for)
     assert wanted({"torch"}, framework="pytorch", strategy=None, packages="a" * 16) == f"pytorch+{'a' * 16}"
@@ -90,3 +94,5 @@ def test_a_task_of_openpai_gets_what_the_code_in_its_job_imports(
     assert "needs the local environment dask-ml: it has not been made" in chosen("import sklearn\n")
     for nonsense in ("", "no base64!", "QlpoOTFBWSZTWQ==", "QUFBQQ=="):
         assert chosen("import sklearn\n", nonsense) == "own", "anybody may write a job"
+    twice = bz2.compress(gzip.compress(bz2.decompress(base64.b64decode(packed(code)))))
+    assert chosen("import sklearn\n", base64.b64encode(twice).decode()) == "own", "packed once more: no limit holds"

@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same archives by Python's own filter and without it: the first releases of 3.11 have none."""
+"""Archives of strangers: none leads out of its folder, and none is larger than a node may be, whatever it says."""
 
 import io
+import json
+import os
+import struct
+import subprocess
+import sys
 import tarfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from localcloud.hosts.unpacking import untar
+from localcloud.hosts import unpacking
+from localcloud.hosts.unpacking import RefusedError, is_archive, unpack
 
-
-@pytest.fixture(params=["filtered", "checked here"], autouse=True)
-def python(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "checked here":
-        monkeypatch.delattr(tarfile, "data_filter", raising=False)
+ROOM, FILES = 1 << 20, 50
 
 
 def _link(name: str, to: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
@@ -23,12 +27,20 @@ def _link(name: str, to: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
     return made
 
 
-def _archive(folder: Path, *members: tarfile.TarInfo) -> Path:
+def _tar(folder: Path, *members: tarfile.TarInfo) -> Path:
     path = folder / "code.tar"
     with tarfile.open(path, "w") as archive:
         for member in members:
             member.size = 2 if member.isfile() else 0
             archive.addfile(member, io.BytesIO(b"hi") if member.isfile() else None)
+    return path
+
+
+def _zip(folder: Path, **files: bytes) -> Path:
+    path = folder / "code.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
     return path
 
 
@@ -38,37 +50,139 @@ def _file(name: str) -> tarfile.TarInfo:
     return made
 
 
-def test_what_lies_inside_is_there(tmp_path: Path) -> None:
-    target = tmp_path / "code"
-    target.mkdir()
-    untar(
-        _archive(
-            tmp_path,
-            _file("deep/main.sh"),
-            _link("deep/again", "main.sh"),
-            _link("same", "deep/main.sh", tarfile.LNKTYPE),
-        ),
-        target,
-    )
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    made = tmp_path / "a" / "code"
+    made.mkdir(parents=True)
+    return made
+
+
+def test_what_lies_inside_is_there(tmp_path: Path, target: Path) -> None:
+    links = [_link("deep/again", "main.sh"), _link("same", "deep/main.sh", tarfile.LNKTYPE)]
+    archive = _tar(tmp_path, _file("./deep/main.sh"), *links)
+    assert is_archive(archive)
+    assert unpack(str(archive), str(target), ROOM, FILES)
     assert (target / "deep/main.sh").stat().st_mode & 0o100
     assert [(target / name).read_text() for name in ("deep/again", "same")] == ["hi", "hi"]
+    assert unpack(str(_zip(tmp_path, **{"more/one.py": b"1", "empty/": b""})), str(target), ROOM, FILES)
+    assert (target / "more/one.py").read_bytes() == b"1"
+    assert (target / "empty").is_dir()
+
+
+def test_a_script_is_no_archive(tmp_path: Path, target: Path) -> None:
+    for content in (b"", b"print(1)\n", b"#" * 2000):
+        (tmp_path / "main.py").write_bytes(content)
+        assert not is_archive(tmp_path / "main.py")
+        assert not unpack(str(tmp_path / "main.py"), str(target), ROOM, FILES)
 
 
 @pytest.mark.parametrize(
     "members",
     [
         lambda: [_file("../escaped")],
+        lambda: [_file("/tmp/escaped")],
+        lambda: [_file("a/../../escaped")],
         lambda: [_link("out", "../..")],
         lambda: [_link("out", "/etc/passwd")],
         lambda: [_link("hard", "../secret", tarfile.LNKTYPE)],
         lambda: [_link("device", "", tarfile.FIFOTYPE)],
+        lambda: [_link("device", "", tarfile.CHRTYPE)],
         lambda: [_link("deep/up", ".."), _link("deep/up/over", "../.."), _file("deep/up/over/escaped")],
+        lambda: [_link("on", "y/.."), _link("y", "."), _file("on/escaped")],
+        lambda: [_file("a/" * 200 + "deep")],
+        lambda: [_file(str(number)) for number in range(FILES + 1)],
     ],
 )
-def test_what_leads_out_is_refused(members: Callable[[], list[tarfile.TarInfo]], tmp_path: Path) -> None:
-    target = tmp_path / "a" / "code"
-    target.mkdir(parents=True)
+def test_what_leads_out_or_is_too_much_is_refused(
+    members: Callable[[], list[tarfile.TarInfo]], tmp_path: Path, target: Path
+) -> None:
     (tmp_path / "a" / "secret").touch()
-    with pytest.raises(tarfile.TarError):
-        untar(_archive(tmp_path, *members()), target)
+    with pytest.raises(RefusedError):
+        unpack(str(_tar(tmp_path, *members())), str(target), ROOM, FILES)
     assert not list(tmp_path.rglob("escaped"))
+    assert not Path("/tmp/escaped").exists()
+
+
+@pytest.mark.parametrize("name", ["../escaped", "/tmp/escaped", "..\\escaped", "a/../../escaped"])
+def test_names_of_a_zip_that_lead_out_are_refused(name: str, tmp_path: Path, target: Path) -> None:
+    with pytest.raises(RefusedError, match="leads out of the archive"):
+        unpack(str(_zip(tmp_path, **{name: b"1"})), str(target), ROOM, FILES)
+
+
+def _understated(path: Path, size: int) -> Path:
+    """The same archive, which says of its first file that it has this size."""
+    content = bytearray(path.read_bytes())
+    for mark, offset in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        at = content.index(mark) + offset
+        content[at : at + 4] = struct.pack("<I", size)
+    path.write_bytes(content)
+    return path
+
+
+def test_a_bomb_ends_at_the_limit_whatever_it_says_of_its_size(tmp_path: Path, target: Path) -> None:
+    bomb = _zip(tmp_path, bomb=b"\0" * (64 * ROOM))
+    assert bomb.stat().st_size < ROOM / 10
+    with pytest.raises(RefusedError, match="larger than the disk"):
+        unpack(str(bomb), str(target), ROOM, FILES)
+    assert (target / "bomb").stat().st_size <= ROOM
+    with pytest.raises(RefusedError):
+        unpack(str(_understated(bomb, 10)), str(target), ROOM, FILES)
+    with tarfile.open(tmp_path / "bomb.tgz", "w:gz") as archive:
+        member = tarfile.TarInfo("bomb")
+        member.size = 64 * ROOM
+        archive.addfile(member, io.BytesIO(b"\0" * member.size))
+    with pytest.raises(RefusedError, match="larger than the disk"):
+        unpack(str(tmp_path / "bomb.tgz"), str(target), ROOM, FILES)
+
+
+@pytest.mark.parametrize("cut", [30, 100, -30])
+def test_a_broken_one_is_refused_with_a_reason(cut: int, tmp_path: Path, target: Path) -> None:
+    archive = _zip(tmp_path, main=os.urandom(500))
+    content = archive.read_bytes()
+    archive.write_bytes(content[:cut] + b"\xff" * 8 + content[cut + 8 :] if cut > 0 else content[:cut] + content[-22:])
+    with pytest.raises(RefusedError):
+        unpack(str(archive), str(target), ROOM, FILES)
+
+
+def _started(tmp_path: Path, archive: Path, **more: Any) -> tuple[str, str]:
+    """What the program prints that a node starts, and what it reports."""
+    task = {
+        "archive": str(archive), "name": "artifact.py", "target": str(tmp_path / "code"), "setting": "ENTRY",
+        "entry": "", "command": [], "arguments": ["one"], "bytes": ROOM, "files": FILES, **more,
+    }  # fmt: skip
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    reader, writer = os.pipe()
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", unpacking.__file__, str(tmp_path / "task.json")], capture_output=True, text=True,
+        pass_fds=[writer], env={"PATH": os.environ["PATH"], unpacking.REPORT: str(writer)}, check=False,
+    )  # fmt: skip
+    os.close(writer)
+    with os.fdopen(reader) as report:
+        return done.stdout + done.stderr, report.read()
+
+
+def test_the_command_starts_where_the_code_is(tmp_path: Path) -> None:
+    script = f"import os, signal, sys; print(os.getcwd(), sys.argv[1], '{unpacking.REPORT}' in os.environ)"
+    archive = _zip(tmp_path, **{"in/main.py": script.encode(), "in/main.sh": b"echo $PWD $1; kill -PIPE $$; echo on"})
+    where = tmp_path / "code"
+    assert _started(tmp_path, archive, entry="in/main.py") == (f"{where} one False\n", "")
+    assert _started(tmp_path, archive, entry="in/main.sh") == (f"{where} one\n", ""), "signals do as the system says"
+    assert _started(tmp_path, archive, command=["echo", "own"]) == ("own one\n", "")
+    (tmp_path / "plain.gz").write_bytes(b"\x1f\x8b no archive")
+    assert "main.gz" in _started(tmp_path, tmp_path / "plain.gz", name="main.gz")[0], "started as what it is"
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({}, "ENTRY is not set. Set it to the file of the artifact that is to start"),
+        ({"entry": "absent.py"}, "ENTRY 'absent.py' is not a file of the artifact"),
+        ({"entry": "../task.json"}, "ENTRY '../task.json' is not a file of the artifact"),
+        ({"entry": "main.py", "bytes": 1}, "The artifact cannot be unpacked: its files are larger than the disk of a"),
+        ({"command": ["/absent"]}, "No such file or directory"),
+    ],
+)
+def test_why_nothing_starts_is_reported(tmp_path: Path, more: dict[str, Any], reason: str) -> None:
+    printed, report = _started(tmp_path, _zip(tmp_path, **{"main.py": b"print('ran')"}), **more)
+    assert printed == ""
+    assert reason in next(iter(json.loads(report).values()))

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an archive of a stranger imports is read within limits, and what cannot be read counts as empty."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from catalog import imports
+from catalog.imports import imported_modules
+
+
+def _archive(folder: Path) -> Path:
+    path = folder / "code.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(20):
+            archive.writestr(f"code/{number}.py", f"import torch\n# {'long ' * 50}{number}\n")
+    return path
+
+
+def test_the_directory_of_an_archive_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = _archive(tmp_path)
+    assert "torch" in imported_modules(archive)
+    monkeypatch.setattr(imports, "_MOST_DIRECTORY", 100)
+    assert not imported_modules(archive), "Python would read it whole"
+
+
+def test_a_directory_that_says_its_size_elsewhere_is_not_read(tmp_path: Path) -> None:
+    archive = _archive(tmp_path)
+    content = archive.read_bytes()
+    end = content.rindex(b"PK\x05\x06")
+    archive.write_bytes(content[:end] + b"PK\x06\x07" + bytes(16) + content[end:])
+    assert not imported_modules(archive)
+
+
+def test_what_is_packed_wrongly_counts_as_empty(tmp_path: Path) -> None:
+    archive = _archive(tmp_path)
+    content = bytearray(archive.read_bytes())
+    start = content.index(b"code/0.py") + len(b"code/0.py")
+    content[start : start + 8] = b"\xff" * 8
+    archive.write_bytes(content)
+    assert not imported_modules(archive)
