@@ -81,10 +81,48 @@ def test_more_in_auth_than_openpai_reads_is_no_traceback() -> None:
             assert judged(json.dumps(job)) == job
 
 
-def test_a_job_that_is_none_without_its_secrets_is_refused() -> None:
-    text = text_of({**_job(), "description": "word"}).replace('"word"', "*key")
+@pytest.mark.parametrize(
+    "secrets",
+    [
+        "secrets:\n  key: sesame",
+        '"secrets": {key: sesame}',
+        "secrets : {key: sesame}",
+        "'secrets':\n  key: sesame",
+        "? secrets\n: key: sesame",
+        "? [secrets]\n: key: sesame",
+        '"\\x73ecrets": {key: sesame}',
+        "!!str secrets: {key: sesame}",
+        "<<: {secrets: {key: sesame}}",
+        "secrets:\n  key: |\n    one\n\n    sesame",
+    ],
+)
+def test_no_way_of_writing_a_job_shows_its_secrets(secrets: str) -> None:
+    text = f"{secrets}\n{text_of(_job())}"
+    protocol, shown = judged_and_masked(text)
+    assert "sesame" in protocol["secrets"]["key"]
+    assert "sesame" not in shown
+    assert json.loads(shown) == {**_job(), "secrets": "******"}
+
+
+def test_a_job_in_json_does_not_show_its_secrets() -> None:
+    job = {**_job(), "secrets": {"key": "sesame"}}
+    for text in (json.dumps(job), json.dumps(job, indent=1)):
+        assert json.loads(judged_and_masked(text)[1]) == {**job, "secrets": "******"}
+
+
+@pytest.mark.parametrize(
+    ("secrets", "description"),
+    [
+        ("secrets:\n  key: &key sesame", "*key"),
+        ("parameters: {x: &key sesame}\nsecrets: {key: *key}", "fine"),
+        ("parameters: &all {secrets: {key: sesame}}\n<<: *all", "fine"),
+        ("parameters: &all {key: sesame}\nsecrets: {<<: *all}", "fine"),
+    ],
+)
+def test_a_job_that_is_none_without_its_secrets_is_refused(secrets: str, description: str) -> None:
+    text = text_of({**_job(), "description": "word"}).replace('"word"', description)
     with pytest.raises(ApiError, match="without its secrets"):
-        judged_and_masked(f"secrets:\n  key: &key word\n{text}")
+        judged_and_masked(f"{secrets}\n{text}")
 
 
 def test_a_task_gets_as_many_ports_as_it_asks_for_and_no_port_twice() -> None:
