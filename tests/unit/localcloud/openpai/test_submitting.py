@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from localcloud.api.errors import ApiError
 from localcloud.openpai.environment import MOST_PORTS, ports_of
+from localcloud.openpai.store import JobRow, JobStore
 from localcloud.openpai.submitting import judged, judged_and_masked
 from provider.openpai.protocol import problems, text_of
 
@@ -133,3 +136,13 @@ def test_a_task_gets_as_many_ports_as_it_asks_for_and_no_port_twice() -> None:
     assert len(set(numbers)) == len(numbers)
     assert ports_of(job, "worker", "an attempt") == ports
     assert ports_of(job, "worker", "another") != ports
+
+
+def test_what_an_earlier_release_kept_open_is_masked(tmp_path: Path) -> None:
+    job = {**_job(), "secrets": {"key": "sesame"}}
+    with closing(JobStore(tmp_path / "state.sqlite3")) as store:
+        store.add(JobRow("user~hello", "user", "hello", "1", "default", 1.0), json.dumps(job), job)
+        store.add(JobRow("user~other", "user", "other", "2", "default", 1.0), "secrets: no JSON", job)
+    with closing(JobStore(tmp_path / "state.sqlite3")) as store:
+        assert json.loads(store.text("user~hello", "config")) == {**job, "secrets": "******"}
+        assert json.loads(store.text("user~hello", "protocol")) == job
