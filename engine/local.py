@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine.obtain import engine_folder
-from engine.trusted import close_below, private_folder
 from engine.tools import write_tools
+from engine.trusted import close_below, private_folder
 
 # People set these for their own stacks. For a local stack they would override our settings.
 NOT_FOR_LOCAL_STACKS = (

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Refuses files and folders that another user of this machine may have planted: ours belong to us and are no links.
 
-Anybody who can write to a cache chooses which programs run as us. Folders that nobody else is to read are closed. Standard library only: the local cloud's caches use
-this module too.
+Anybody who can write to a cache chooses which programs run as us. Folders that nobody else is to read are closed.
+Standard library only: the local cloud's caches use this module too.
 """
 
 from __future__ import annotations

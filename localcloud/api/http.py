@@ -55,8 +55,7 @@ class Request:
 
 
 def require_once(request: Request) -> None:
-    """InvalidParameter for a header that stands twice, unless it is one that nobody here reads: programs differ in which
-    of them counts."""
+    """InvalidParameter for a header that stands twice, unless nobody here reads it: programs differ in which counts."""
     if twice := sorted(request.repeated - _MAY_REPEAT):
         raise invalid(f"the header {twice[0][:80]} stands twice")
 

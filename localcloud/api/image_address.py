@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses of images. There is one reader of them: who judges a push and who carries it out mean the same repository."""
+"""Addresses of images. They have one reader: who judges a push and who carries it out mean the same repository."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def answer(cloud: LocalCloud, request: Request) -> Reply:
         return Reply(200, {"cloud": CLOUD, "version": VERSION})
     if not is_for_this_machine(request, cloud.endpoint):
         return Reply(403, {"message": "the marker answers to 127.0.0.1 and localhost only"})
-    return Reply(200, _marker(cloud))
+    return Reply(200, marker(cloud))
 
 
 def is_for_this_machine(request: Request, endpoint: str) -> bool:
@@ -31,7 +31,7 @@ def is_for_this_machine(request: Request, endpoint: str) -> bool:
     return "host" not in request.repeated and request.headers.get("host") in (f"127.0.0.1:{port}", f"localhost:{port}")
 
 
-def _marker(cloud: LocalCloud) -> Mapping[str, str]:
+def marker(cloud: LocalCloud) -> Mapping[str, str]:
     return {
         "cloud": CLOUD,
         "version": VERSION,

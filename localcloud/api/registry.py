@@ -110,9 +110,7 @@ async def answer(cloud: LocalCloud, request: Request, receive: Receive) -> tuple
         return refused.reply, str(error)
 
 
-async def _route_request(
-    cloud: LocalCloud, request: Request, principal: Caller, receive: Receive
-) -> tuple[Reply, str]:
+async def _route_request(cloud: LocalCloud, request: Request, principal: Caller, receive: Receive) -> tuple[Reply, str]:
     for method, pattern, handler in _ROUTES:
         match = pattern.fullmatch(request.path) if method == request.method else None
         if match:

@@ -44,7 +44,7 @@ def remember_reply(call: ApiCall, reply: Reply) -> None:
     call.store.connection.execute(
         "INSERT OR REPLACE INTO retries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            token, call.principal.id, call.operation.name, call.said.digest, reply.status, json.dumps(dict(reply.headers)),
-            json.dumps(reply.body), body.get("id", ""), clock.now(),
+            token, call.principal.id, call.operation.name, call.said.digest, reply.status,
+            json.dumps(dict(reply.headers)), json.dumps(reply.body), body.get("id", ""), clock.now(),
         ),
     )  # fmt: skip

@@ -38,7 +38,12 @@ def issue_receipt(
         "compartmentId": resource.compartment,
         "percentComplete": 100.0,
         "resources": [
-            {"entityType": entity, "actionType": action, "identifier": resource.id, "entityUri": call.said.target.partition("?")[0]}
+            {
+                "entityType": entity,
+                "actionType": action,
+                "identifier": resource.id,
+                "entityUri": call.said.target.partition("?")[0],
+            }
         ],
         "timeAccepted": moment,
         "timeStarted": moment,

@@ -36,7 +36,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class RestCall:
-    """One call: who calls, and what it says. Both are read once, at the door. `caller` is None where guests may call."""
+    """One call: who calls, and what it says, read once at the door. `caller` is None where guests may call."""
 
     parts: Parts
     params: Mapping[str, str]

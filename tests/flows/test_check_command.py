@@ -274,7 +274,7 @@ def test_lines_on_which_a_secret_may_stand_are_not_shown(tmp_path: Path) -> None
     [
         "{ framewrok: pytorch, env: { WORD: sesame } }",
         "{ env: {\n      WORD: 'open\n\n      sesame' }, framewrok: pytorch }",
-        "{ \"api key\": [x,\n      sesame], framewrok: pytorch }",
+        '{ "api key": [x,\n      sesame], framewrok: pytorch }',
     ],
 )
 def test_a_line_that_another_finding_shows_holds_no_secret(job: str, tmp_path: Path) -> None:

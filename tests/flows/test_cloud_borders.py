@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two readers of one request: whatever could say one thing to the judge and another to who carries it out is refused, or
+"""Two readers of one request: what could say one thing to the judge, and another to who carries it out, is refused or
 has one meaning for both."""
 
 from __future__ import annotations

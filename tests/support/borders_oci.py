@@ -5,8 +5,6 @@ other one they changed or showed. The store says what changed, and not who judge
 from __future__ import annotations
 
 import hashlib
-import http.client
-import json
 import re
 import secrets
 import sqlite3
@@ -16,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -28,7 +27,7 @@ from localcloud.api.operations import ApiOperation
 from localcloud.api.services import tables
 from localcloud.api.signatures import METHODS_WITH_BODY, signing_string
 from localcloud.control import Cloud
-from tests.support.registry_client import Tool, manifest
+from tests.support.registry_client import CONFIG, Tool, digest_of, manifest
 from tests.support.seams import Asked, Draw, torn
 from tests.support.signing import Signing
 from tests.support.two_teams import OURS, THEIRS, Caller, Team, now, team
@@ -45,7 +44,8 @@ _REGISTRY = (
 # What the caller must not touch: all that is not in the compartment, nor below it, nor of the repositories' prefix.
 _OUTSIDE = """
 WITH RECURSIVE mine(id) AS (
-    VALUES (:ours) UNION SELECT r.id FROM resources r JOIN mine ON r.compartment = mine.id WHERE r.kind = 'compartment'),
+    VALUES (:ours)
+    UNION SELECT r.id FROM resources r JOIN mine ON r.compartment = mine.id WHERE r.kind = 'compartment'),
     buckets(id) AS (SELECT id FROM resources WHERE kind = 'bucket' AND compartment IN mine)
 """
 _QUERIES = (
@@ -70,6 +70,8 @@ class OciBorder:
 
     def __post_init__(self) -> None:
         self.canary = f"canary-{secrets.token_hex(8)}"
+        self._uploads: list[str] = []
+        self._blobs: list[str] = []
         with closing(Caller(self.cloud)) as admin:
             self.ours, self.theirs = team(admin, OURS, 1, runs=False), team(admin, THEIRS, 2, runs=False)
             self._plant(admin)
@@ -92,20 +94,21 @@ class OciBorder:
         for mine in (self.ours, self.theirs):  # an upload of an object's name that only the other team may use
             upload = admin.made(f"{space}/{mine['bucket']}/u", {"object": THEIRS})["uploadId"]
             part = f"{space}/{mine['bucket']}/u/{THEIRS}?uploadId={upload}&uploadPartNum=1"
-            assert admin.ask("PUT", part, raw=canary).status == 200
-            self._uploads = (*getattr(self, "_uploads", ()), upload)
+            assert admin.ask("PUT", part, raw=b"ours" if mine is self.ours else canary).status == 200
+            self._uploads.append(upload)
         entry = {"data": self.canary, "id": "canary", "time": now()}
         batch = {"entries": [entry], "source": "s", "type": "t", "defaultlogentrytime": now()}
         lines = {"specversion": "1.0", "logEntryBatches": [batch]}
         admin.made(f"/20200831/logs/{theirs['log']}/actions/push", lines)
         tool = Tool.signed_in(self.cloud)
-        self._blobs = []
-        for mark in (OURS, THEIRS):
+        # What is theirs is never sent, only named: who has it may push it anywhere.
+        self._layers = (b"layer of ours", canary)
+        for mark, layer in zip((OURS, THEIRS), self._layers, strict=True):
             repository = f"{self.cloud.namespace}/{mark}/image"
-            assert tool.push(repository, "2", layer=canary + mark.encode()).status == 201
+            assert tool.push(repository, "2", layer=layer).status == 201
             begun = tool.ask("POST", f"/v2/{repository}/blobs/uploads/").headers["location"]
             self._blobs.append(begun.rpartition("/")[2])
-        self._digests = [f"sha256:{hashlib.sha256(canary + mark.encode()).hexdigest()}" for mark in (OURS, THEIRS)]
+        self._digests = [digest_of(layer) for layer in self._layers]
 
     def outside(self) -> str:
         """All that the caller must not change."""
@@ -113,13 +116,15 @@ class OciBorder:
         for query in _QUERIES:
             for row in self._store.execute(_OUTSIDE + query, {"ours": self.ours.compartment}):
                 found.update(repr(row).encode())
-        for upload in sorted(self._their_uploads.iterdir()):
-            found.update(f"{upload.name} {upload.stat().st_size}".encode())
+        begun = self._their_blob
+        found.update(str(begun.exists() and begun.stat().st_size).encode())
         return found.hexdigest()
 
     @cached_property
-    def _their_uploads(self) -> Any:
-        return self.cloud.home / "registry" / "uploads" / hashlib.sha256(f"{THEIRS}/image".encode()).hexdigest()
+    def _their_blob(self) -> Path:
+        """An upload into their repository that somebody else has begun."""
+        (file,) = (self.cloud.home / "registry" / "uploads").rglob(self._blobs[1])
+        return file
 
     def ask(self, draw: Draw) -> tuple[Asked, int, bytes]:
         """Sends a request that this draw makes."""
@@ -165,14 +170,15 @@ class OciBorder:
     def _registry(self, draw: Draw) -> Asked:
         method, path = draw.choice(_REGISTRY)
         which = draw.randrange(2)
-        layer = self.canary.encode() + (OURS, THEIRS)[draw.randrange(2)].encode()
-        content = draw.choice([b"", b"x", layer, manifest(b"{}", layer), manifest(layer, layer)])
+        ours, theirs = self._layers
+        named_layer = draw.choice(self._layers)
+        content = draw.choice([b"", b"x", ours, manifest(CONFIG, named_layer), manifest(theirs, named_layer)])
         space = self.cloud.namespace
         named = {
             "name": f"{space}/{(OURS, THEIRS)[which]}/image", "upload": draw.choice(self._blobs),
             "digest": draw.choice(self._digests), "reference": draw.choice(["1", "2", "9", *self._digests]),
         }  # fmt: skip
-        query = (("digest", f"sha256:{hashlib.sha256(content).hexdigest()}"),) if method == "PUT" else ()
+        query = (("digest", digest_of(content)),) if method == "PUT" else ()
         others = {"name": f"{space}/{THEIRS}/image", "digest": self._digests[1], "reference": f"{THEIRS}/image:1"}
         filled = re.sub(r"\{(\w+)\}", lambda found: named[found[1]], path)
         return Asked(f"registry {method} {path}", method, filled, query, (), None, content, others)
@@ -204,7 +210,7 @@ class _Mixed:
         return {
             name: self._draw.choice(sorted(field.allowed)) if field.allowed and field.type == "str" else typed
             for name, field in sdk.model(service, model).fields.items()
-            if field.required or (depth < 2 and self._draw.random() < 0.3)
+            if field.required or (depth < 2 and self._draw.random() < 0.15)
             for typed in [self._typed(service, field.type, name, depth)]
         }
 
@@ -220,17 +226,19 @@ class _Mixed:
             return [self._typed(service, match[1], name.removesuffix("s"), depth) for _ in range(1)]
         if kind.startswith("dict"):
             return {}
+        if kind == "object" or name in _LEFT_OUT:
+            return None
         if kind in ("int", "float"):
             return self._draw.choice([0, 1, 6, 50])
         if kind == "bool":
             return self._draw.random() < 0.5
         if kind == "datetime":
             return now()
-        if kind == "object":
-            return None
         return self.value(name) if kind == "str" else self.details(service, kind, depth + 1)
 
 
+# What the local cloud has none of.
+_LEFT_OUT = frozenset({"kmsKeyId", "byoipv6CidrDetail", "ipv6CidrBlock", "ipv6PrivateCidrBlock", "isIpv6Enabled"})
 _KINDS = {
     "bucketName": "bucket", "destinationBucket": "bucket", "resourceId": "log", "fingerprint": "fingerprint",
     "securityListId": "security-list", "vnicId": "subnet", "privateIpId": "subnet",
@@ -250,6 +258,22 @@ _TEXTS: Mapping[str, Sequence[str]] = {
     "publicAccessType": ("NoPublicAccess", "ObjectRead"),
     "opc-retry-token": ("one", "two"),
     "if-match": ("*", "x"),
+    "statement": ("Allow group scientists to manage all-resources in tenancy",),
+    "matchingRule": ("all {resource.type = 'datasciencejobrun'}",),
+    "shapeName": ("VM.Standard2.1",),
+    "protocol": ("6", "all"),
+    "networkEntityType": ("CIDR_BLOCK",),
+    "content": ("b3Vycw==",),
+    "contentType": ("BASE64",),
+    "keyId": ("key",),
+    "name": ("a", "b", OURS, THEIRS),
+    "object": (OURS, THEIRS, "a"),
+    "newName": (OURS, THEIRS, "a"),
+    "objectName": (OURS, THEIRS, "a", "canary"),
+    "sourceName": (OURS, THEIRS, "canary"),
+    "sourceObjectName": (OURS, THEIRS, "canary"),
+    "destinationObjectName": (OURS, THEIRS, "a"),
+    "logType": ("CUSTOM",),
 }
 
 

@@ -94,9 +94,7 @@ class OpenPaiBorder:
             "job": f"{draw.choice([USER, USER, ADMIN])}~{draw.choice(_NAMES)}", "user": draw.choice([USER, ADMIN]),
             "token": draw.choice([self._login, "x"]), "storage": "shared", "cluster": "default", "role": "worker",
         }  # fmt: skip
-        path = re.sub(
-            r"\{(\w+)\}", lambda found: quote(named.get(found[1], draw.choice("01")), safe="~"), route.path
-        )
+        path = re.sub(r"\{(\w+)\}", lambda found: quote(named.get(found[1], draw.choice("01")), safe="~"), route.path)
         others = {
             "job": "deployer~secret", "user": ADMIN, "username": ADMIN, "name": "secret", "value": "STOP",
             "token": "x", "userName": ADMIN, "virtualCluster": "reserved",

@@ -34,7 +34,9 @@ class Wire:
             elif "content-length" not in told:
                 self._connection.putheader("content-length", str(len(content)))
             with contextlib.suppress(ConnectionError):  # it had heard enough; what it said is there to be read
-                self._connection.endheaders(content if content or asked.is_chunked else None, encode_chunked=asked.is_chunked)
+                self._connection.endheaders(
+                    content if content or asked.is_chunked else None, encode_chunked=asked.is_chunked
+                )
             response = self._connection.getresponse()
             answer = response.status, response.read()
             if response.will_close or asked.method == "HEAD":

@@ -28,8 +28,8 @@ class NotYamlError(NotAJobError):
 def text_of(job: Mapping[str, Any]) -> str:
     """The job as a cluster takes it.
 
-    Each top-level key begins a line: a cluster hides secrets by that, and shows those of any other text. Values are in quotation marks: YAML in
-    JavaScript takes some bare texts, such as 1e3, for numbers.
+    Each top-level key begins a line: a cluster hides secrets by that, and shows those of any other text. Values are in
+    quotation marks: YAML in JavaScript takes some bare texts, such as 1e3, for numbers.
     """
     return yaml.dump(_quoted(job), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9)
 
@@ -55,17 +55,16 @@ def masked(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shares_secrets(text: str) -> bool:
-    """Whether YAML's references carry a value of a job's secrets to another place. The text is one that `parse` reads."""
+    """Whether YAML's references carry a value of a job's secrets elsewhere. The text is one that `parse` reads."""
     loader = _Loader(text)
-    try:
-        job = loader.get_single_node()
+    own: list[yaml.Node] = []
+    others: list[yaml.Node] = []
+    job = loader.get_single_node()
+    if isinstance(job, yaml.MappingNode):
         loader.flatten_mapping(job)
-        own, others = [], []
         for key, value in job.value:
             is_secret = shown(loader.construct_object(key, deep=True)) == _SECRETS
             (own if is_secret else others).append(value)
-    finally:
-        loader.dispose()
     return not _reached(own).isdisjoint(_reached(others))
 
 

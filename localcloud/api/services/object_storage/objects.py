@@ -55,9 +55,7 @@ def put(call: ApiCall) -> Reply:
     current = stored.lookup(call.store, bucket.id, name)
     require_etag(call, current)
     check_md5(call, upload)
-    kept = {
-        key: value for key, value in call.headers.items() if key in _KEPT_HEADERS or key.startswith("opc-meta-")
-    }
+    kept = {key: value for key, value in call.headers.items() if key in _KEPT_HEADERS or key.startswith("opc-meta-")}
     created = current.created if current else clock.now()
     item = StoredObject(bucket.id, name, upload.size, upload.md5, kept, created)
     upload.path.rename(call.cloud.objects / item.file)
