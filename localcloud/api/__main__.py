@@ -22,7 +22,6 @@ from pathlib import Path
 import uvicorn
 
 from catalog.version import VERSION
-from engine.trusted import private_folder
 from localcloud import isolation, processes
 from localcloud.api import measuring, progress, pruning, tenancy
 from localcloud.api.access import AccessControl
@@ -77,7 +76,7 @@ class _Server(uvicorn.Server):
 def main(arguments: list[str]) -> int:
     home = Path(arguments[0]).resolve()
     port = int(arguments[1]) if len(arguments) > 1 else 0
-    private_folder(home)
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.chdir(home)
     # The log skips these fields: computing them costs more than writing the line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
