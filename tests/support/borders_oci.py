@@ -54,7 +54,7 @@ _QUERIES = (
     "SELECT bucket, name, etag, file FROM objects WHERE bucket NOT IN buckets ORDER BY bucket, name",
     "SELECT bucket, name, file, marker FROM versions WHERE bucket NOT IN buckets ORDER BY sequence",
     "SELECT u.id, u.name, p.number, p.etag FROM uploads u LEFT JOIN parts p ON p.upload = u.id"
-    " WHERE u.bucket NOT IN buckets OR u.name = 'theirs' ORDER BY u.id, p.number",
+    " WHERE u.bucket NOT IN buckets ORDER BY u.id, p.number",
     "SELECT repository, digest FROM blobs WHERE repository NOT LIKE 'ours%' ORDER BY repository, digest",
     "SELECT log, count(*), max(sequence) FROM log_lines WHERE log NOT IN"
     " (SELECT id FROM resources WHERE kind = 'log' AND compartment IN mine) GROUP BY log ORDER BY log",

@@ -135,4 +135,5 @@ def _mistaken(mistake: Mistake, folder: Path) -> Iterator[Cloud]:
 def test_a_mistake_that_is_put_back_is_found(name: str, tmp_path: Path) -> None:
     with _mistaken(MISTAKES[name], tmp_path) as cloud, closing(MISTAKES[name].border(cloud)) as there:
         wrong, _ = found(there, _MOST_UNTIL_FOUND)
+    print(f"{name}: {wrong}")  # with its seed
     assert wrong.startswith("another's was")
