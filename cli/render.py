@@ -18,9 +18,10 @@ from catalog.version import VERSION
 from cli.out import data, json_data, say_in_colour
 from launcher.escaping import annotation, terminal
 from launcher.escaping import sarif as sarif_text
-from schemas.findings import Finding, dotted
+from schemas.findings import Finding, Path, dotted
 from schemas.judge import Judged, codes
 from schemas.names import plural
+from schemas.source import Source
 
 Renderer = Callable[[Sequence[Judged], bool], str]
 
@@ -31,8 +32,10 @@ _SECRET_CODES = frozenset({"TY015", "TY502", "TY503", "TY504"})
 _LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 # A value under these keys may be a secret, even if a typing error keeps it from being recognised.
 _SECRET_PLACES = frozenset({"env", "secrets"})
+_SECRET_WORDS = r"(?:password|passwd|token|secret|credential|api[_ ]?key|private[_ ]?key)"
+_SECRET_KEY = re.compile(_SECRET_WORDS, re.IGNORECASE)
 _SECRET_LINE = re.compile(
-    r"(?:password|passwd|token|secret|credential|api_?key|private_?key)\w{0,40}[\"']?\s{0,9}[:=](?!\s*(?:\{\s*secure\b|$))"
+    _SECRET_WORDS + r"\w{0,40}[\"']?\s{0,9}[:=](?!\s*(?:\{\s*secure\b|$))"
     r"|://[^/\s:@]+:[^/\s@]+@",
     re.IGNORECASE,
 )
@@ -78,7 +81,28 @@ def _source_lines(one: Judged) -> list[str]:
     """The file's lines; a line that holds a secret is empty."""
     lines = _LINE_BREAK.split(one.source.text)
     secret = {finding.line for finding in one.findings if finding.code in _SECRET_CODES}
+    secret |= _lines_of_secret_values(one.source, lines)
     return ["" if number in secret or _SECRET_LINE.search(line) else line for number, line in enumerate(lines, 1)]
+
+
+def _lines_of_secret_values(source: Source, lines: Sequence[str]) -> set[int]:
+    """Where values stand that may be secrets, in whatever way YAML is written: each reaches to the next key."""
+    marks = sorted(source.marks.items(), key=lambda each: each[1])
+    hidden: set[int] = set()
+    for at, (path, (line, _)) in enumerate(marks):
+        if _may_be_secret(path, source):
+            hidden.add(line)
+            end, column = marks[at + 1][1] if at + 1 < len(marks) else (len(lines) + 1, 1)
+            begins_its_line = end > len(lines) or not lines[end - 1][: column - 1].strip(" -")
+            hidden.update(range(line, end if begins_its_line else end + 1))
+    return hidden
+
+
+def _may_be_secret(path: Path, source: Source) -> bool:
+    """Whether it is a value under a name of secrets. One that Pulumi encrypted is none any more."""
+    if "secure" in path[-1:] or (*path, "secure") in source.marks:
+        return False
+    return bool(_SECRET_PLACES & set(path[:-1])) or any(_SECRET_KEY.search(str(part)) for part in path)
 
 
 def _source_line(lines: Sequence[str], finding: Finding) -> str:

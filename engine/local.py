@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.obtain import engine_folder
 from engine.tools import write_tools
+from engine.trusted import close_below, private_folder
 
 # People set these for their own stacks. For a local stack they would override our settings.
 NOT_FOR_LOCAL_STACKS = (
@@ -28,9 +29,10 @@ def environment(home: Path, base: Mapping[str, str] | None = None) -> dict[str, 
     env = dict(os.environ if base is None else base)
     engine = engine_folder(env)
     tools = write_tools(home, engine, env)
-    pulumi_home = (home / "pulumi").absolute()
-    state = pulumi_home / "state"
-    state.mkdir(parents=True, exist_ok=True)
+    pulumi_home = private_folder((home / "pulumi").absolute())
+    state = private_folder(pulumi_home / "state")
+    for folder in (state, pulumi_home / "stacks"):
+        close_below(folder)
     for name in NOT_FOR_LOCAL_STACKS:
         env.pop(name, None)
     return env | {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Refuses files and folders that another user of this machine may have planted: ours belong to us and are no links.
 
-Anybody who can write to a cache chooses which programs run as us. Standard library only: the local cloud's caches use
-this module too.
+Anybody who can write to a cache chooses which programs run as us. Folders that nobody else is to read are closed.
+Standard library only: the local cloud's caches use this module too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 ROOT = 0
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class PlantedError(OSError):
@@ -54,6 +55,33 @@ def planted(path: Path) -> str:
     if status.st_mode & others:
         return f"may be written by others: chmod -R go-w {path}, if you trust what is in it, or remove it"
     return ""
+
+
+def private_folder(path: Path) -> Path:
+    """Makes a folder that only its owner may enter, or makes it one. Its parents stay as they are."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        _close(path)
+    return path
+
+
+def close_below(folder: Path) -> None:
+    """Closes all that the folder holds. Programs that know nothing of us, as Pulumi's engine, make files for all."""
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            _close(Path(place, name))
+
+
+def _close(path: Path) -> None:
+    """What another command removes meanwhile needs it no more; nor does what belongs to another account."""
+    try:
+        mode = path.lstat().st_mode
+        if mode & _OTHERS and not stat.S_ISLNK(mode):
+            path.chmod(stat.S_IMODE(mode) & ~_OTHERS)
+    except (FileNotFoundError, PermissionError):
+        pass
 
 
 def open_lock(path: Path) -> IO[bytes]:

@@ -22,6 +22,9 @@ def fetch(launch: Launch, environment: Mapping[str, str], root: Path, say: Voice
     git = launch.git
     if git is None:
         return ""
+    for what, word in (("address", git.url), ("branch", git.branch), ("commit", git.commit)):
+        if str(word).startswith("-"):
+            raise LaunchError(f"the {what} of the code is `{word}`, which git would take for an option: correct it")
     target = root / "code"
     if target.exists():
         return str(target)

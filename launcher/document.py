@@ -178,7 +178,7 @@ def read(environment: Mapping[str, str]) -> Launch:
         raise LaunchError(f"{VARIABLE} is not set: start this image through a trainyard job, or give it a command")
     try:
         document: dict[str, Any] = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LaunchError(f"{VARIABLE} is not JSON ({error}): it is written by trainyard, not by hand") from None
     found = document.get("version") if isinstance(document, dict) else None
     if found not in VERSIONS:
@@ -191,7 +191,7 @@ def read(environment: Mapping[str, str]) -> Launch:
         raise LaunchError(
             f"{VARIABLE} lacks {error}: rebuild the image, or use the trainyard it was built with"
         ) from None
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise LaunchError(f"{VARIABLE} is not a launch document: {error}") from None
     if launch.role_of(launch.rank).name != launch.role:
         raise LaunchError(

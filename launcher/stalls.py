@@ -194,7 +194,7 @@ class Stalls:
 def _told(content: bytes | None) -> str:
     try:
         found = json.loads(content or b"{}").get(_LINE)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return ""
     return found if isinstance(found, str) else ""
 

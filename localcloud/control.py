@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from engine.trusted import open_lock
+from engine.trusted import open_lock, private_folder
 from localcloud import processes
 from localcloud.isolation import VARIABLE
 
@@ -98,7 +98,7 @@ def start(home: Path, port: int = 0, timeout: float = READY_SECONDS, isolation: 
     """The cloud of this folder. It is started if it does not run, and concurrent callers all get the same one.
     `isolation` applies only to a cloud that this call starts; by default its environment decides."""
     home = home.resolve()
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(home)
     with _lock_home(home):
         return _wait_for_answer(home, timeout) or _launch(home, port, timeout, isolation)
 

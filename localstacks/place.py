@@ -22,7 +22,7 @@ from catalog.platforms import platform_in
 from components.plan.model import Plan
 from engine.local import environment
 from engine.tools import tools_home
-from engine.trusted import open_lock
+from engine.trusted import open_lock, private_folder
 from localcloud import control
 from localcloud.code_age import why_older
 from localstacks import claims
@@ -44,6 +44,8 @@ SALT = "encryptionsalt"
 # Of a file whose secrets a service encrypts.
 _OTHER_KEYS = ("secretsprovider", "encryptedkey")
 PROJECT_FILE = f"name: {PROJECT_NAME}\nruntime: python\n"
+# The engine makes files of states for everybody unless it is told so.
+_OWN = 0o077
 # Pulumi's own words for it: nothing to ask, nothing to draw that a log could not hold.
 QUIET = ("--non-interactive", "--skip-preview", "--yes")
 JUDGED = ("--policy-pack", str(PROJECT / "policies"))
@@ -79,7 +81,7 @@ class Place:
         # A run costs nothing here: what an earlier `up` saw fail starts again.
         self.env[RETRY_FAILED] = "1"
         # Pulumi writes the salt of a new stack into the file beside the project it stands in: that is this folder.
-        self.local_file().parent.mkdir(parents=True, exist_ok=True)
+        private_folder(self.local_file().parent)
         _write(self.local_file().with_name("Pulumi.yaml"), PROJECT_FILE)
 
     def _no_file(self) -> str:
@@ -126,12 +128,19 @@ class Place:
         error = subprocess.STDOUT if self._output else None
         if show is not None:
             with subprocess.Popen(
-                words, env=self.env, cwd=PROJECT, stdout=subprocess.PIPE, text=True, errors="replace"
+                words,
+                env=self.env,
+                cwd=PROJECT,
+                stdout=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                umask=_OWN,
             ) as engine:
                 for line in engine.stdout or ():
                     show(line.rstrip("\n"))
             return engine.returncode
-        return subprocess.run(words, env=self.env, cwd=PROJECT, stdout=self._output, stderr=error).returncode
+        done = subprocess.run(words, env=self.env, cwd=PROJECT, stdout=self._output, stderr=error, umask=_OWN)
+        return done.returncode
 
     def up(self, *arguments: str) -> tuple[int, list[EngineError]]:
         """`pulumi up`: its exit code, and the errors that it showed."""
@@ -197,7 +206,7 @@ class Place:
             probe.write_text(yaml.safe_dump({SALT: salt}), "utf-8")
             words = ["pulumi", "config", "set", "--secret", "probe", "-", "--non-interactive", "--stack", self.stack]
             words += ["--config-file", str(probe), "--cwd", str(self.local_file().parent)]
-            return subprocess.run(words, env=self.env, capture_output=True).returncode == 0
+            return subprocess.run(words, env=self.env, capture_output=True, umask=_OWN).returncode == 0
 
     def _init(self) -> None:
         try:
@@ -254,7 +263,7 @@ class Place:
 
     def _engine(self, *arguments: str) -> str:
         words = ["pulumi", *arguments, "--cwd", str(self.local_file().parent), "--non-interactive"]
-        done = subprocess.run(words, env=self.env, capture_output=True, text=True)
+        done = subprocess.run(words, env=self.env, capture_output=True, text=True, umask=_OWN)
         if done.returncode:
             raise LocalStackError(f"the local state: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
@@ -324,6 +333,7 @@ def _write(file: Path, text: str) -> None:
     """Replace the file at once: another command may be reading it."""
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
+        draft.touch(mode=0o600)
         draft.write_text(text, "utf-8")
     except OSError as problem:
         # Of a full disk the system names no file.

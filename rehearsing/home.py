@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from engine.trusted import private_folder
 from localcloud import control, processes
 from localstacks.place import default_home
 
@@ -22,8 +23,7 @@ _FOLDER = "rehearsals"
 @contextmanager
 def temporary_home(stack: str, keep: bool = False) -> Iterator[Path]:
     """A folder for all that a rehearsal makes. Whatever ends the rehearsal ends its cloud and removes the folder."""
-    root = default_home().resolve() / _FOLDER
-    root.mkdir(parents=True, exist_ok=True)
+    root = private_folder(default_home().resolve() / _FOLDER)
     sweep(root)
     home = Path(tempfile.mkdtemp(prefix=f"{stack[:40]}-", dir=root))
     me = {"pid": os.getpid(), "started": processes.start_time(os.getpid())}

@@ -42,7 +42,7 @@ def _workers(address: str, port: int) -> int | None:
     try:
         connection.request("GET", _COUNTS)
         return int(json.loads(connection.getresponse().read())["workers"])
-    except (OSError, http.client.HTTPException, ValueError, KeyError):
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, RecursionError):
         return None
     finally:
         connection.close()

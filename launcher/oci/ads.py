@@ -101,7 +101,7 @@ def _read(content: bytes | None, key: str) -> str:
     try:
         read: Any = json.loads(content or b"{}")
         return str(read.get(key) or "")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return ""
 
 

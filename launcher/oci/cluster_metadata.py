@@ -48,5 +48,5 @@ def _read(path: str, known: dict[int, str]) -> dict[int, str]:
         with open(path, encoding="utf-8") as file:
             rows = json.load(file)
         return {int(row["Rank"]): str(row["IPAddress"]) for row in rows if row.get("IPAddress")}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return known

@@ -53,7 +53,7 @@ class Signer:
         try:
             error: Any = json.loads(content)
             text = f"{error['code']}: {error['message']}"
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return Refusal(HTTPStatus(status).phrase, kind) if kind else None
         return Refusal(text, BAD_DIGEST if status == NOT_TAKEN and "MD5" in text else kind)
 

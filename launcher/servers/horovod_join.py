@@ -28,7 +28,7 @@ def main(words: list[str]) -> int:
         who = f"{environment['HOROVOD_HOSTNAME']}:{environment['HOROVOD_LOCAL_RANK']}"
         line.sendall(f"POST /join/{who} HTTP/1.0\r\n\r\n".encode())
         place = json.loads(_answer(line))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         print(f"could not join the others: {error or 'the rendezvous has ended'}", flush=True)
         return _TEMPORARY
     # No limit: what is written to it by nobody must not end it either.

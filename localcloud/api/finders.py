@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from localcloud.api.image_address import parse_address
 from localcloud.api.log_query import scopes_of
 from localcloud.api.operations import ApiCall
 from localcloud.api.store import StoredResource
@@ -108,13 +109,14 @@ def _pushed_image(call: ApiCall, address: Any) -> list[ReferenceTarget]:
 
 
 def pushed_repository(address: Any) -> str:
-    path = str(address).partition("@")[0].split("/", 2)[-1]
-    return path.rpartition(":")[0] or path
+    """The repository that an address names; empty for a text that is no address, which nobody can push to."""
+    parts = parse_address(address)
+    return parts.repository if parts else ""
 
 
 def _named_secret(call: ApiCall, name: Any) -> list[ReferenceTarget]:
     """The secret that a request names by its name and its vault."""
-    secrets = call.store.live("secret", name=name, parent=call.request.query.get("vaultId", ""))
+    secrets = call.store.live("secret", name=name, parent=call.query.get("vaultId", ""))
     return [target_of(call, secret) for secret in secrets]
 
 

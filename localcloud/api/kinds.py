@@ -216,7 +216,7 @@ def get(kind: ResourceKind, call: ApiCall) -> Reply:
 
 
 def list_(kind: ResourceKind, call: ApiCall) -> Reply:
-    query = dict(call.request.query)
+    query = dict(call.query)
     if kind.parent_param:
         query[kind.parent_param] = call.params[kind.parent_param]
     else:

@@ -12,7 +12,7 @@ from localcloud.api import models
 from localcloud.api.access import AccessControl
 from localcloud.api.errors import cannot_parse, missing_parameter
 from localcloud.api.faults import Faults
-from localcloud.api.http import Door, Reply, Request
+from localcloud.api.http import Door, Reply, Said
 from localcloud.api.principals import Caller, Credentials
 from localcloud.api.store import StateStore
 
@@ -77,12 +77,11 @@ class LocalCloud:
 
 @dataclass(frozen=True)
 class ApiCall:
-    """One authenticated request on its way through a handler."""
+    """One authenticated call on its way through a handler."""
 
     cloud: LocalCloud
     operation: ApiOperation
-    request: Request
-    params: Mapping[str, str]
+    said: Said
     principal: Caller
     after_commit: list[Callable[[], None]] = field(default_factory=list)
 
@@ -91,12 +90,25 @@ class ApiCall:
         return self.cloud.store
 
     @property
+    def params(self) -> Mapping[str, str]:
+        """The parameters of the path."""
+        return self.said.params
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        return self.said.query
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self.said.headers
+
+    @property
     def if_match(self) -> str | None:
-        return self.request.headers.get("if-match")
+        return self.headers.get("if-match")
 
     def json(self) -> Any:
         try:
-            return self.request.json
+            return self.said.json
         except (ValueError, RecursionError):
             raise cannot_parse("the body is not JSON") from None
 
@@ -106,7 +118,7 @@ class ApiCall:
 
     def needed(self, name: str) -> str:
         """A query parameter that must be there."""
-        value = self.request.query.get(name)
+        value = self.query.get(name)
         if not value:
             raise missing_parameter(name)
         return value

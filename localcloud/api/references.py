@@ -173,15 +173,14 @@ class References:
         ]
 
     def _source(self, name: str) -> Mapping[str, Any]:
-        request = self._call.request
-        sources = {"path": self._call.params, "query": request.query, "header": request.headers}
+        sources = {"path": self._call.params, "query": self._call.query, "header": self._call.headers}
         if name == "kept":
             return self._kept.resource.body if self._kept and self._kept.resource else {}
         return self._body if name == "body" else sources[name]
 
     @cached_property
     def _body(self) -> Mapping[str, Any]:
-        body = self._call.json() if self._call.request.body and self._reads_a_body else None
+        body = self._call.json() if self._call.said.body and self._reads_a_body else None
         return body if isinstance(body, dict) else {}
 
     @property

@@ -19,7 +19,8 @@ from typing import Any
 from localcloud.api import access, authorization, manifests, registry_tokens, tenancy
 from localcloud.api.dispatch import dispatch
 from localcloud.api.errors import ApiError
-from localcloud.api.http import FilePart, Reply, Request, Upload
+from localcloud.api.http import FilePart, Reply, Request, Said, Upload
+from localcloud.api.image_address import is_repository
 from localcloud.api.manifests import Digest, Manifest, is_digest
 from localcloud.api.operations import ApiCall, LocalCloud
 from localcloud.api.principals import Caller
@@ -40,20 +41,25 @@ class RegistryError(Exception):
 
 @dataclass(frozen=True)
 class RegistryRequest:
-    """One request of a tool: its principal, and the names in its path."""
+    """What one request of a tool says: its principal, the names in its path, and the digest in its query."""
 
     cloud: LocalCloud
-    request: Request
     principal: Caller
     named: Mapping[str, str]
+    digest: str
     receive: Receive
 
     @property
     def repository(self) -> str:
+        """The repository's name within the namespace. It is no more than a name, so nobody reads a tag in it."""
         namespace, _, name = self.named["name"].partition("/")
-        if namespace != tenancy.NAMESPACE or not name:
+        if namespace != tenancy.NAMESPACE or not is_repository(name):
             raise RegistryError(404, "NAME_UNKNOWN", f"repository name not known to registry: {self.named['name']}")
         return name
+
+    @property
+    def address(self) -> str:
+        return f"{artifacts.REGISTRY}/{tenancy.NAMESPACE}/{self.repository}"
 
     @property
     def folder(self) -> Path:
@@ -91,7 +97,7 @@ async def answer(cloud: LocalCloud, request: Request, receive: Receive) -> tuple
         principal = registry_tokens.bearer_principal(cloud, request)
         if principal is None:
             return _challenge(cloud)
-        return await _route_request(RegistryRequest(cloud, request, principal, {}, receive))
+        return await _route_request(cloud, request, principal, receive)
     except RegistryError as error:
         return error.reply, str(error)
     except manifests.UnreadableManifestError as error:
@@ -104,13 +110,13 @@ async def answer(cloud: LocalCloud, request: Request, receive: Receive) -> tuple
         return refused.reply, str(error)
 
 
-async def _route_request(visit: RegistryRequest) -> tuple[Reply, str]:
-    request = visit.request
+async def _route_request(cloud: LocalCloud, request: Request, principal: Caller, receive: Receive) -> tuple[Reply, str]:
     for method, pattern, handler in _ROUTES:
         match = pattern.fullmatch(request.path) if method == request.method else None
         if match:
-            reply = await handler(replace(visit, named=match.groupdict()))
-            return reply, f"registry {handler.__name__.strip('_')} by {visit.principal.name}"
+            digest = request.query.get("digest", "")
+            reply = await handler(RegistryRequest(cloud, principal, match.groupdict(), digest, receive))
+            return reply, f"registry {handler.__name__.strip('_')} by {principal.name}"
     raise RegistryError(404, "UNSUPPORTED", f"{request.method} {request.path} is not part of this registry")
 
 
@@ -139,7 +145,7 @@ async def _add_to_upload(visit: RegistryRequest) -> Reply:
 
 
 async def _finish_upload(visit: RegistryRequest) -> Reply:
-    file, digest = await _append(visit), visit.request.query.get("digest", "")
+    file, digest = await _append(visit), visit.digest
     with file.open("rb") as content:
         actual = f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
     if actual != digest:
@@ -193,7 +199,7 @@ async def _manifest(visit: RegistryRequest) -> Reply:
 
 
 def _digest_of_tag(visit: RegistryRequest, tag: str) -> str:
-    image = artifacts.find_image(visit.cloud.store, f"{artifacts.REGISTRY}/{visit.named['name']}:{tag}")
+    image = artifacts.find_image(visit.cloud.store, f"{visit.address}:{tag}")
     if image is None:
         raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
     return str(image.body["digest"])
@@ -227,7 +233,7 @@ def _image_of(visit: RegistryRequest, sent: Upload, digest: str) -> dict[str, An
     if missing:
         raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"the layer {missing[0]} was not pushed")
     return {
-        "image": f"{artifacts.REGISTRY}/{visit.named['name']}:{reference}@{digest}",
+        "image": f"{visit.address}:{reference}@{digest}",
         "entrypoint": start.entrypoint,
         "cmd": start.cmd,
         "layers": [{"digest": layer.digest.text, "sizeInBytes": layer.size} for layer in manifest.layers],
@@ -257,14 +263,13 @@ def _read_pushed_blob(visit: RegistryRequest, digest: Digest) -> bytes:
 def _push_call(visit: RegistryRequest, image: Mapping[str, Any]) -> ApiCall:
     repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
     named = {"repositoryId": repositories[0].id} if repositories else {}
-    body = json.dumps(image).encode()
-    request = Request(artifacts.PUSH.method, artifacts.PUSH.path, artifacts.PUSH.path, {}, {}, body)
-    return ApiCall(visit.cloud, artifacts.PUSH, request, named, visit.principal)
+    said = Said(named, target=artifacts.PUSH.path, body=json.dumps(image).encode())
+    return ApiCall(visit.cloud, artifacts.PUSH, said, visit.principal)
 
 
 def _may_push(visit: RegistryRequest) -> None:
     """Raises unless the policies in force allow the push. A push creates a missing repository in the tenancy."""
-    call = _push_call(visit, {"image": f"{artifacts.REGISTRY}/{visit.named['name']}"})
+    call = _push_call(visit, {"image": visit.address})
     authorization.authorize(call)
 
 
@@ -292,7 +297,7 @@ def _row(
 
 _UPLOAD = r"/v2/(?P<name>.+)/blobs/uploads/(?P<upload>[0-9a-f]{32})"
 _BLOB = r"/v2/(?P<name>.+)/blobs/(?P<digest>sha256:[0-9a-f]{64})"
-_MANIFEST = r"/v2/(?P<name>.+)/manifests/(?P<reference>[A-Za-z0-9_.:-]{1,200})"
+_MANIFEST = r"/v2/(?P<name>.+)/manifests/(?P<reference>sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9_.-]{0,199})"
 _ROUTES = (
     _row("GET", r"/v2/?", _ping),
     _row("POST", r"/v2/(?P<name>.+)/blobs/uploads/?", _begin_upload),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 
 from localcloud.api import clock
@@ -16,7 +15,7 @@ VALID_SECONDS = 24 * 3600
 
 def find_earlier_reply(call: ApiCall) -> Reply | None:
     """The first reply for this token, if there was one."""
-    token = call.request.headers.get("opc-retry-token")
+    token = call.headers.get("opc-retry-token")
     if not token:
         return None
     row = call.store.connection.execute(
@@ -27,7 +26,7 @@ def find_earlier_reply(call: ApiCall) -> Reply | None:
     if row is None:
         return None
     digest, status, headers, body, resource = row
-    if digest != _digest(call):
+    if digest != call.said.digest:
         raise ApiError(409, "InvalidatedRetryToken", "this opc-retry-token was used with another body")
     if resource:
         created = call.store.get(resource)
@@ -37,7 +36,7 @@ def find_earlier_reply(call: ApiCall) -> Reply | None:
 
 
 def remember_reply(call: ApiCall, reply: Reply) -> None:
-    token = call.request.headers.get("opc-retry-token")
+    token = call.headers.get("opc-retry-token")
     if not token:
         return
     body = reply.body if isinstance(reply.body, dict) else {}
@@ -45,13 +44,7 @@ def remember_reply(call: ApiCall, reply: Reply) -> None:
     call.store.connection.execute(
         "INSERT OR REPLACE INTO retries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            token, call.principal.id, call.operation.name, _digest(call), reply.status, json.dumps(dict(reply.headers)),
-            json.dumps(reply.body), body.get("id", ""), clock.now(),
+            token, call.principal.id, call.operation.name, call.said.digest, reply.status,
+            json.dumps(dict(reply.headers)), json.dumps(reply.body), body.get("id", ""), clock.now(),
         ),
     )  # fmt: skip
-
-
-def _digest(call: ApiCall) -> str:
-    upload = call.request.upload
-    content = upload.sha256.encode() if upload else call.request.body
-    return hashlib.sha256(call.request.target.encode() + b"\0" + content).hexdigest()

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
@@ -21,10 +22,10 @@ from localcloud.api import connections, faults, manifests, marker, registry, sdk
 from localcloud.api.connections import CLIENT_SECONDS, FOR_NODES
 from localcloud.api.dispatch import admit, dispatch
 from localcloud.api.errors import ApiError, disk_error, not_authenticated, not_implemented, too_large, too_late
-from localcloud.api.http import FilePart, Reply, Request, Upload
+from localcloud.api.http import FilePart, Reply, Request, Said, Upload, require_once
 from localcloud.api.operations import ApiCall, ApiOperation, LocalCloud
 from localcloud.api.routing import Router
-from localcloud.api.values import query_parameters, whole_number
+from localcloud.api.values import whole_number
 from localcloud.console import page
 
 MAXIMUM_BODY = 16 * 1024 * 1024
@@ -61,7 +62,7 @@ class Application:
         log.info(
             "%s %s %s %.1fms %s",
             request.method,
-            request.target,
+            request.shown,
             reply.status,
             (time.monotonic() - started) * 1000,
             summary,
@@ -71,7 +72,7 @@ class Application:
     async def _reply(self, request: Request, body: _Body) -> tuple[Reply, str]:
         """The reply, and its summary for the server's log."""
         if request.path == marker.PATH:
-            return Reply(200, marker.marker(self._cloud)), "marker"
+            return marker.answer(self._cloud, request), "marker"
         name = ""
         try:
             for door in self._cloud.doors:
@@ -79,7 +80,7 @@ class Application:
                     return await door.answer(request, body)
             route = self._router.find(request.method, request.path)
             name = route[0].name if route else ""
-            request = replace(request, query=query_parameters(request.target.partition("?")[2]))
+            require_once(request)
             if page.is_console(request):
                 return await self._console.answer(request), "console"
             if registry.is_registry(request):
@@ -93,7 +94,7 @@ class Application:
         except Exception as problem:
             if disk := disk_error(problem, self._cloud.home):
                 return Reply(disk.status, {"code": disk.code, "message": disk.message}), f"{name} {disk}"
-            log.exception("%s %s", request.method, request.target)
+            log.exception("%s %s", request.method, request.shown)
             message = "The local cloud failed; its log has the traceback"
             return Reply(500, {"code": "InternalError", "message": message}), name
 
@@ -110,8 +111,8 @@ class Application:
                 faults.strike_after(self._cloud.faults, call.operation.name)
             return reply
         finally:
-            if call.request.upload:  # a handler that keeps the upload has moved it
-                call.request.upload.path.unlink(missing_ok=True)
+            if call.said.upload:  # a handler that keeps the upload has moved it
+                call.said.upload.path.unlink(missing_ok=True)
 
     async def _build_call(
         self, request: Request, body: _Body, route: tuple[ApiOperation, dict[str, str]] | None
@@ -126,40 +127,48 @@ class Application:
             operation = sdk.operation_name(request.method, request.path)
             log.warning("not implemented: %s", operation)
             raise not_implemented(operation)
-        call = ApiCall(self._cloud, route[0], request, route[1], credential.principal)
+        said = Said(MappingProxyType(route[1]), request.query, request.headers, request.target)
+        call = ApiCall(self._cloud, route[0], said, credential.principal)
         admitted = admit(call) if streams else None
-        return replace(call, request=await self._receive_body(request, body, streams)), admitted
+        return replace(call, said=await self._receive_body(request.method, said, body, streams)), admitted
 
     def _find_key(self, key_id: str) -> RSAPublicKey | None:
         credential = self._cloud.credentials.find(key_id)
         return credential.key if credential else None
 
-    async def _receive_body(self, request: Request, body: _Body, streams: bool) -> Request:
+    async def _receive_body(self, method: str, said: Said, body: _Body, streams: bool) -> Said:
         if streams:
             upload = await body.to_file(self._cloud.objects / "incoming" / uuid.uuid4().hex)
             try:
-                signatures.check_body(request.headers, bytes.fromhex(upload.sha256))
+                signatures.check_body(said.headers, bytes.fromhex(upload.sha256))
             except ApiError:
                 upload.path.unlink()
                 raise
-            return replace(request, upload=upload)
+            return replace(said, upload=upload)
         content = await body.to_memory()
-        if request.method not in signatures.METHODS_WITH_BODY:
-            return request  # no signature covers the body of such a request, so it is ignored
-        signatures.check_body(request.headers, hashlib.sha256(content).digest())
-        return replace(request, body=content)
+        if method not in signatures.METHODS_WITH_BODY:
+            return said  # no signature covers the body of such a request, so it is ignored
+        signatures.check_body(said.headers, hashlib.sha256(content).digest())
+        return replace(said, body=content)
 
 
 def _request(scope: Scope) -> Request:
-    """The request as it arrived, with its query unparsed."""
+    """The head of the request as it arrived."""
     path = scope["raw_path"].decode("latin-1")
     query = scope["query_string"].decode("latin-1")
     headers: dict[str, str] = {}
-    for name, value in scope["headers"]:
-        headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+    repeated: set[str] = set()
+    for raw, value in scope["headers"]:
+        name = raw.decode("latin-1").lower()
+        if name in headers:
+            repeated.add(name)
+        headers[name] = value.decode("latin-1")
     target = f"{path}?{query}" if query else path
     client = scope["client"][0] if scope["client"] else ""
-    return Request(scope["method"], target, path, {}, headers, of_a_node=FOR_NODES in scope["state"], client=client)
+    of_a_node = FOR_NODES in scope["state"]
+    return Request(
+        scope["method"], target, path, MappingProxyType(headers), frozenset(repeated), of_a_node, client
+    )  # fmt: skip
 
 
 class _Body:

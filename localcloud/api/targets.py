@@ -71,7 +71,7 @@ def inheritance(call: ApiCall) -> list[list[object]]:
 
 def _name(call: ApiCall) -> str:
     """The catalog's name of the call. Deleting a version needs more than deleting an object, so it has its own name."""
-    if call.operation.name == "DeleteObject" and call.request.query.get("versionId"):
+    if call.operation.name == "DeleteObject" and call.query.get("versionId"):
         return "DeleteObjectVersion"
     name = call.operation.name
     return _OF_SERVICES.get((call.operation.service, name)) or STANDS_FOR.get(name, name)
@@ -114,6 +114,6 @@ def _variables(call: ApiCall) -> dict[str, str]:
     variables = {variable: call.params.get(parameter, "") for parameter, variable in _OF_PARAMETERS.items()}
     if call.operation.name in _OF_BODIES:
         field, variable = _OF_BODIES[call.operation.name]
-        body = call.json() if call.request.body else None
+        body = call.json() if call.said.body else None
         variables[variable] = str(body.get(field) or "") if isinstance(body, dict) else ""
     return {name: value for name, value in variables.items() if value}

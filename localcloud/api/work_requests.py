@@ -38,7 +38,12 @@ def issue_receipt(
         "compartmentId": resource.compartment,
         "percentComplete": 100.0,
         "resources": [
-            {"entityType": entity, "actionType": action, "identifier": resource.id, "entityUri": call.request.path}
+            {
+                "entityType": entity,
+                "actionType": action,
+                "identifier": resource.id,
+                "entityUri": call.said.target.partition("?")[0],
+            }
         ],
         "timeAccepted": moment,
         "timeStarted": moment,
@@ -59,7 +64,7 @@ def _get(service: str, call: ApiCall) -> Reply:
 
 def _list(service: str, call: ApiCall) -> Reply:
     call.needed("compartmentId")
-    page = page_of(call.store, KIND, call.request.query, {"resourceId": "parent"}, live_only=True)
+    page = page_of(call.store, KIND, call.query, {"resourceId": "parent"}, live_only=True)
     model = "WorkRequestSummary" if service != "object_storage" else "WorkRequest"
     seen = (item for item in page.items if authorization.may_see(call, item))
     return Reply(200, [models.shape(service, model, _current_body(item)) for item in seen], page.headers)

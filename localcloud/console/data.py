@@ -9,7 +9,8 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from localcloud.api import clock, marker
+from catalog.version import VERSION
+from localcloud.api import clock
 from localcloud.api.operations import LocalCloud
 from localcloud.console.calls import last_calls
 from localcloud.console.platform import Section
@@ -32,9 +33,8 @@ def snapshot(
         {"title": "Runs", "empty": "No runs.", "runs": [_run(run) for run in runs]},
         *_together([*first, calls, *last]),
     ]
-    ours = marker.marker(cloud)
     return {
-        "facts": [*(list(pair) for pair in facts), *([name, ours[name]] for name in ("home", "version"))],
+        "facts": [*(list(pair) for pair in facts), ["home", str(cloud.home)], ["version", VERSION]],
         "sections": [_tagged(section, have) for section in sections],
     }
 

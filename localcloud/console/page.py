@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.api.http import FilePart, Reply, Request
+from localcloud.api.marker import is_for_this_machine
 from localcloud.api.operations import LocalCloud
 from localcloud.console.data import snapshot, tag_of
 from localcloud.console.details import run_details
@@ -60,10 +61,9 @@ class Console:
     async def answer(self, request: Request) -> Reply:
         """A reply that no other site can read or frame. It refuses host names that merely resolve to this machine, and
         every request that arrives at the nodes' listener, whatever its Host header says."""
-        port = self._cloud.endpoint.rpartition(":")[2]
         if request.of_a_node:
             return _refused(404, "the console is not for nodes")
-        if request.headers.get("host") not in (f"127.0.0.1:{port}", f"localhost:{port}"):
+        if not is_for_this_machine(request, self._cloud.endpoint):
             return _refused(403, "the console answers to 127.0.0.1 and localhost only")
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return _refused(403, "the console is not for other sites")

@@ -93,10 +93,11 @@ def _ports(environment: Mapping[str, str]) -> tuple[int, int] | None:
         return None
     try:
         rows = json.loads(environment["TRAINYARD_LAUNCH"])["ports"].values()
-        first, last = next(row["range"] for row in rows if row["listens"] and row["pinned"] == "kernel-range")
-    except (KeyError, ValueError, TypeError, AttributeError, StopIteration):  # no launch document: no launcher either
-        return None
-    return (first, last) if last - first + 1 >= _FEWEST_PORTS else None
+        pair = next(row["range"] for row in rows if row["listens"] and row["pinned"] == "kernel-range")
+        first, last = (int(number) for number in pair)
+    except (KeyError, ValueError, TypeError, AttributeError, StopIteration, OverflowError, RecursionError):
+        return None  # no launch document: no launcher either
+    return (first, last) if 0 < first <= last < 1 << 16 and last - first + 1 >= _FEWEST_PORTS else None
 
 
 def output_path(folder: Path, rank: int) -> Path:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from localcloud.api import faults
 from localcloud.api.errors import ApiError, disk_error
-from localcloud.api.http import Body, Reply, Request
-from localcloud.api.values import query_parameters
+from localcloud.api.http import Body, Reply, Request, require_once
 from localcloud.openpai import accounts, logs, pruning
 from localcloud.openpai.accounts import PEOPLE, Accounts
 from localcloud.openpai.controller import Controller
@@ -25,6 +24,7 @@ from provider.openpai.protocol import LONGEST_TEXT
 
 PREFIX = "/rest-server"
 _VERSION = PREFIX + "/api/v2"
+_FORM = "application/x-www-form-urlencoded"
 log = logging.getLogger("localcloud")
 
 
@@ -77,6 +77,7 @@ class OpenPaiCluster:
 
     async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
         try:
+            require_once(request)
             if request.path.startswith(logs.PATH):
                 return await self._log(request)
             return await self._call(request, body)
@@ -87,7 +88,7 @@ class OpenPaiCluster:
         except Exception as problem:
             if disk := disk_error(problem, self.parts.home):
                 return Reply(disk.status, {"code": disk.code, "message": disk.message}), str(disk)
-            log.exception("%s %s", request.method, request.path)
+            log.exception("%s %s", request.method, request.shown)
             why = "The local cloud failed; its log has the traceback"
             return Reply(500, {"code": "UnknownError", "message": why}), why
 
@@ -96,12 +97,12 @@ class OpenPaiCluster:
         if found is None or not request.path.startswith(_VERSION + "/"):
             raise no_api(request.path[:200])
         route, params = found
-        caller = None if route.guests else self.parts.tokens.caller(request)
+        caller = None if route.guests else self.parts.tokens.caller(request.headers.get("authorization", ""))
         content = await body.to_memory(LONGEST_TEXT)
         operation = f"openpai.{route.name}"
         await faults.strike_before(self.parts.faults, operation)
-        query = query_parameters(request.target.partition("?")[2])
-        reply = route.handler(RestCall(self.parts, request, params, query, caller, content))
+        is_form = _media_type(request) == _FORM
+        reply = route.handler(RestCall(self.parts, params, request.query, caller, content, is_form))
         if reply.later:
             reply = await reply.later()
         faults.strike_after(self.parts.faults, operation)
@@ -110,9 +111,14 @@ class OpenPaiCluster:
     async def _log(self, request: Request) -> tuple[Reply, str]:
         operation = "openpai.ReadLog"
         await faults.strike_before(self.parts.faults, operation)
-        reply = logs.read_log(self.parts.home, self.parts.tokens, request)
+        span = request.headers.get("range", "")
+        reply = logs.read_log(self.parts.home, self.parts.tokens, request.path, request.query, span)
         faults.strike_after(self.parts.faults, operation)
         return reply, operation
+
+
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _refusal(error: ApiError) -> Reply:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
-from localcloud.api.http import FilePart, Reply, Request
-from localcloud.api.values import query_parameters
+from localcloud.api.http import FilePart, Reply
 from localcloud.openpai.attempts import log_folder
 from localcloud.openpai.errors import invalid_parameters, no_task_log, unauthorized
 from localcloud.openpai.tokens import Tokens
@@ -29,19 +29,19 @@ def log_names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if _NAME.fullmatch(path.name) and _is_log(path))
 
 
-def read_log(home: Path, tokens: Tokens, request: Request) -> Reply:
-    match = _ADDRESS.fullmatch(request.path)
-    query = query_parameters(request.target.partition("?")[2])
+def read_log(home: Path, tokens: Tokens, path: str, query: Mapping[str, str], span: str) -> Reply:
+    """The log that an address names. `span` is the header Range, empty where there is none."""
+    match = _ADDRESS.fullmatch(path)
     attempt = query.get("pod-uid", "")
     if match is None or not _ATTEMPT.fullmatch(attempt):
         raise invalid_parameters("The address of a log is what the list of logs says.")
     if not tokens.opens_log(query.get("token", ""), attempt):
         raise unauthorized("The token of this log is invalid, or has expired: ask for the list of logs again.")
-    path = log_folder(home, attempt) / match["file"]
-    if not _is_log(path):
+    file = log_folder(home, attempt) / match["file"]
+    if not _is_log(file):
         raise no_task_log()
-    asked = f"bytes=-{_TAIL_BYTES}" if query.get("tail-mode") == "true" else request.headers.get("range", "")
-    return _part(path, path.stat().st_size, asked)
+    asked = f"bytes=-{_TAIL_BYTES}" if query.get("tail-mode") == "true" else span
+    return _part(file, file.stat().st_size, asked)
 
 
 def _part(path: Path, size: int, asked: str) -> Reply:

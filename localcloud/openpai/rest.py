@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 from localcloud.api.faults import Faults
-from localcloud.api.http import Reply, Request
-from localcloud.api.values import path_parameter, read_json
+from localcloud.api.http import Reply
+from localcloud.api.values import path_parameter, query_parameters, read_json
 from localcloud.openpai.controller import Controller
 from localcloud.openpai.errors import invalid_parameters
 from localcloud.openpai.places import Places
@@ -37,14 +36,14 @@ class Parts:
 
 @dataclass(frozen=True)
 class RestCall:
-    """One call. `caller` is None where guests may call, too."""
+    """One call: who calls, and what it says, read once at the door. `caller` is None where guests may call."""
 
     parts: Parts
-    request: Request
     params: Mapping[str, str]
     query: Mapping[str, str]
     caller: Caller | None
     body: bytes = b""
+    is_form: bool = False
 
     @property
     def by(self) -> Caller:
@@ -55,12 +54,10 @@ class RestCall:
     @cached_property
     def values(self) -> Mapping[str, Any]:
         """The body's values: a form, or JSON."""
-        if self.request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
-            return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True))
         try:
-            content = read_json(self.body)
+            content = query_parameters(self.body.decode()) if self.is_form else read_json(self.body)
         except (ValueError, RecursionError):
-            raise invalid_parameters("The body is not JSON.") from None
+            raise invalid_parameters(f"The body is not {'a form' if self.is_form else 'JSON'}.") from None
         if not isinstance(content, dict):
             raise invalid_parameters("The body is not a JSON object.")
         return content

@@ -104,6 +104,11 @@ class JobStore:
         columns = {row[1] for row in self.connection.execute("PRAGMA table_info(jobs)")}
         if "priority" not in columns:  # a cloud that an earlier release has started
             self.connection.execute("ALTER TABLE jobs ADD COLUMN priority TEXT")
+        # That release showed the secrets of jobs which no line `secrets:` gave away.
+        self.connection.execute(
+            "UPDATE jobs SET config = json_set(config, '$.secrets', '******')"
+            " WHERE json_valid(config) AND json_type(config, '$.secrets') = 'object'"
+        )
 
     def close(self) -> None:
         self.connection.close()

@@ -21,7 +21,16 @@ from localcloud.openpai.policies import JobPolicy, policy_of
 from localcloud.openpai.rest import RestCall
 from localcloud.openpai.storages import require_storages
 from localcloud.openpai.store import JobRow, JobStore
-from provider.openpai.protocol import LONGEST_TEXT, NotAJobError, NotYamlError, Problem, masked, parse, refusals
+from provider.openpai.protocol import (
+    LONGEST_TEXT,
+    NotAJobError,
+    NotYamlError,
+    Problem,
+    masked,
+    parse,
+    refusals,
+    shares_secrets,
+)
 
 # YAML can say "the same again", so a short text can be an endless job: too many values, or a long text too often.
 _MOST_VALUES = 200_000
@@ -54,10 +63,9 @@ async def _submit(call: RestCall) -> Reply:
 def judged_and_masked(text: str) -> tuple[dict[str, Any], str]:
     """The job, and its text in JSON without secrets."""
     protocol = judged(text)
-    try:
-        return protocol, json.dumps(parse(masked(text)))
-    except NotAJobError:
-        raise invalid_protocol("without its secrets this is no job: nothing else may refer to their values") from None
+    if shares_secrets(text):
+        raise invalid_protocol("without its secrets this is no job: nothing else may refer to their values")
+    return protocol, json.dumps(masked(protocol))
 
 
 def judged(text: str) -> dict[str, Any]:

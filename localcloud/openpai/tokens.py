@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcloud.api import clock
-from localcloud.api.http import Request
 from localcloud.files import write_secret
 from localcloud.openpai import accounts
 from localcloud.openpai.accounts import Person
@@ -73,11 +72,11 @@ class Tokens:
             with self._store.transaction():
                 self._store.connection.executemany("DELETE FROM tokens WHERE token = ?", expired)
 
-    def caller(self, request: Request) -> Caller:
-        """Who calls. Refused without a valid token."""
-        if not (header := request.headers.get("authorization", "")):
+    def caller(self, authorization: str) -> Caller:
+        """Who calls, by the header of this name. Refused without a valid token."""
+        if not authorization:
             raise unauthorized("Guest is not allowed to do this operation.")
-        scheme, _, given = header.partition(" ")
+        scheme, _, given = authorization.partition(" ")
         user, token = "", given.strip()
         if scheme.lower() == "basic":
             user, _, token = _decoded(token).partition(":")

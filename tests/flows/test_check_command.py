@@ -269,6 +269,22 @@ def test_lines_on_which_a_secret_may_stand_are_not_shown(tmp_path: Path) -> None
     assert "sesame" not in output
 
 
+@pytest.mark.parametrize(
+    "job",
+    [
+        "{ framewrok: pytorch, env: { WORD: sesame } }",
+        "{ env: {\n      WORD: 'open\n\n      sesame' }, framewrok: pytorch }",
+        '{ "api key": [x,\n      sesame], framewrok: pytorch }',
+    ],
+)
+def test_a_line_that_another_finding_shows_holds_no_secret(job: str, tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.slip.yaml"
+    file.write_text(f"{SMALLEST}  trainyard:jobs:\n    a: {job}\n")
+    output = check(file).output
+    assert "framewrok" in output
+    assert "sesame" not in output
+
+
 def test_hostile_text_does_not_reach_the_terminal(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.hostile.yaml"
     file.write_text(SMALLEST + '  "trainyard:\\e[2Jx\\nline": 1\n')

@@ -41,7 +41,13 @@ def test_a_signed_call_is_answered(signing: Signing) -> None:
 
 def test_the_marker_needs_no_signature(signing: Signing) -> None:
     status, marker = _ask(signing.cloud, "GET", "/.trainyard", {})
-    assert (status, marker["cloud"], marker["home"]) == (200, "trainyard-local", str(signing.cloud.home))
+    assert (status, marker["cloud"], marker["tenancy"]) == (200, "trainyard-local", signing.cloud.tenancy)
+    assert str(signing.cloud.home) not in marker.values()
+
+
+def test_the_marker_answers_to_no_name_that_only_resolves_to_this_machine(signing: Signing) -> None:
+    status, answer = _ask(signing.cloud, "GET", "/.trainyard", {"host": "rebound.example.com"})
+    assert (status, list(answer)) == (403, ["message"])
 
 
 def _unsigned(signing: Signing) -> dict[str, str]:

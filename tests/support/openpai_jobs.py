@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -38,6 +39,14 @@ JOB: dict[str, Any] = {
 }
 # What the runtime begins a command with.
 _STRICT = "set -o errexit\nset -o nounset\nset -o pipefail\n"
+
+# A cluster finds the secrets in the text itself: from the line that begins with this key to the next key.
+_SECRETS = re.compile(r"^(secrets:).*?(?=^\w|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def as_shown_by_a_cluster(text: str) -> str:
+    """The text of a job as a cluster shows it to everybody."""
+    return _SECRETS.sub(r'\1 "******"\n', text)
 
 
 def judged_stack(folder: Path, job: Mapping[str, Any], **keys: Any) -> Judged:

@@ -20,6 +20,14 @@ from provider.oci.session import Session
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
+def described_image(config: Mapping[str, Any]) -> bytes:
+    return json.dumps({"architecture": "amd64", "os": "linux", "config": config}).encode()
+
+
+# Of an image without any settings.
+CONFIG = described_image({})
+
+
 def digest_of(content: bytes) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
@@ -73,7 +81,7 @@ class Tool:
 
     def push(self, repository: str, tag: str, layer: bytes = b"layer", **config: Any) -> Answer:
         """An image of one layer."""
-        described = json.dumps({"architecture": "amd64", "os": "linux", "config": config}).encode()
+        described = described_image(config)
         for blob in (layer, described):
             put = self.put_blob(repository, blob)
             if put.status != 201:

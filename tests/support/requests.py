@@ -5,4 +5,4 @@ from localcloud.api.http import Request
 
 
 def request(method: str, target: str, headers: dict[str, str] | None = None) -> Request:
-    return Request(method, target, target.partition("?")[0], {}, headers or {})
+    return Request(method, target, target.partition("?")[0], headers or {})

@@ -87,8 +87,8 @@ class Team:
         return self.things[kind]
 
 
-def team(admin: Caller, mark: str, network: int) -> Team:
-    """Makes a team in a compartment of its name; all of it is named after the team."""
+def team(admin: Caller, mark: str, network: int, runs: bool = True) -> Team:
+    """Makes a team in a compartment of its name; all of it is named after the team. Without `runs` it has no job."""
     tenancy = admin.cloud.tenancy
     named = {"name": mark, "description": mark}
     compartment = admin.made("/20160918/compartments", {**named, "compartmentId": tenancy})["id"]
@@ -102,7 +102,8 @@ def team(admin: Caller, mark: str, network: int) -> Team:
     things |= _network(admin, mark, compartment, network)
     things |= _storage(admin, mark, compartment)
     things |= _logging(admin, mark, compartment)
-    things |= _science(admin, mark, compartment, things)
+    if runs:
+        things |= _science(admin, mark, compartment, things)
     return Team(mark, compartment, things)
 
 

@@ -91,7 +91,7 @@ def read_json(file: Path) -> dict[str, Any] | None:
     """None where there is no such file, or no whole one."""
     try:
         content = json.loads(file.read_bytes())
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 

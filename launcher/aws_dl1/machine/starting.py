@@ -196,7 +196,7 @@ class Starting:
             return {variable(own): str(values[key]) for key, (of, _, own) in keys.items() if of in ("", node)}
         except (AwsError, OSError, http.client.HTTPException) as error:
             raise MissingError(f"the run's secret variables cannot be read from {name}: {error}") from None
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, RecursionError):
             raise LaunchError(
                 f"the secret {name} is not a JSON object of variables: start the run by its stack"
             ) from None

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from localcloud.api import clock, kinds, lifecycles, tenancy
 from localcloud.api.errors import incorrect_state, invalid, not_found
 from localcloud.api.http import Json, Reply
+from localcloud.api.image_address import is_repository, parse_address
 from localcloud.api.kinds import ResourceKind
 from localcloud.api.ocids import new_ocid
 from localcloud.api.operations import ApiCall, ApiOperation
@@ -21,12 +21,10 @@ VERSION = "/20160918/container"
 REGISTRY = f"{tenancy.REGION_KEY}.ocir.io"
 PUSH_PATH = "/.trainyard/images"
 STANDING_BY = "image-standing-by"
-_NAME = re.compile(r"[a-z0-9]+(?:[._/-][a-z0-9]+)*")
-_ADDRESS = re.compile(r"([^/]+)/([^/]+)/([^:@]+?)(?::([\w.-]+))?(?:@(sha256:[0-9a-f]{64}))?")
 
 
 def _repository(call: ApiCall, body: Json) -> Json:
-    if not _NAME.fullmatch(body["displayName"]):
+    if not is_repository(body["displayName"]):
         raise invalid(f"displayName {body['displayName']!r} must be lower-case letters, digits and separators")
     return body
 
@@ -55,26 +53,19 @@ IMAGE = ResourceKind(
 )  # fmt: skip
 
 
-def parse_address(address: str) -> tuple[str, str, str, str, str] | None:
-    """(registry, namespace, repository, tag, digest) of a full image address."""
-    match = _ADDRESS.fullmatch(address)
-    return (match[1], match[2], match[3], match[4] or "", match[5] or "") if match else None
-
-
 def find_image(store: StateStore, address: str) -> StoredResource | None:
     """The pushed image that an address names; None for an address outside this tenancy's registry."""
     parts = parse_address(address)
-    if parts is None or parts[0] not in (
+    if parts is None or parts.registry not in (
         REGISTRY,
         f"{tenancy.REGION}.ocir.io",
         f"ocir.{tenancy.REGION}.oci.oraclecloud.com",
     ):
         return None
-    _, namespace, repository, tag, digest = parts
-    for image in store.live(IMAGE.name) if namespace == tenancy.NAMESPACE else []:
+    for image in store.live(IMAGE.name) if parts.namespace == tenancy.NAMESPACE else []:
         body = image.body
-        wanted = digest == body["digest"] if digest else (tag or "latest") == body["version"]
-        if body["repositoryName"] == repository and wanted:
+        wanted = parts.digest == body["digest"] if parts.digest else (parts.tag or "latest") == body["version"]
+        if body["repositoryName"] == parts.repository and wanted:
             return image
     return None
 
@@ -86,17 +77,18 @@ def _push(call: ApiCall) -> Reply:
     """
     details = _push_details(call)
     parts = parse_address(details["image"])
-    if parts is None or parts[0] != REGISTRY or parts[1] != tenancy.NAMESPACE or not _NAME.fullmatch(parts[2]):
+    own = parts is not None and (parts.registry, parts.namespace) == (REGISTRY, tenancy.NAMESPACE)
+    if parts is None or not own or not is_repository(parts.repository):
         raise invalid(f"image must be an address such as {REGISTRY}/{tenancy.NAMESPACE}/team/name:tag")
-    _, _, name, tag, digest = parts
+    name, version = parts.repository, parts.tag or "latest"
     repositories = call.store.live(REPOSITORY.name, name=name)
     if not repositories and details.get("standBy"):
         return _stand_by(call, name, details)
     repository = repositories[0] if repositories else _first_push(call, name)
-    if details.get("standBy") and (pushed := _pushed(call, repository, tag or "latest")):
+    if details.get("standBy") and (pushed := _pushed(call, repository, version)):
         call.store.put(pushed, body={**pushed.body, "environment": details.get("environment") or ""})
         return Reply(200, kinds.render(IMAGE, pushed), {"etag": pushed.etag})
-    image = _put_image(call, repository, tag or "latest", digest, details)
+    image = _put_image(call, repository, version, parts.digest, details)
     return Reply(200, kinds.render(IMAGE, image), {"etag": image.etag})
 
 
@@ -181,7 +173,7 @@ def _push_those_standing_by(call: ApiCall, repository: StoredResource) -> None:
     for waiting in call.store.live(STANDING_BY, name=repository.name):
         parts = parse_address(waiting.body["image"])
         if parts is not None:
-            _put_image(call, repository, parts[3] or "latest", parts[4], dict(waiting.body))
+            _put_image(call, repository, parts.tag or "latest", parts.digest, dict(waiting.body))
 
 
 def _add_image(call: ApiCall, repository: StoredResource, version: str, digest: str, details: Json) -> StoredResource:

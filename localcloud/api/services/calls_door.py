@@ -13,11 +13,11 @@ SERVICE = "trainyard"
 
 
 def _list(call: ApiCall) -> Reply:
-    since = whole_number(call.request.query.get("since", "0"))
+    since = whole_number(call.query.get("since", "0"))
     if since is None:
         raise invalid("since must be a number: the id of a row")
     records = {"": call.cloud.access.judgements, **call.cloud.records}
-    judged = records.get(call.request.query.get("of", ""))
+    judged = records.get(call.query.get("of", ""))
     if judged is None:
         raise invalid(f"of must be one of {', '.join(sorted(call.cloud.records))}, or absent")
     return Reply(200, {"calls": judged.since(since), "forgotten": judged.forgotten})

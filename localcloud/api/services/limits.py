@@ -21,7 +21,7 @@ _SCOPE = "REGION"
 def _page(call: ApiCall, items: Sequence[Any]) -> Reply:
     if call.needed("compartmentId") != tenancy.TENANCY:
         raise invalid("compartmentId must be the tenancy: limits belong to the tenancy")
-    page, headers = plain_page(items, call.request.query)
+    page, headers = plain_page(items, call.query)
     return Reply(200, page, headers)
 
 
@@ -30,19 +30,19 @@ def _services(call: ApiCall) -> Reply:
 
 
 def _asked_for(call: ApiCall, service: str) -> list[Limit]:
-    name = call.request.query.get("name")
+    name = call.query.get("name")
     return [row for row in limits.limits() if service in ("", row.service) and name in (None, row.name)]
 
 
 def _values(call: ApiCall) -> Reply:
     rows = _asked_for(call, call.needed("serviceName"))
-    if call.request.query.get("scopeType", _SCOPE) != _SCOPE:
+    if call.query.get("scopeType", _SCOPE) != _SCOPE:
         rows = []
     return _page(call, [{"name": row.name, "scopeType": _SCOPE, "value": limits.value_of(call, row)} for row in rows])
 
 
 def _definitions(call: ApiCall) -> Reply:
-    rows = _asked_for(call, call.request.query.get("serviceName", ""))
+    rows = _asked_for(call, call.query.get("serviceName", ""))
     shown = [
         {
             "name": row.name, "serviceName": row.service, "description": row.described, "scopeType": _SCOPE,

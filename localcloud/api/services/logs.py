@@ -120,8 +120,8 @@ def _search(call: ApiCall) -> Reply:
 
 
 def _found(call: ApiCall, details: Json, query: LogQuery, logs: Mapping[str, StoredResource]) -> Reply:
-    limit = min(limit_of(call.request.query, 500), query.limit or 1000)
-    page = call.request.query.get("page")
+    limit = min(limit_of(call.query, 500), query.limit or 1000)
+    page = call.query.get("page")
     offset = _offset(page) if page else 0
     rows = _select_lines(call.store, query, logs, details, limit + 1, offset)
     results = [{"data": _entry(call.store, row, logs[row[0]])} for row in rows[:limit]]

@@ -122,7 +122,7 @@ def _list(call: ApiCall) -> Reply:
             shown.append(metric)
     order = _ORDERS[details.get("sortBy", "NAMESPACE")]
     shown.sort(key=lambda metric: str(metric.get(order, "")), reverse=details.get("sortOrder") == "DESC")
-    items, headers = plain_page(shown, call.request.query, 1000)
+    items, headers = plain_page(shown, call.query, 1000)
     return Reply(200, [models.shape(SERVICE, "Metric", item) for item in items], headers)
 
 
@@ -157,7 +157,7 @@ def _where(call: ApiCall, details: Json) -> tuple[str, list[str]]:
 def _compartments(call: ApiCall) -> list[str]:
     """The compartments that the request covers and the caller may see."""
     compartment = call.needed("compartmentId")
-    if call.request.query.get("compartmentIdInSubtree") != "true":
+    if call.query.get("compartmentIdInSubtree") != "true":
         return [compartment]
     if compartment != tenancy.TENANCY:
         raise invalid("compartmentIdInSubtree can only be true where compartmentId is the tenancy")

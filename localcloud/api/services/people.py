@@ -55,7 +55,7 @@ def _leave(call: ApiCall) -> Reply:
 
 def _list_memberships(call: ApiCall) -> Reply:
     call.needed("compartmentId")
-    page = page_of(call.store, MEMBERSHIP, call.request.query, {"userId": "name", "groupId": "parent"}, live_only=True)
+    page = page_of(call.store, MEMBERSHIP, call.query, {"userId": "name", "groupId": "parent"}, live_only=True)
     return Reply(200, [_membership_body(row) for row in page.items], page.headers)
 
 

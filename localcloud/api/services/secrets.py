@@ -102,7 +102,7 @@ def _bundle_by_name(call: ApiCall) -> Reply:
 
 def _shown_bundle(call: ApiCall, secret: StoredResource) -> Reply:
     contents = secret.body[_CONTENTS]
-    text = call.request.query.get("versionNumber") or str(_version_of_stage(call, len(contents)))
+    text = call.query.get("versionNumber") or str(_version_of_stage(call, len(contents)))
     number = whole_number(text) or 0
     if not 1 <= number <= len(contents):
         raise not_found(f"version {text[:80]} of the secret")
@@ -120,7 +120,7 @@ def _shown_bundle(call: ApiCall, secret: StoredResource) -> Reply:
 
 
 def _version_of_stage(call: ApiCall, newest: int) -> int:
-    stage = call.request.query.get("stage", "CURRENT")
+    stage = call.query.get("stage", "CURRENT")
     numbers = {"CURRENT": newest, "LATEST": newest, "PREVIOUS": newest - 1}
     if stage not in numbers:
         raise invalid(f"stage must be one of {', '.join(numbers)} here, not {stage!r}")

@@ -124,6 +124,6 @@ def _result(folder: Path) -> Mapping[str, Any] | None:
     path = result_path(folder, 0)
     try:
         result: Mapping[str, Any] = json.loads(path.read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return result

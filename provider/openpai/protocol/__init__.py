@@ -8,7 +8,16 @@ cluster refuses: `refusals`.
 from provider.openpai.protocol.commands import entrypoint, runtime_text, with_secrets
 from provider.openpai.protocol.judge import obstacles, problems, refusals
 from provider.openpai.protocol.rules import Problem, controller_name, named_storages
-from provider.openpai.protocol.text import LONGEST_TEXT, NotAJobError, NotYamlError, masked, parse, shown, text_of
+from provider.openpai.protocol.text import (
+    LONGEST_TEXT,
+    NotAJobError,
+    NotYamlError,
+    masked,
+    parse,
+    shares_secrets,
+    shown,
+    text_of,
+)
 
 __all__ = [
     "LONGEST_TEXT",
@@ -24,6 +33,7 @@ __all__ = [
     "problems",
     "refusals",
     "runtime_text",
+    "shares_secrets",
     "shown",
     "text_of",
     "with_secrets",

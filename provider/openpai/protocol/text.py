@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
@@ -13,11 +12,7 @@ from provider.openpai.protocol.scalars import RESOLVERS, Moment, moment, number
 
 # The REST server refuses a longer body with 413.
 LONGEST_TEXT = 100 * 1024
-# A cluster finds the secrets in the text itself: from the line that begins with this key to the next key.
-_SECRETS = re.compile(r"^(secrets:).*?(?=^\w|\Z)", re.MULTILINE | re.DOTALL)
-_MASK = '"******"'
-
-
+_SECRETS, _MASK = "secrets", "******"
 _MERGE = "tag:yaml.org,2002:merge"
 _MOST_TAKEN_OVER = 10_000
 
@@ -33,8 +28,8 @@ class NotYamlError(NotAJobError):
 def text_of(job: Mapping[str, Any]) -> str:
     """The job as a cluster takes it.
 
-    Each top-level key begins a line: a cluster hides secrets by that. Values are in quotation marks: YAML in
-    JavaScript takes some bare texts, such as 1e3, for numbers.
+    Each top-level key begins a line: a cluster hides secrets by that, and shows those of any other text. Values are in
+    quotation marks: YAML in JavaScript takes some bare texts, such as 1e3, for numbers.
     """
     return yaml.dump(_quoted(job), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9)
 
@@ -50,9 +45,27 @@ def parse(text: str) -> dict[str, Any]:
     return job
 
 
-def masked(text: str) -> str:
-    """The text without its secrets, as a cluster gives it back."""
-    return _SECRETS.sub(rf"\1 {_MASK}\n", text)
+def masked(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The job without its secrets, as everybody may read it.
+
+    A cluster looks for them in the text, in lines that begin with `secrets:`. Here the job's value is replaced, so that
+    no way of writing it hides the secrets from us.
+    """
+    return {key: _MASK if key == _SECRETS else value for key, value in job.items()}
+
+
+def shares_secrets(text: str) -> bool:
+    """Whether YAML's references carry a value of a job's secrets elsewhere. The text is one that `parse` reads."""
+    loader = _Loader(text)
+    own: list[yaml.Node] = []
+    others: list[yaml.Node] = []
+    job = loader.get_single_node()
+    if isinstance(job, yaml.MappingNode):
+        loader.flatten_mapping(job)
+        for key, value in job.value:
+            is_secret = shown(loader.construct_object(key, deep=True)) == _SECRETS
+            (own if is_secret else others).append(value)
+    return not _reached(own).isdisjoint(_reached(others))
 
 
 def shown(value: Any) -> str:
@@ -130,6 +143,21 @@ def _twice(keys: list[str]) -> str | None:
             return key
         seen.add(key)
     return None
+
+
+def _reached(nodes: Iterable[yaml.Node]) -> set[int]:
+    """These nodes and all below them. A node that is referred to is the same one at each place."""
+    left, seen = list(nodes), set[int]()
+    while left:
+        node = left.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            left += [each for pair in node.value for each in pair]
+        elif isinstance(node, yaml.SequenceNode):
+            left += node.value
+    return seen
 
 
 def _merged(value: yaml.Node) -> list[yaml.MappingNode]:

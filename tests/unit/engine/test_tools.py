@@ -140,4 +140,26 @@ def test_a_local_stack_has_a_place_of_its_own(machine: Any) -> None:
     assert len(before.strip()) >= 32
     environment(home, mine)
     assert passphrase.read_text() == before
+    assert (home / "pulumi").stat().st_mode & 0o777 == 0o700
     assert names(home / "pulumi") == ["passphrase", "plugins", "state"]
+
+
+def test_states_are_closed_to_others(machine: Any) -> None:
+    """Also those that an earlier release left open."""
+    machine.program("pulumi", "echo v3.999.0")
+    home = machine.root / "home"
+    kept = home / "pulumi" / "state" / ".pulumi" / "stacks" / "trainyard"
+    kept.mkdir(parents=True, mode=0o755)
+    elsewhere = machine.root / "elsewhere"
+    elsewhere.write_text("not ours")
+    (kept / "link.json").symlink_to(elsewhere)
+    for path in (home / "pulumi", kept.parent, kept):
+        path.chmod(0o755)
+    for path in (kept / "local.json", elsewhere):
+        path.write_text("{}")
+        path.chmod(0o644)
+    environment(home, machine.env)
+    open_still = [path for path in (home / "pulumi", *kept.parents[2].rglob("*")) if path.lstat().st_mode & 0o077]
+    assert [path for path in open_still if not path.is_symlink()] == []
+    assert elsewhere.stat().st_mode & 0o777 == 0o644
+    assert (kept / "local.json").stat().st_mode & 0o777 == 0o600

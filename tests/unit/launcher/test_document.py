@@ -40,6 +40,12 @@ ROOT = Path(__file__).parents[3]
         (json.dumps(document(role="worker")), "belongs to the role `main`"),
         (json.dumps({key: value for key, value in document().items() if key != "gang"}), "lacks 'gang'"),
         (json.dumps(document(ports=3)), "is not a launch document"),
+        ("[" * 90_000 + "]" * 90_000, "is not JSON"),
+        (json.dumps(document(rank=float("inf"))), "is not a launch document"),
+        (
+            json.dumps(document(ports={"x": {"range": [1], "listens": True, "pinned": False}})),
+            "is not a launch document",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_refused(text: str, why: str) -> None:

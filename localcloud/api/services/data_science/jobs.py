@@ -59,7 +59,7 @@ def _layout(body: Json) -> Json | None:
 
 def _delete_runs(call: ApiCall, job: StoredResource) -> None:
     runs = call.store.live("job-run", parent=job.id)
-    if runs and call.request.query.get("deleteRelatedJobRuns", "").lower() != "true":
+    if runs and call.query.get("deleteRelatedJobRuns", "").lower() != "true":
         raise conflict(f"The job {job.id} has {len(runs)} job run(s): delete them, or set deleteRelatedJobRuns")
     if active := [run for run in runs if run.state in lifecycles.RUN_ACTIVE]:
         raise incorrect_state(f"The job run {active[0].id} is {active[0].state}: cancel it first")
@@ -151,12 +151,12 @@ def require_mounts(mounts: Sequence[Json] | None) -> None:
 
 def put_artifact(call: ApiCall) -> Reply:
     job = kinds.find_living(JOB, call)
-    upload = call.request.upload
+    upload = call.said.upload
     if upload is None or not upload.size:
         raise invalid("the artifact is empty")
     if job.body.get("artifact"):
         raise conflict(f"The job {job.id} has an artifact already, and it cannot be replaced: create another job")
-    match = _FILENAME.search(call.request.headers.get("content-disposition", ""))
+    match = _FILENAME.search(call.headers.get("content-disposition", ""))
     name = (match[1] or match[2]) if match else "artifact"
     folder = call.cloud.home / "artifacts"
     folder.mkdir(exist_ok=True)

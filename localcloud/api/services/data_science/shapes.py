@@ -15,9 +15,9 @@ _SERIES = (("GPU", "NVIDIA_GPU"), ("Standard.E", "AMD_ROME"), ("Standard.A", "AR
 
 def list_(call: ApiCall) -> Reply:
     call.needed("compartmentId")
-    name = call.request.query.get("name")
+    name = call.query.get("name")
     shapes = [_shape(shape, row) for shape, row in table("shapes").items() if name in (None, shape)]
-    page, headers = plain_page(shapes, call.request.query)
+    page, headers = plain_page(shapes, call.query)
     return Reply(200, page, headers)
 
 

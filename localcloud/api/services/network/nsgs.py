@@ -26,10 +26,10 @@ NSG = ResourceKind(
 
 
 def list_rules(call: ApiCall) -> Reply:
-    direction = call.request.query.get("direction")
+    direction = call.query.get("direction")
     rules = _rules(kinds.find_living(NSG, call))
     wanted = [rule for rule in rules if direction in (None, rule["direction"])]
-    page, headers = plain_page(wanted, call.request.query, MAXIMUM_RULES)
+    page, headers = plain_page(wanted, call.query, MAXIMUM_RULES)
     return Reply(200, page, headers)
 
 

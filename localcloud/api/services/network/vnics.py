@@ -50,7 +50,7 @@ def detach(store: StateStore, run: str) -> None:
 
 
 def list_private_ips(call: ApiCall) -> Reply:
-    query = call.request.query
+    query = call.query
     if not any(query.get(name) for name in _LIST_BY):
         raise missing_parameter("one of vnicId and subnetId")
     page = page_of(call.store, PRIVATE_IP.name, query, {"subnetId": "parent"}, live_only=True)

@@ -86,7 +86,7 @@ def create(call: ApiCall) -> Reply:
 def get(call: ApiCall) -> Reply:
     bucket = find(call)
     bucket.require_etag(call.if_match)
-    fields = call.request.query.get("fields", "").split(",")
+    fields = call.query.get("fields", "").split(",")
     counted = [name for name in _COUNTS if name in fields]
     if not counted:
         return _answer(bucket, {})
@@ -104,7 +104,7 @@ def head(call: ApiCall) -> Reply:
 def list_(call: ApiCall) -> Reply:
     require_namespace(call)
     call.needed("compartmentId")
-    page = page_of(call.store, KIND, {"sortBy": "NAME", **call.request.query}, {}, live_only=True)
+    page = page_of(call.store, KIND, {"sortBy": "NAME", **call.query}, {}, live_only=True)
     return Reply(200, [_shown(item, "BucketSummary") for item in page.items], page.headers)
 
 

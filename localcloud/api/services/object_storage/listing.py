@@ -31,11 +31,11 @@ _DELIMITERS = ("", "/")
 
 def list_objects(call: ApiCall) -> Reply:
     bucket = buckets.find(call)
-    rows = select_objects(call.store, bucket, call.request.query)
+    rows = select_objects(call.store, bucket, call.query)
     fields = ("name", *_fields(call, ()))
     items, prefixes, following = _cut(call, rows)
     body: Json = {"objects": [_shown(item, fields) for item in items]}
-    if call.request.query.get("delimiter"):
+    if call.query.get("delimiter"):
         body["prefixes"] = prefixes
     if following:
         body["nextStartWith"] = following.name
@@ -44,8 +44,8 @@ def list_objects(call: ApiCall) -> Reply:
 
 def list_versions(call: ApiCall) -> Reply:
     bucket = buckets.find(call)
-    page = call.request.query.get("page")
-    rows = select_objects(call.store, bucket, call.request.query, "versions")
+    page = call.query.get("page")
+    rows = select_objects(call.store, bucket, call.query, "versions")
     if page:
         position = tuple(read_page(page, 2))
         rows = iter(_from_page(rows, position))
@@ -67,10 +67,10 @@ def _from_page(rows: Iterable[StoredObject], position: tuple[Any, ...]) -> Itera
 
 def _cut(call: ApiCall, rows: Iterator[StoredObject]) -> tuple[list[StoredObject], list[str], StoredObject | None]:
     """Items and prefixes up to the limit, and the first item after them."""
-    prefix, delimiter = call.request.query.get("prefix", ""), call.request.query.get("delimiter", "")
+    prefix, delimiter = call.query.get("prefix", ""), call.query.get("delimiter", "")
     if delimiter not in _DELIMITERS:
         raise invalid("the only delimiter is /")
-    limit = limit_of(call.request.query, 1000)
+    limit = limit_of(call.query, 1000)
     items: list[StoredObject] = []
     prefixes: list[str] = []
     for item in rows:
@@ -106,7 +106,7 @@ def select_objects(
 
 
 def _fields(call: ApiCall, default: tuple[str, ...]) -> tuple[str, ...]:
-    names = tuple(name for name in call.request.query.get("fields", "").split(",") if name)
+    names = tuple(name for name in call.query.get("fields", "").split(",") if name)
     if unknown := [name for name in names if name not in _SUMMARY and name not in _NOT_SHOWN]:
         raise invalid(f"{unknown[0]!r} is not a field of an object: {', '.join(sorted({*_SUMMARY, *_NOT_SHOWN}))}")
     return tuple(name for name in names if name in _SUMMARY) or default

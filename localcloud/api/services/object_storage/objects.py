@@ -42,22 +42,20 @@ def require_name(name: str) -> None:
 
 
 def check_md5(call: ApiCall, upload: Upload) -> None:
-    claimed = call.request.headers.get("content-md5")
+    claimed = call.headers.get("content-md5")
     if claimed and claimed != upload.md5:
         raise ApiError(400, "UnmatchedContentMD5", f"Content-MD5 is {claimed}, but the body has {upload.md5}")
 
 
 def put(call: ApiCall) -> Reply:
-    bucket, name, upload = buckets.find(call), call.params["objectName"], call.request.upload
+    bucket, name, upload = buckets.find(call), call.params["objectName"], call.said.upload
     require_name(name)
     if upload is None:
         raise invalid("an object needs a body")
     current = stored.lookup(call.store, bucket.id, name)
     require_etag(call, current)
     check_md5(call, upload)
-    kept = {
-        key: value for key, value in call.request.headers.items() if key in _KEPT_HEADERS or key.startswith("opc-meta-")
-    }
+    kept = {key: value for key, value in call.headers.items() if key in _KEPT_HEADERS or key.startswith("opc-meta-")}
     created = current.created if current else clock.now()
     item = StoredObject(bucket.id, name, upload.size, upload.md5, kept, created)
     upload.path.rename(call.cloud.objects / item.file)
@@ -71,10 +69,10 @@ def put(call: ApiCall) -> Reply:
 def get(call: ApiCall) -> Reply:
     _, stored_object = _find(call)
     start, length = 0, stored_object.size
-    overrides = {header: call.request.query[name] for name, header in _ASKED.items() if name in call.request.query}
+    overrides = {header: call.query[name] for name, header in _ASKED.items() if name in call.query}
     headers = {**_headers(stored_object), **stored.sound_headers(overrides)}
     status = 200
-    if wanted := call.request.headers.get("range"):
+    if wanted := call.headers.get("range"):
         start, length = _slice(wanted, stored_object.size)
         headers["content-range"] = f"bytes {start}-{start + length - 1}/{stored_object.size}"
         status = 206
@@ -89,7 +87,7 @@ def head(call: ApiCall) -> Reply:
 def delete(call: ApiCall) -> Reply:
     bucket, stored_object = _find(call, markers=True)
     headers = {"last-modified": clock.http_date(stored_object.modified)}
-    if call.request.query.get("versionId"):
+    if call.query.get("versionId"):
         stored.remove_version(call, bucket, stored_object)
         return Reply(204, headers=headers | _version(stored_object))
     marker = stored.remove(call, bucket, stored_object)
@@ -171,7 +169,7 @@ def _source(call: ApiCall, bucket: StoredResource, details: Json) -> StoredObjec
 def _find(call: ApiCall, markers: bool = False) -> tuple[StoredResource, StoredObject]:
     """The version that the request names, by default the current one."""
     bucket, name = buckets.find(call), call.params["objectName"]
-    version = call.request.query.get("versionId")
+    version = call.query.get("versionId")
     stored_object = stored.lookup(call.store, bucket.id, name)
     if version:
         stored_object = stored.lookup_version(call.store, bucket.id, name, version)
@@ -194,11 +192,11 @@ def _object_not_found(name: str, bucket: StoredResource) -> ApiError:
 
 
 def require_etag(call: ApiCall, current: StoredObject | None) -> None:
-    if_match, if_none_match = call.if_match, call.request.headers.get("if-none-match")
+    if_match, if_none_match = call.if_match, call.headers.get("if-none-match")
     if if_match and (current is None or if_match not in ("*", current.etag)):
         raise etag_mismatch()
     if if_none_match and current and if_none_match in ("*", current.etag):
-        if call.request.method in ("GET", "HEAD"):
+        if call.operation.method in ("GET", "HEAD"):
             raise ApiError(304, "NotModified", "The object has not changed")
         raise ApiError(412, "IfNoneMatchFailed", "The object already exists")
 

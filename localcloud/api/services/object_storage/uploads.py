@@ -57,7 +57,7 @@ def create(call: ApiCall) -> Reply:
 
 def put_part(call: ApiCall) -> Reply:
     _, identifier, _ = _find(call)
-    number, upload = _number(call.needed("uploadPartNum")), call.request.upload
+    number, upload = _number(call.needed("uploadPartNum")), call.said.upload
     if upload is None:
         raise invalid("a part needs a body")
     objects.check_md5(call, upload)
@@ -79,7 +79,7 @@ def list_parts(call: ApiCall) -> Reply:
         {"partNumber": part.number, "size": part.size, "md5": part.md5, "etag": part.etag}
         for part in _parts(call, identifier)
     ]
-    page, headers = plain_page(rows, call.request.query)
+    page, headers = plain_page(rows, call.query)
     return Reply(200, page, headers)
 
 
@@ -89,7 +89,7 @@ def list_(call: ApiCall) -> Reply:
         "SELECT id, name, created, details FROM uploads WHERE bucket = ? ORDER BY name, created", (bucket.id,)
     )
     shown = [_shown(bucket, row[0], row[1], row[2], json.loads(row[3])) for row in rows]
-    page, headers = plain_page(shown, call.request.query)
+    page, headers = plain_page(shown, call.query)
     return Reply(200, page, headers)
 
 

@@ -230,7 +230,7 @@ def _wanted(document: str) -> tuple[str, str | None, str]:
     try:
         launch = json.loads(document or "{}")
         return str(launch.get("framework") or ""), launch.get("strategy"), str(launch.get("packages") or "")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return "", None, ""
 
 

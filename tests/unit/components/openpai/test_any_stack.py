@@ -14,8 +14,8 @@ from catalog import frameworks
 from catalog.tables import table
 from components.openpai.protocol import judged, protocol_of
 from components.plan.build import plan_of
-from provider.openpai.protocol import masked, parse, problems, text_of
-from tests.support.openpai_jobs import judged_stack
+from provider.openpai.protocol import parse, problems, text_of
+from tests.support.openpai_jobs import as_shown_by_a_cluster, judged_stack
 from tests.support.stack_strategies import names, texts, variables
 
 _secrets = texts.map(lambda text: {"secure": text})
@@ -96,4 +96,4 @@ def test_any_job_is_valid_by_the_protocol(job: dict[str, Any]) -> None:
         text = text_of(made)
         assert parse(text) == made
         for secret in made.get("secrets", {}).values():
-            assert len(secret) < 8 or secret not in masked(text)
+            assert len(secret) < 8 or secret not in as_shown_by_a_cluster(text)

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from localcloud.api.errors import ApiError
-from localcloud.api.http import Request
 from localcloud.openpai import accounts, job_calls, people_calls, pruning
 from localcloud.openpai.attempts import logs_folder
 from localcloud.openpai.controller import Controller
@@ -80,8 +79,7 @@ class Cluster:
 
     def call(self, *, body: Any = None, query: Mapping[str, str] | None = None, **params: str) -> RestCall:
         caller = Caller(accounts.PEOPLE[0], "", True)
-        request = Request("GET", "/", "/", {}, {})
-        return RestCall(self.parts, request, params, query or {}, caller, json.dumps(body).encode())
+        return RestCall(self.parts, params, query or {}, caller, json.dumps(body).encode())
 
     def state(self, name: str) -> str:
         row = self.store.job(name)

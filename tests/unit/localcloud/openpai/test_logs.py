@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from localcloud.api.errors import ApiError
-from localcloud.api.http import Request
+from localcloud.api.values import query_parameters
 from localcloud.openpai.attempts import log_folder
 from localcloud.openpai.logs import log_names, read_log
 from localcloud.openpai.store import JobStore
@@ -32,8 +32,8 @@ class _Logs:
     def read(self, file: str = "all", span: str = "", more: str = "", attempt: str = "") -> tuple[int, bytes]:
         path = f"/log-manager/10.151.0.16:9103/api/v1/logs/{file}"
         token = self.tokens.for_log(self.attempt)
-        target = f"{path}?pod-uid={attempt or self.attempt}&token={token}{more}"
-        reply = read_log(self.home, self.tokens, Request("GET", target, path, {}, {"range": span} if span else {}))
+        query = query_parameters(f"pod-uid={attempt or self.attempt}&token={token}{more}")
+        reply = read_log(self.home, self.tokens, path, query, span)
         if reply.file is None:
             return reply.status, b""
         content = reply.file.path.read_bytes()[reply.file.start : reply.file.start + reply.file.length]

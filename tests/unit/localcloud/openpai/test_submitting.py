@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from localcloud.api.errors import ApiError
 from localcloud.openpai.environment import MOST_PORTS, ports_of
+from localcloud.openpai.store import JobRow, JobStore
 from localcloud.openpai.submitting import judged, judged_and_masked
 from provider.openpai.protocol import problems, text_of
 
@@ -81,10 +84,48 @@ def test_more_in_auth_than_openpai_reads_is_no_traceback() -> None:
             assert judged(json.dumps(job)) == job
 
 
-def test_a_job_that_is_none_without_its_secrets_is_refused() -> None:
-    text = text_of({**_job(), "description": "word"}).replace('"word"', "*key")
+@pytest.mark.parametrize(
+    "secrets",
+    [
+        "secrets:\n  key: sesame",
+        '"secrets": {key: sesame}',
+        "secrets : {key: sesame}",
+        "'secrets':\n  key: sesame",
+        "? secrets\n: key: sesame",
+        "? [secrets]\n: key: sesame",
+        '"\\x73ecrets": {key: sesame}',
+        "!!str secrets: {key: sesame}",
+        "<<: {secrets: {key: sesame}}",
+        "secrets:\n  key: |\n    one\n\n    sesame",
+    ],
+)
+def test_no_way_of_writing_a_job_shows_its_secrets(secrets: str) -> None:
+    text = f"{secrets}\n{text_of(_job())}"
+    protocol, shown = judged_and_masked(text)
+    assert "sesame" in protocol["secrets"]["key"]
+    assert "sesame" not in shown
+    assert json.loads(shown) == {**_job(), "secrets": "******"}
+
+
+def test_a_job_in_json_does_not_show_its_secrets() -> None:
+    job = {**_job(), "secrets": {"key": "sesame"}}
+    for text in (json.dumps(job), json.dumps(job, indent=1)):
+        assert json.loads(judged_and_masked(text)[1]) == {**job, "secrets": "******"}
+
+
+@pytest.mark.parametrize(
+    ("secrets", "description"),
+    [
+        ("secrets:\n  key: &key sesame", "*key"),
+        ("parameters: {x: &key sesame}\nsecrets: {key: *key}", "fine"),
+        ("parameters: &all {secrets: {key: sesame}}\n<<: *all", "fine"),
+        ("parameters: &all {key: sesame}\nsecrets: {<<: *all}", "fine"),
+    ],
+)
+def test_a_job_that_is_none_without_its_secrets_is_refused(secrets: str, description: str) -> None:
+    text = text_of({**_job(), "description": "word"}).replace('"word"', description)
     with pytest.raises(ApiError, match="without its secrets"):
-        judged_and_masked(f"secrets:\n  key: &key word\n{text}")
+        judged_and_masked(f"{secrets}\n{text}")
 
 
 def test_a_task_gets_as_many_ports_as_it_asks_for_and_no_port_twice() -> None:
@@ -95,3 +136,13 @@ def test_a_task_gets_as_many_ports_as_it_asks_for_and_no_port_twice() -> None:
     assert len(set(numbers)) == len(numbers)
     assert ports_of(job, "worker", "an attempt") == ports
     assert ports_of(job, "worker", "another") != ports
+
+
+def test_what_an_earlier_release_kept_open_is_masked(tmp_path: Path) -> None:
+    job = {**_job(), "secrets": {"key": "sesame"}}
+    with closing(JobStore(tmp_path / "state.sqlite3")) as store:
+        store.add(JobRow("user~hello", "user", "hello", "1", "default", 1.0), json.dumps(job), job)
+        store.add(JobRow("user~other", "user", "other", "2", "default", 1.0), "secrets: no JSON", job)
+    with closing(JobStore(tmp_path / "state.sqlite3")) as store:
+        assert json.loads(store.text("user~hello", "config")) == {**job, "secrets": "******"}
+        assert json.loads(store.text("user~hello", "protocol")) == job

@@ -12,7 +12,6 @@ import pytest
 
 from localcloud.api import clock
 from localcloud.api.errors import ApiError
-from localcloud.api.http import Request
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.tokens import Tokens
 
@@ -25,19 +24,15 @@ def tokens(tmp_path: Path) -> Iterator[Tokens]:
         yield Tokens(tmp_path, store)
 
 
-def _request(authorization: str) -> Request:
-    return Request("GET", "/", "/", {}, {"authorization": authorization} if authorization else {})
-
-
 def _basic(user: str, token: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{token}".encode()).decode()
 
 
 def test_a_token_says_whose_it_is(tokens: Tokens) -> None:
     login, program = tokens.create("user", application=False), tokens.create("user", application=True)
-    assert tokens.caller(_request(f"Bearer {login}")).person.name == "user"
-    assert tokens.caller(_request(f"bearer {program}")).application
-    assert tokens.caller(_request(_basic("user", program))).application
+    assert tokens.caller(f"Bearer {login}").person.name == "user"
+    assert tokens.caller(f"bearer {program}").application
+    assert tokens.caller(_basic("user", program)).application
     assert tokens.of("user") == sorted([login, program])
     assert tokens.of("deployer") == []
 
@@ -56,7 +51,7 @@ def test_a_token_says_whose_it_is(tokens: Tokens) -> None:
 )
 def test_anything_else_is_refused(changed: Callable[[str], str], tokens: Tokens) -> None:
     with pytest.raises(ApiError) as refusal:
-        tokens.caller(_request(changed(tokens.create("user", application=False))))
+        tokens.caller(changed(tokens.create("user", application=False)))
     assert (refusal.value.status, refusal.value.code) == (401, "UnauthorizedUserError")
 
 
@@ -68,8 +63,8 @@ def test_tokens_end(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "now", lambda: later)
     for token in (login, revoked):
         with pytest.raises(ApiError, match="invalid"):
-            tokens.caller(_request(f"Bearer {token}"))
-    assert tokens.caller(_request(f"Bearer {program}"))
+            tokens.caller(f"Bearer {token}")
+    assert tokens.caller(f"Bearer {program}")
     tokens.forget_expired()
     assert tokens.of("user") == [program]
 
@@ -80,7 +75,7 @@ def test_a_token_of_a_log_opens_that_log_for_a_while(tokens: Tokens, monkeypatch
     assert not tokens.opens_log(token, "another")
     # It is nobody's token, and those of people open no logs.
     with pytest.raises(ApiError, match="invalid"):
-        tokens.caller(_request(f"Bearer {token}"))
+        tokens.caller(f"Bearer {token}")
     assert not tokens.opens_log(tokens.create("user", application=True), "one")
     later = clock.now() + 3600
     monkeypatch.setattr(clock, "now", lambda: later)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON that is nested deeply ends its reader by a RecursionError, which is no ValueError. So each place where a node or
+its hosts read JSON or YAML says who wrote it, or expects that error."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("launcher", "localcloud/hosts")
+_READERS = {("json", "loads"), ("json", "load"), ("yaml", "load"), ("yaml", "safe_load")}
+# Modules that read what no stranger writes, and who does.
+WRITTEN_BY = {
+    "launcher/aws_dl1/container.py": "the machine, for its container",
+    "launcher/aws_dl1/fetch.py": "AWS, and the deployer",
+    "launcher/aws_dl1/machine/commands.py": "docker",
+    "launcher/aws_dl1/machine/disks.py": "lsblk",
+    "launcher/aws_dl1/machine/equipment.py": "docker",
+    "launcher/aws_dl1/machine/facts.py": "the deployer, and AWS",
+    "launcher/aws_dl1/services.py": "AWS",
+    "launcher/images/lock.py": "pip, while an image is built",
+    "launcher/oci/bucket.py": "OCI",
+    "launcher/oci/vault.py": "OCI",
+    "localcloud/hosts/apart.py": "our own process beside",
+    "localcloud/hosts/aws/machine/agent.py": "the cloud, for the instance",
+    "localcloud/hosts/aws/machine/boot.py": "the cloud, for the instance",
+    "localcloud/hosts/aws/machine/containers.py": "the instance itself: all in it is its own",
+    "localcloud/hosts/aws/machine/doors.py": "the instance itself: all in it is its own",
+    "localcloud/hosts/aws/machine/stand_in.py": "the cloud, for the instance",
+    "localcloud/hosts/evidence.py": "nft, and the cloud",
+    "localcloud/hosts/former.py": "the cloud",
+    "localcloud/hosts/messages.py": "our own process beside",
+    "localcloud/hosts/runs.py": "the supervisor, where no node can write",
+    "localcloud/hosts/supervisor.py": "the cloud",
+}
+
+
+def _unguarded() -> Iterator[str]:
+    for room in ROOMS:
+        for path in sorted((ROOT / room).rglob("*.py")):
+            tree = ast.parse(path.read_text("utf-8"))
+            parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+            if any(_reads(node) and not _expects(node, parents) for node in ast.walk(tree)):
+                yield path.relative_to(ROOT).as_posix()
+
+
+def _reads(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)):
+            return (module, name) in _READERS
+        case _:
+            return False
+
+
+def _expects(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
+    while (parent := parents.get(node)) is not None:
+        if isinstance(parent, ast.Try) and node in parent.body:
+            caught = [ast.unparse(each.type) for each in parent.handlers if each.type]
+            if any("RecursionError" in each or each == "Exception" for each in caught):
+                return True
+        node = parent
+    return False
+
+
+def test_whoever_reads_what_a_stranger_wrote_expects_any_depth() -> None:
+    assert sorted(_unguarded()) == sorted(WRITTEN_BY)

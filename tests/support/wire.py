@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sends what no client would: headers twice and in any case, bodies whose length two headers tell."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from tests.support.seams import Asked
+from tests.support.waiting import LONGEST_SECONDS
+
+
+class Wire:
+    """One connection, which is opened anew when the server has closed it."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=LONGEST_SECONDS)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def send(self, asked: Asked, headers: Sequence[tuple[str, str]]) -> tuple[int, bytes]:
+        """The status and the body of the answer; 0 where the connection ended without one."""
+        content = asked.content
+        told = {name.lower() for name, _ in headers}
+        try:
+            self._connection.putrequest(asked.method, asked.target, skip_host=True, skip_accept_encoding=True)
+            for name, value in headers:
+                self._connection.putheader(name, value)
+            if asked.is_chunked:
+                self._connection.putheader("transfer-encoding", "chunked")
+            elif "content-length" not in told:
+                self._connection.putheader("content-length", str(len(content)))
+            with contextlib.suppress(ConnectionError):  # it had heard enough; what it said is there to be read
+                self._connection.endheaders(
+                    content if content or asked.is_chunked else None, encode_chunked=asked.is_chunked
+                )
+            response = self._connection.getresponse()
+            answer = response.status, response.read()
+            if response.will_close or asked.method == "HEAD":
+                self._connection.close()
+            return answer
+        except (http.client.HTTPException, ConnectionError):
+            self._connection.close()
+            return 0, b""

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is judged is what is done: requests drawn to reach every place where two programs could read one in two ways.
+
+Whatever a caller sends to the local OCI or OpenPAI, nothing changes outside of what the caller is granted, and nothing
+of it is shown. A failure names the seed: `TRAINYARD_FIRST_SEED=… TRAINYARD_TORTURE=1` repeats it. With a mistake put
+back into a copy of the cloud, the same requests find it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from localcloud import control
+from localcloud.control import Cloud
+from tests.support.borders_oci import OciBorder
+from tests.support.borders_openpai import OpenPaiBorder, shows
+from tests.support.counts import FIRST, wanted
+from tests.support.waiting import eventually
+
+ROOT = Path(__file__).parents[2]
+REQUESTS = wanted(sample=200, full=20_000)
+Border = OciBorder | OpenPaiBorder
+# So many of those that were drawn reach a handler: others would only try how requests are refused.
+_FEWEST_ANSWERED = 0.1
+# With a mistake put back, so many requests find it.
+_MOST_UNTIL_FOUND = 2000
+# What the server imports.
+_ROOMS = ("catalog", "engine", "iam", "launcher", "localcloud", "provider")
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A line of the cloud as it must not be."""
+
+    border: Callable[[Cloud], Border]
+    file: str
+    right: str
+    wrong: str
+
+
+MISTAKES = {
+    "an upload by its id alone": Mistake(
+        OciBorder,
+        "localcloud/api/services/object_storage/uploads.py",
+        """WHERE id = ? AND bucket = ? AND name = ?",
+        (identifier, bucket.id, call.params["objectName"]),""",
+        """WHERE id = ?",
+        (identifier,),""",
+    ),
+    "the registry's uploads in one folder": Mistake(
+        OciBorder,
+        "localcloud/api/registry.py",
+        "hashlib.sha256(self.repository.encode()).hexdigest()",
+        '"all"',
+    ),
+    "a copy judged by its source alone": Mistake(
+        OciBorder, "catalog/references.toml", '"body.destinationBucket" = "destination"', ""
+    ),
+    "secrets hidden by a pattern over the text": Mistake(
+        OpenPaiBorder,
+        "localcloud/openpai/submitting.py",
+        "return protocol, json.dumps(masked(protocol))",
+        """import re
+    hidden = re.sub(r"(?ms)^(secrets:).*?(?=^\\w|\\Z)", "secrets: x\\n", text)
+    return protocol, json.dumps(parse(hidden))""",
+    ),
+    "anybody's job": Mistake(
+        OpenPaiBorder,
+        "localcloud/openpai/job_calls.py",
+        "if job.user != person.name and not person.admin:",
+        "if False:",
+    ),
+}
+
+
+def found(border: Border, requests: int) -> tuple[str, Counter[int]]:
+    """What the first request changed or showed that it must not; empty if none did."""
+    before, statuses = border.outside(), Counter[int]()
+    for seed in range(FIRST, FIRST + requests):
+        asked, status, content = border.ask(random.Random(seed))
+        told = f"seed {seed}: {status} for {asked}"
+        statuses[status // 100] += 1
+        if border.outside() != before:
+            return f"another's was changed. {told}", statuses
+        if shows(content, [border.canary]):
+            return f"another's was shown. {told}", statuses
+        if status >= 500 and status != 501:
+            return f"the server failed. {told}", statuses
+    return "", statuses
+
+
+@pytest.mark.parametrize("border", [OciBorder, OpenPaiBorder])
+def test_nothing_changes_outside_of_what_is_granted(border: Callable[[Cloud], Border], shared_cloud: Cloud) -> None:
+    with closing(border(shared_cloud)) as there:
+        wrong, statuses = found(there, REQUESTS)
+    assert not wrong
+    assert statuses[2] > REQUESTS * _FEWEST_ANSWERED, statuses
+    assert "Traceback" not in (shared_cloud.home / "server.log").read_text(errors="replace")
+
+
+@contextmanager
+def _mistaken(mistake: Mistake, folder: Path) -> Iterator[Cloud]:
+    """A cloud of a copy of the checkout with the mistake in it."""
+    for room in _ROOMS:
+        shutil.copytree(ROOT / room, folder / "copy" / room, ignore=shutil.ignore_patterns("__pycache__"))
+    file = folder / "copy" / mistake.file
+    text = file.read_text("utf-8")
+    assert text.count(mistake.right) == 1
+    file.write_text(text.replace(mistake.right, mistake.wrong), "utf-8")
+    home = folder / "cloud"
+    environment = {**os.environ, "PYTHONPATH": str(folder / "copy")}
+    words = [sys.executable, "-P", "-m", "localcloud.api", str(home), "0"]
+    with subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL) as server:
+        try:
+            cloud = eventually(lambda: control.running(home), bool)
+            assert cloud is not None
+            yield cloud
+        finally:
+            server.terminate()
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_that_is_put_back_is_found(name: str, tmp_path: Path) -> None:
+    with _mistaken(MISTAKES[name], tmp_path) as cloud, closing(MISTAKES[name].border(cloud)) as there:
+        wrong, _ = found(there, _MOST_UNTIL_FOUND)
+    print(f"{name}: {wrong}")  # with its seed
+    assert wrong.startswith("another's was")
