@@ -34,6 +34,7 @@ WRITTEN_BY = {
     "localcloud/hosts/messages.py": "our own process beside",
     "localcloud/hosts/runs.py": "the supervisor, where no node can write",
     "localcloud/hosts/supervisor.py": "the cloud",
+    "localcloud/hosts/unpacking.py": "the hosts, for the node",
 }
 
 

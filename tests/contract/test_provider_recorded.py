@@ -67,7 +67,7 @@ def test_the_table_has_every_call_that_was_seen(token: str, row: Mapping[str, An
 
 @pytest.mark.parametrize("token", RECORDED["types"])
 def test_each_phase_of_a_life_has_the_calls_that_were_seen_in_it(token: str) -> None:
-    """An update and a creation end with a read, and a deletion waits by reading. What depends on inputs may be in any."""
+    """An update and a creation end with a read; a deletion waits by reading. What depends on inputs may be in any."""
     row = CALLS["types"][token]
     maybe = {named(row, call) for part in ("with", "when", "before") for call in calls_in(row.get(part, ()))}
     read = {named(row, call) for call in row["read"]}

@@ -127,7 +127,7 @@ def _as_request(request: Any) -> Request:
         name.lower(): value.decode() if isinstance(value, bytes) else str(value)
         for name, value in request.headers.items()
     }
-    return Request(request.method, target, parts.path or "/", {}, {**headers, "host": parts.netloc})
+    return Request(request.method, target, parts.path or "/", {**headers, "host": parts.netloc})
 
 
 def signed(
@@ -139,7 +139,7 @@ def signed(
     every = {"host": HOST, "x-amz-date": moment, **({"x-amz-security-token": sender.token} if sender.token else {})}
     if service == "s3":
         every["x-amz-content-sha256"] = hashlib.sha256(body).hexdigest()
-    request = Request(method, target, target.partition("?")[0], {}, {**every, **headers})
+    request = Request(method, target, target.partition("?")[0], {**every, **headers})
     scope = sigv4.Scope(moment[:8], region, service)
     names = tuple(sorted(request.headers))
     parts = sigv4.SignedRequest(sender.key, scope, names, "", moment, sender.token)
@@ -158,14 +158,14 @@ def linked(sender: Sender, method: str, path: str, query: Mapping[str, str] | No
         "X-Amz-Date": moment, "X-Amz-Expires": "600", "X-Amz-SignedHeaders": "host",
     }  # fmt: skip
     target = f"{path}?" + "&".join(f"{name}={quote(value, safe='')}" for name, value in named.items())
-    request = Request(method, target, path, {}, {"host": HOST})
+    request = Request(method, target, path, {"host": HOST})
     parts = sigv4.SignedRequest(sender.key, scope, ("host",), "", moment, "", presigned=True)
     return f"{target}&X-Amz-Signature={_signature(sender, request, parts, sigv4.UNSIGNED_PAYLOAD)}"
 
 
 def through_link(method: str, target: str, headers: Mapping[str, str] | None = None) -> Request:
     """The request of somebody who has a link, with headers of his own."""
-    return Request(method, target, target.partition("?")[0], {}, {"host": HOST, **(headers or {})})
+    return Request(method, target, target.partition("?")[0], {"host": HOST, **(headers or {})})
 
 
 def _signature(sender: Sender, request: Request, parts: sigv4.SignedRequest, payload: str) -> str:
