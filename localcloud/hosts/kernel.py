@@ -144,7 +144,7 @@ def filter_calls(program: bytes) -> None:
 
 
 def _set_filter(program: Any) -> int:
-    return _libc().syscall(_number("seccomp"), _SET_FILTER, _ALLOW_SPECULATION, program)
+    return int(_libc().syscall(_number("seccomp"), _SET_FILTER, _ALLOW_SPECULATION, program))
 
 
 def allow_inspection(allowed: bool) -> None:

@@ -4,7 +4,6 @@
 import errno
 import json
 import os
-import socket
 import subprocess
 import sys
 
@@ -114,5 +113,4 @@ def test_this_kernel_answers_with_the_filter() -> None:
     families = {family for family, error in enumerate(tried["sockets"]) if error != errno.EAFNOSUPPORT}
     assert families in ({1, 2, 10, 16}, {1, 2, 16})
     assert tried["pair"] == [0, errno.EAFNOSUPPORT]
-    assert socket.AF_UNIX == 1
     assert tried["process"]
