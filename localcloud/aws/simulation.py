@@ -21,6 +21,8 @@ from localcloud.aws.metadata import SESSION_SECONDS, Metadata
 from localcloud.aws.principals import AwsPrincipal, find_key
 from localcloud.aws.refusals import refuse
 
+# Services whose calls change nothing of another one: the others' states are not looked at.
+_ALONE = ("s3", "iam")
 log = logging.getLogger("localcloud")
 
 
@@ -65,7 +67,7 @@ class Simulation:
         refuse(call, caller)
         reply = self._carry_out(call, key_id)
         if call.writes:
-            self.settle("s3" if call.service.prefix == "s3" else "")
+            self.settle(call.service.prefix if call.service.prefix in _ALONE else "")
         return reply, f"{call.name} by {caller.name}"
 
     def metadata(self, request: Request) -> tuple[Reply, str]:
