@@ -69,7 +69,7 @@ def value_of_written(call: AwsCall, request: WrittenRequest) -> AwsCall:
     from localcloud.api.http import Request
 
     target = f"{request.path}?{request.query}" if request.query else request.path
-    asked = Request(request.method, target, request.path, {}, request.headers)
+    asked = Request(request.method, target, request.path, request.headers)
     value = value_of(read_call(call.service, call.region, asked, request.body))
     assert (value.parameters, value.document, value.headers) == (call.parameters, call.document, call.headers)
     return value

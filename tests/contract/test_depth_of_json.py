@@ -23,7 +23,7 @@ WRITTEN_BY = {
     "launcher/images/lock.py": "pip, while an image is built",
     "launcher/oci/bucket.py": "OCI",
     "launcher/oci/vault.py": "OCI",
-    "localcloud/hosts/apart.py": "our own process beside",
+    "localcloud/hosts/told.py": "our own process beside",
     "localcloud/hosts/aws/machine/agent.py": "the cloud, for the instance",
     "localcloud/hosts/aws/machine/boot.py": "the cloud, for the instance",
     "localcloud/hosts/aws/machine/containers.py": "the instance itself: all in it is its own",

@@ -107,4 +107,4 @@ def request_of(service: AwsService, model: Any, parameters: Mapping[str, Any]) -
     text = "&".join(f"{quote(name, safe='')}={quote(str(one), safe='')}" for name, one in rows)
     path, _, fixed = made["url_path"].partition("?")
     target = path + ("?" if fixed or text else "") + "&".join(filter(None, (fixed, text)))
-    return Request(made["method"], target, path, {}, headers), content
+    return Request(made["method"], target, path, headers), content

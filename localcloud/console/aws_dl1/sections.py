@@ -119,7 +119,8 @@ def _tables(backend: Any, vpc: Any) -> Iterator[dict[str, Any]]:
     for group in list(backend.groups.get(vpc.id, {}).values())[:MANY]:
         if group.is_default or group.name == "default":
             continue
-        rules = machine_view.group_rules(backend, group.id)
+        if (rules := machine_view.group_rules(backend, group.id)) is None:
+            continue
         sides = (("in", rules.ingress), ("out", rules.egress))
         rows = [_rule(backend, way, rule) for way, side in sides for rule in side]
         yield {"title": f"Security group {group.name}", "columns": _RULE_COLUMNS, "rows": rows[:MANY]}
@@ -128,7 +129,8 @@ def _tables(backend: Any, vpc: Any) -> Iterator[dict[str, Any]]:
 def _routes(backend: Any, subnet: Any) -> str:
     from localcloud.aws.additions import machine_view
 
-    routes = machine_view.around(backend, subnet.id).routes
+    around = machine_view.around(backend, subnet.id)
+    routes = around.routes if around else ()
     return ", ".join(f"{block} to {target}" for block, target in routes if target != "local")[:_LONGEST_CELL]
 
 
