@@ -42,8 +42,8 @@ def packed(folder: Path) -> str:
 def unpack() -> Iterator[str]:
     """Puts the packed code into a new folder and goes there. All roles have it from one parameter of the job."""
     yield 'trainyard_code="$(mktemp -d)"'
-    # Isolated: Python's own modules, not those of the image's folder or of the job's PYTHONPATH. Since 3.12 it warns that
-    # 3.14 unpacks with more care, which is no news for who reads the log of a training.
+    # Isolated: Python's own modules, not those of the image's folder or of the job's PYTHONPATH. Python 3.12 and
+    # 3.13 warn that 3.14 unpacks with more care, which is no news for who reads the log of a training.
     unpacks = f'"$trainyard_python" -I -W ignore -c \'{_UNPACK}\' "$trainyard_code"'
     yield f"{unpacks} <<'{_END}'\n<% $parameters.{PARAMETER} %>\n{_END}"
     yield 'cd "$trainyard_code"'
