@@ -45,6 +45,8 @@ LOCK = "installed.txt"
 _NAMES, _VERSIONS = re.compile(r"[A-Za-z0-9._-]+"), re.compile(r"[A-Za-z0-9.!+_-]+")
 _FIT = "Ask for versions that fit, or leave the package out: images keep their framework's packages too."
 _NO_NETWORK = ("NewConnectionError", "Max retries exceeded", "ProxyError", "Network is unreachable", "NameResolution")
+_DEPENDS = re.compile(r"(\S+) \S+ depends on ([A-Za-z0-9._-]+)")
+_REQUESTED = "The user requested"
 # Top-level folders that many packages leave behind, and no training imports.
 _LEFT_BEHIND = frozenset({"tests", "test", "examples", "docs", "benchmarks", "bin", "share", "__pycache__"})
 # Runs in the environment below, which holds trusted packages only: all that its framework's modules need.
@@ -229,10 +231,7 @@ def _placed(text: str, listed: Path, wanted: Wanted) -> str:
 def _explained(text: str, base: Environment, shown_as: str, below: Mapping[str, Below]) -> str:
     """pip's own lines, after what they come down to."""
     if "ResolutionImpossible" in text or "conflicting dependencies" in text:
-        pinned = [f"{name} {one.version}" for name, one in sorted(below.items()) if f"{name}==" in text]
-        named = f" ({', '.join(pinned)})" if pinned else ""
-        reason = f"{shown_as} asks for other versions than the environment `{base.name}` has{named}"
-        remedy = _FIT
+        reason, remedy = _of_conflict(text, base, shown_as, below)
     elif any(words in text for words in _NO_NETWORK):
         reason, remedy = f"{shown_as}: pip reaches no package index", "Look at the network, and at `pip config list`."
     elif "No space left" in text:
@@ -249,6 +248,21 @@ def _explained(text: str, base: Environment, shown_as: str, below: Mapping[str, 
     else:
         reason, remedy = f"{shown_as}: pip did not install its packages", "pip's last lines say why:"
     return f"{reason}\n{remedy}\n{text}"
+
+
+def _of_conflict(text: str, base: Environment, shown_as: str, below: Mapping[str, Below]) -> tuple[str, str]:
+    """The reason and the remedy. pip also speaks of a conflict where each version of a package needs another one that
+    it cannot get."""
+    if pinned := [f"{name} {one.version}" for name, one in sorted(below.items()) if f"{name}==" in text]:
+        had = ", ".join(pinned)
+        return f"{shown_as} asks for other versions than the environment `{base.name}` has ({had})", _FIT
+    pairs = set(_DEPENDS.findall(text))
+    if len(pairs) != 1 or _REQUESTED in text:
+        return f"{shown_as}: no versions of its packages fit one another", "Ask for other versions."
+    ((asker, name),) = pairs
+    reason = f"{shown_as}: `{name}`, which {asker} needs, has no wheel for this Python"
+    remedy = f"If it has a source only, add the line `{name}` and have it built: "
+    return reason, f"{remedy}requirements: {{ file: …, build: [{name}] }}"
 
 
 def _require_harmless(

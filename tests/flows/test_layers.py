@@ -144,6 +144,35 @@ def test_the_framework_under_its_other_name_and_version_is_there_already(
         shelf.make("tensorflow<2")
 
 
+def test_what_another_package_needs_and_nobody_has_built_is_named(shelf: Shelf) -> None:
+    """pip calls it a conflict if the other package has several versions. The environment's own are not to blame."""
+    for version in ("1.0", "2.0"):
+        write_wheel(shelf.folder, "asker", version, {"asker.py": ""}, ["onlysource"])
+    write_source(shelf.folder, "onlysource", "1.0", {"onlysource.py": ""}, shelf.mark)
+    with pytest.raises(MakeError) as told:
+        shelf.make("asker")
+    assert str(told.value).startswith(
+        "req.txt: `onlysource`, which asker needs, has no wheel for this Python\n"
+        "If it has a source only, add the line `onlysource` and have it built: "
+        "requirements: { file: …, build: [onlysource] }\n"
+    )
+    assert not shelf.mark.exists()
+    made = shelf.make("asker", "onlysource", build="onlysource")
+    assert "asker 2.0" in made.says
+
+
+def test_packages_that_do_not_fit_one_another_are_not_the_environments_fault(shelf: Shelf) -> None:
+    write_wheel(shelf.folder, "one", "1.0", {"one.py": ""}, ["common<2"])
+    write_wheel(shelf.folder, "two", "1.0", {"two.py": ""}, ["common>=2", "third"])
+    for name, version in (("common", "1.0"), ("common", "2.0"), ("third", "1.0")):
+        write_wheel(shelf.folder, name, version, {f"{name}.py": ""})
+    with pytest.raises(MakeError, match=r"req\.txt: no versions of its packages fit one another"):
+        shelf.make("one", "two")
+    write_wheel(shelf.folder, "two", "2.0", {"two.py": ""}, ["common>=2"])
+    with pytest.raises(MakeError, match=r"req\.txt: no versions of its packages fit one another"):
+        shelf.make("two", "common<2")
+
+
 def test_a_package_is_built_only_if_it_is_named(shelf: Shelf) -> None:
     write_source(shelf.folder, "source_only", "1.0", {"source_only.py": "IT = 'built'\n"}, shelf.mark)
     made = shelf.make("source-only", build="source-only")
