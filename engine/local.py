@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps local stacks apart: a file backend and a passphrase of their own, away from the user's Pulumi login."""
 
+import contextlib
 import os
 import secrets
 from collections.abc import Mapping
@@ -31,6 +32,10 @@ def environment(home: Path, base: Mapping[str, str] | None = None) -> dict[str, 
     pulumi_home = (home / "pulumi").absolute()
     state = pulumi_home / "state"
     state.mkdir(parents=True, exist_ok=True)
+    # States name everything of a stack, and their secrets are only as safe as the passphrase. One that another account
+    # of a shared checkout made is that account's to close.
+    with contextlib.suppress(PermissionError):
+        pulumi_home.chmod(0o700)
     for name in NOT_FOR_LOCAL_STACKS:
         env.pop(name, None)
     return env | {

@@ -71,7 +71,7 @@ class Application:
     async def _reply(self, request: Request, body: _Body) -> tuple[Reply, str]:
         """The reply, and its summary for the server's log."""
         if request.path == marker.PATH:
-            return Reply(200, marker.marker(self._cloud)), "marker"
+            return marker.answer(self._cloud, request), "marker"
         name = ""
         try:
             for door in self._cloud.doors:
