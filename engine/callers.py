@@ -35,6 +35,9 @@ _ENDS = struct.Struct("!HH16s16s")
 _ANY_COOKIE = b"\xff" * 8
 _SECONDS = 1.0
 
+# Kept, because a program may put LoopbackServer in its place.
+_grpc_server = grpc.server
+
 _MAPPED = bytes(10) + b"\xff\xff"
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 # The table is read in parts, so a line may be missed when others come and go meanwhile.
@@ -46,7 +49,7 @@ class LoopbackServer:
 
     def __init__(self, pool: Executor, options: Sequence[tuple[str, Any]] = ()) -> None:
         self._callers = OwnAccountOnly()
-        self._server: Any = grpc.server(pool, interceptors=(self._callers,), options=options)
+        self._server: Any = _grpc_server(pool, interceptors=(self._callers,), options=options)
 
     def add_insecure_port(self, address: str = f"{LOOPBACK}:0") -> int:
         port: int = self._server.add_insecure_port(f"{LOOPBACK}:{address.rpartition(':')[2]}")
@@ -171,7 +174,8 @@ def _plain(address: bytes) -> bytes:
 
 def _in_table(end: End, width: int) -> str:
     """As /proc/net/tcp writes it: words of this processor's byte order, in hexadecimal."""
-    address = (_MAPPED if width == 16 else b"") + socket.inet_aton(end[0])
+    prefix = b"" if width == 4 else bytes(12) if end == NOWHERE else _MAPPED
+    address = prefix + socket.inet_aton(end[0])
     words = struct.unpack(f"={width // 4}I", address)
     return f"{''.join(f'{word:08X}' for word in words)}:{end[1]:04X}"
 
