@@ -22,7 +22,7 @@ import grpc
 LOOPBACK = "127.0.0.1"
 # An address and a port. A socket that only listens has no other end: NOWHERE.
 End = tuple[str, int]
-NOWHERE: End = ("0.0.0.0", 0)  # noqa: S104 (nothing listens on it)
+NOWHERE: End = ("0.0.0.0", 0)
 # Who opened the socket with these two ends, its own first. None if no process has such a socket open.
 Lookup = Callable[[End, End], int | None]
 
@@ -45,7 +45,7 @@ _READINGS = 3
 
 
 class LoopbackServer:
-    """A `grpc.Server` on loopback. It takes the place of `grpc.server`, whatever address it is then told to listen on."""
+    """A `grpc.Server` that listens on loopback, whatever address it is told. It takes the place of `grpc.server`."""
 
     def __init__(self, pool: Executor, options: Sequence[tuple[str, Any]] = ()) -> None:
         self._callers = OwnAccountOnly()
@@ -69,8 +69,8 @@ class OwnAccountOnly(grpc.ServerInterceptor):  # type: ignore[misc,unused-ignore
     """Refuses calls from sockets that another account opened.
 
     Root is another account, too: no engine of root's calls the plugins of others, and 0 is also what the kernel says of
-    sockets that it cannot attribute. Every call is looked up, not every connection, so that nothing has to be remembered
-    of a port that another account may have next.
+    sockets that it cannot attribute. Every call is looked up, not every connection, so that nothing has to be
+    remembered of a port that another account may have next.
     """
 
     def __init__(self) -> None:

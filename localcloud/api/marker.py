@@ -22,7 +22,7 @@ def answer(cloud: LocalCloud, request: Request) -> Reply:
         return Reply(200, {"cloud": CLOUD, "version": VERSION})
     host = request.headers.get("host", "").rpartition(":")[0]
     if host != "localhost" and not _is_loopback(host):
-        return Reply(403, {"code": "NotForOthers", "message": "the local cloud answers this to loopback addresses only"})
+        return Reply(403, {"code": "NotForOthers", "message": "this is told to loopback addresses only"})
     return Reply(200, marker(cloud))
 
 

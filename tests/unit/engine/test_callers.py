@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose socket a connection comes from, as the kernel says it. That servers ask it: tests/flows/test_other_accounts.py."""
+"""Whose socket a connection comes from. What servers make of it is in tests/flows/test_other_accounts.py."""
 
 import os
 import socket
@@ -90,7 +90,7 @@ def test_what_listens_on_a_callers_port_is_not_the_caller(server: socket.socket,
 )
 def test_a_peer_as_grpc_names_it(peer: str, end: End | None) -> None:
     if end is None:
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"is no caller|not appear to be|invalid literal|not enough"):
             callers._end(peer)
     else:
         assert callers._end(peer) == end

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which folders belong to the project that an engine was started for. That the host asks: tests/flows/test_other_accounts.py."""
+"""Which folders belong to the project that an engine was started for (tests/flows/test_other_accounts.py)."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,8 @@ from tests.support.other_account import STRANGER, needs_root
 def place(tmp_path: Path) -> Path:
     """A team's repository beside a release of trainyard, as docs/your-repository.md has it, and things beside both."""
     files = {
-        "team/Pulumi.yaml": "main: ../trainyard\nruntime: { name: python, options: { virtualenv: ../trainyard/.venv } }\n"
+        "team/Pulumi.yaml": "main: ../trainyard\n"
+        "runtime: { name: python, options: { virtualenv: ../trainyard/.venv } }\n"
         "plugins: { providers: [{ name: trainyard, path: ../trainyard/provider }], analyzers: [{ path: ../rules }] }\n"
         "packages: { random: random@1.0, parts: { source: ../parts }, more: ../more }\n",
         "team/stacks/Pulumi.dev.yaml": "{}",
@@ -96,7 +97,9 @@ def test_files_are_read_anew(place: Path) -> None:
     known.require(str(place / "pack"))
 
 
-@pytest.mark.parametrize("text", ["[", "- 1", "plugins: 7", "plugins: { providers: { path: x } }", "packages: [x]", "\0"])
+@pytest.mark.parametrize(
+    "text", ["[", "- 1", "plugins: 7", "plugins: { providers: { path: x } }", "packages: [x]", "\0"]
+)
 def test_a_file_that_is_none_names_nothing(place: Path, text: str) -> None:
     (place / "trainyard" / "Pulumi.yaml").write_text(text)
     known = _folders(place, engine_in="other")

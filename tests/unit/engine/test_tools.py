@@ -141,3 +141,13 @@ def test_a_local_stack_has_a_place_of_its_own(machine: Any) -> None:
     environment(home, mine)
     assert passphrase.read_text() == before
     assert names(home / "pulumi") == ["passphrase", "plugins", "state"]
+
+
+def test_the_folder_of_local_stacks_is_closed(machine: Any) -> None:
+    """States tell everything of a stack but its secrets, and the passphrase tells those."""
+    machine.program("pulumi", "echo v3.999.0")
+    home = machine.root / "home"
+    for _ in ("a new folder", "one of an earlier release"):
+        environment(home, machine.env)
+        assert (home / "pulumi").stat().st_mode & 0o077 == 0
+        (home / "pulumi").chmod(0o755)
