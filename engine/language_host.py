@@ -23,7 +23,9 @@ from typing import IO, TYPE_CHECKING, Any
 import grpc
 from google.protobuf import empty_pb2, json_format
 
+from engine.callers import LoopbackServer
 from engine.children import Children, signal_child, stop
+from engine.folders import Folders, OtherFolderError, engine_call
 from engine.program import TOLD_THE_USER
 from engine.virtualenv import Interpreter, NoPythonError, interpreter, wanted_virtualenv
 
@@ -46,13 +48,19 @@ NO_CODE = """\
 class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     """What the engine asks of a language, for Python."""
 
-    def __init__(self, engine_address: str) -> None:
+    def __init__(self, engine_address: str, folders: Folders) -> None:
         self.engine_address = engine_address
+        self.knows_callers = False
+        self._folders = folders
         self.children = Children()
         self._programs: set[subprocess.Popen[bytes]] = set()
 
     def Handshake(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         self.engine_address = request.engine_address
+        # Where anybody may have called, the folders stay what they were.
+        if self.knows_callers:
+            for folder in filter(None, (request.root_directory, request.program_directory)):
+                self._folders.add(folder)
         return language_pb2.LanguageHandshakeResponse()
 
     def GetPluginInfo(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
@@ -61,6 +69,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def GetRequiredPackages(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         # The SDKs name their plugin with each resource, so the engine gets a plugin when it is first used. Naming them
         # here would also fetch plugins of SDKs that are installed but not used.
+        self._require(request.info, context)
         return language_pb2.GetRequiredPackagesResponse()
 
     def GetRequiredPlugins(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
@@ -90,6 +99,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         return language_pb2.GetProgramDependenciesResponse(dependencies=packages)
 
     def InstallDependencies(self, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:  # noqa: N802
+        self._require(request.info, context, request.directory)
         root = Path(request.info.root_directory or request.directory)
         folder = self._or_abort(context, lambda: wanted_virtualenv(root, _options(request.info)))
         commands = []
@@ -109,7 +119,9 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
                 context.abort(grpc.StatusCode.INTERNAL, f"`{' '.join(command)}` failed in {root}")
 
     def Run(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        project_python = self._interpreter(request.info, context)
+        entry = _entry(request)
+        place = entry if os.path.isdir(entry) else os.path.dirname(entry)
+        project_python = self._interpreter(request.info, context, request.pwd, place)
         # The program inherits our output, and the engine shows it.
         command = [project_python.python, "-u", str(PROGRAM)]
         env = project_python.environment(os.environ)
@@ -129,7 +141,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         return language_pb2.GenerateProgramResponse(source={"__main__.py": NO_CODE.encode()})
 
     def RunPlugin(self, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:  # noqa: N802
-        project_python = self._interpreter(request.info, context, plugin=True)
+        project_python = self._interpreter(request.info, context, request.pwd, plugin=True)
         folder = request.info.program_directory
         if not (Path(folder) / "__main__.py").is_file():
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{folder}: a plugin in Python needs a __main__.py")
@@ -177,11 +189,22 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             stop(child)
             self.children.forget(child)
 
-    def _interpreter(self, info: Any, context: grpc.ServicerContext, plugin: bool = False) -> Interpreter:
+    def _interpreter(
+        self, info: Any, context: grpc.ServicerContext, *folders: str, plugin: bool = False
+    ) -> Interpreter:
+        self._require(info, context, *folders)
         project_python: Interpreter = self._or_abort(
             context, lambda: interpreter(Path(info.root_directory), _options(info), plugin)
         )
         return project_python
+
+    def _require(self, info: Any, context: grpc.ServicerContext, *folders: str) -> None:
+        """Refuses what the project does not name: a folder to run, and a Python to run it with."""
+        try:
+            self._folders.require(info.root_directory, info.program_directory, *folders)
+            self._folders.require_python(info.root_directory, _options(info))
+        except OtherFolderError as problem:
+            context.abort(grpc.StatusCode.PERMISSION_DENIED, str(problem))
 
     def _or_abort(self, context: grpc.ServicerContext, ask: Any) -> Any:
         try:
@@ -196,9 +219,8 @@ def _options(info: Any) -> Mapping[str, object]:
 
 
 def _settings(request: Any, engine_address: str) -> dict[str, Any]:
-    program = os.path.join(request.info.program_directory or request.pwd, request.info.entry_point or request.program)
     return {
-        "entry": os.path.normpath(program),
+        "entry": _entry(request),
         "arguments": list(request.args),
         "parallel": request.parallel,
         "config": dict(request.config),
@@ -214,6 +236,11 @@ def _settings(request: Any, engine_address: str) -> dict[str, Any]:
             "root_directory": request.info.root_directory,
         },
     }
+
+
+def _entry(request: Any) -> str:
+    program = os.path.join(request.info.program_directory or request.pwd, request.info.entry_point or request.program)
+    return os.path.normpath(program)
 
 
 def _verdict(exit_code: int) -> Any:
@@ -269,10 +296,12 @@ def main() -> int:
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, end)
     sizes = [(f"grpc.max_{way}_message_length", LARGEST_MESSAGE) for way in ("send", "receive")]
-    server = grpc.server(ThreadPoolExecutor(THREADS), options=sizes)
-    host = LanguageHost(addresses[-1] if addresses else "")
+    server = LoopbackServer(ThreadPoolExecutor(THREADS), options=sizes)
+    folders = Folders(Path.cwd(), engine_call(os.getppid(), os.environ), os.environ)
+    host = LanguageHost(addresses[-1] if addresses else "", folders)
     language_pb2_grpc.add_LanguageRuntimeServicer_to_server(host, server)
-    port = server.add_insecure_port("127.0.0.1:0")
+    port = server.add_insecure_port()
+    host.knows_callers = server.knows_callers
     server.start()
     print(port, flush=True)
     _wait_for_end(done)

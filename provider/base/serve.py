@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import grpc
-
+from engine.callers import LoopbackServer
 from provider.base.engine import Engine
 from provider.base.resource import Plugin
 from provider.base.servicer import Servicer
@@ -36,10 +35,10 @@ class Served:
 
 
 def start(plugin: Plugin, engine_address: str = "") -> Served:
-    server = grpc.server(ThreadPoolExecutor(max_workers=_MOST_AT_ONCE), options=UNLIMITED_MESSAGES)
+    server = LoopbackServer(ThreadPoolExecutor(max_workers=_MOST_AT_ONCE), options=UNLIMITED_MESSAGES)
     servicer = Servicer(plugin, Engine(engine_address))
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
-    port = server.add_insecure_port("127.0.0.1:0")
+    port = server.add_insecure_port()
     server.start()
     return Served(server, port, servicer)
 

@@ -163,3 +163,13 @@ def test_states_are_closed_to_others(machine: Any) -> None:
     assert [path for path in open_still if not path.is_symlink()] == []
     assert elsewhere.stat().st_mode & 0o777 == 0o644
     assert (kept / "local.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_folder_of_local_stacks_is_closed(machine: Any) -> None:
+    """States tell everything of a stack but its secrets, and the passphrase tells those."""
+    machine.program("pulumi", "echo v3.999.0")
+    home = machine.root / "home"
+    for _ in ("a new folder", "one of an earlier release"):
+        environment(home, machine.env)
+        assert (home / "pulumi").stat().st_mode & 0o077 == 0
+        (home / "pulumi").chmod(0o755)
