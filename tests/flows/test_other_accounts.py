@@ -19,8 +19,8 @@ import psutil
 import pytest
 from google.protobuf import empty_pb2
 from google.protobuf.descriptor import ServiceDescriptor
+from pulumi.runtime.proto import analyzer_pb2, language_pb2, language_pb2_grpc, plugin_pb2, provider_pb2
 
-from engine.protocol import analyzer_pb2, language_pb2, language_pb2_grpc, plugin_pb2, provider_pb2
 from localcloud.control import Cloud
 from tests.support.other_account import STRANGER, needs_root, strangers_port
 
@@ -80,7 +80,7 @@ def _answers(port: int, service: ServiceDescriptor) -> dict[str, grpc.StatusCode
                     list(answer)
                 said[method.name] = grpc.StatusCode.OK
             except grpc.RpcError as error:
-                said[method.name] = error.code()  # type: ignore[attr-defined]
+                said[method.name] = error.code()
     return said
 
 
@@ -171,7 +171,7 @@ def _refusal(stub: Any, method: str, request: Any) -> str:
     streams = method in ("RunPlugin", "InstallDependencies")
     with pytest.raises(grpc.RpcError, match="PERMISSION_DENIED") as refused:
         list(call(request, timeout=SECONDS)) if streams else call(request, timeout=SECONDS)
-    details: str = refused.value.details()  # type: ignore[attr-defined]
+    details: str = refused.value.details()
     return details
 
 
@@ -264,7 +264,8 @@ def test_the_cloud_listens_on_loopback_only_and_its_folder_is_closed(shared_clou
 def test_what_the_cloud_is_is_told_to_this_machine_only(shared_cloud: Cloud) -> None:
     """A page of another site reaches this port by a name of its own that leads here, and would read the answer."""
     port = shared_cloud.endpoint.rpartition(":")[2]
-    for host in (f"evil.example:{port}", "evil.example", f"127.0.0.1.evil.example:{port}", "10.0.0.1:80", "127.0.0.1:80", "", ":80"):
+    others = ("evil.example", f"127.0.0.1.evil.example:{port}", "10.0.0.1:80", "127.0.0.1:80", "", ":80")
+    for host in (f"evil.example:{port}", *others):
         status, told = _status(shared_cloud, "/.trainyard", Host=host)
         assert (status, str(shared_cloud.home).encode() in told) == (403, False), host
     for host in (f"127.0.0.1:{port}", f"localhost:{port}"):

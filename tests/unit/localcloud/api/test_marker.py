@@ -8,6 +8,6 @@ from localcloud.api.http import Request
 
 
 def test_a_node_learns_that_this_is_a_local_cloud_and_no_more() -> None:
-    request = Request("GET", marker.PATH, marker.PATH, {}, {"host": "127.0.0.1:80"}, of_a_node=True)
+    request = Request("GET", marker.PATH, marker.PATH, {"host": "127.0.0.1:80"}, of_a_node=True)
     reply = marker.answer(cast(Any, None), request)
     assert (reply.status, set(reply.body)) == (200, {"cloud", "version"})
