@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from localcloud.api import clock, kinds, lifecycles, limits, tenancy
 from localcloud.api.errors import incorrect_state, related_not_found
 from localcloud.api.http import Json, Reply
@@ -54,7 +57,7 @@ def _run(call: ApiCall, body: Json) -> Json:
     }
 
 
-def _infrastructure(job: Json, run: Json) -> Json:
+def _infrastructure(job: Mapping[str, Any], run: Json) -> Json:
     """The job's machines with what the run says otherwise: of another type, they are others altogether."""
     own, other = (
         each or {}
