@@ -77,7 +77,7 @@ PARTS = {
     "borders": Part(
         "generated requests at the seams of reading change and read nothing outside of their sender's rights, by the"
         " cloud's store; each defect that was found, put back, is found within 2,000", "requests", 20000,
-        ("tests/torture/test_borders.py",), COUNTED,
+        ("tests/torture/test_borders_aws.py", "tests/torture/test_borders_oci_openpai.py"), COUNTED,
     ),
     "up": Part(
         "`up` is killed (command, engine, plugin, cloud or all): the next `up` ends in the same state, no double, no"
