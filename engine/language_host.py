@@ -239,8 +239,9 @@ def _settings(request: Any, engine_address: str) -> dict[str, Any]:
 
 
 def _entry(request: Any) -> str:
-    program = os.path.join(request.info.program_directory or request.pwd, request.info.entry_point or request.program)
-    return os.path.normpath(program)
+    folder, program = request.info.program_directory or request.pwd, request.info.entry_point or request.program
+    entry: str = os.path.normpath(os.path.join(folder, program))
+    return entry
 
 
 def _verdict(exit_code: int) -> Any:

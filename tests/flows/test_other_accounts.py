@@ -19,8 +19,8 @@ import psutil
 import pytest
 from google.protobuf import empty_pb2
 from google.protobuf.descriptor import ServiceDescriptor
+from pulumi.runtime.proto import analyzer_pb2, language_pb2, language_pb2_grpc, plugin_pb2, provider_pb2
 
-from engine.protocol import analyzer_pb2, language_pb2, language_pb2_grpc, plugin_pb2, provider_pb2
 from localcloud.control import Cloud
 from tests.support.other_account import STRANGER, needs_root, strangers_port
 
@@ -80,7 +80,7 @@ def _answers(port: int, service: ServiceDescriptor) -> dict[str, grpc.StatusCode
                     list(answer)
                 said[method.name] = grpc.StatusCode.OK
             except grpc.RpcError as error:
-                said[method.name] = error.code()  # type: ignore[attr-defined]
+                said[method.name] = error.code()
     return said
 
 
@@ -171,7 +171,7 @@ def _refusal(stub: Any, method: str, request: Any) -> str:
     streams = method in ("RunPlugin", "InstallDependencies")
     with pytest.raises(grpc.RpcError, match="PERMISSION_DENIED") as refused:
         list(call(request, timeout=SECONDS)) if streams else call(request, timeout=SECONDS)
-    details: str = refused.value.details()  # type: ignore[attr-defined]
+    details: str = refused.value.details()
     return details
 
 
