@@ -32,15 +32,14 @@ class SecretResource(OciResource):
         going = self.row.gone | {"SCHEDULING_DELETION"}
         return next((one.id for one in secrets if one.lifecycle_state in going), None)
 
-    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
-        try:
-            super().delete(call, id, outputs, inputs)
-        except ProviderError:
-            if self._get(call, id, inputs) is not None:  # a scheduled deletion cannot be scheduled again
-                raise
-
     def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
-        self.client.schedule_secret_deletion(id, models_of("vault").ScheduleSecretDeletionDetails())
+        try:
+            self.client.schedule_secret_deletion(id, models_of("vault").ScheduleSecretDeletionDetails())
+        except Exception as error:
+            # A scheduled deletion cannot be scheduled again. It is no conflict that waiting would end.
+            refused = getattr(error, "status", None) == 409
+            if not refused or self.client.get_secret(id).data.lifecycle_state not in self.row.gone:
+                raise
 
 
 def _still_there(call: Call, secret: str) -> ProviderError:
