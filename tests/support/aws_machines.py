@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import json
-import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +13,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import botocore.session
-from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
 from tests.support.serving import serving
 
@@ -20,19 +20,33 @@ REGION = "us-east-1"
 _TOKEN = "x-aws-ec2-metadata-token"
 
 
+# Ends with its input, and so with the process that started it. A line for each request would drown what a
+# failed test says.
+_SERVER = """
+import logging, sys
+from moto.server import ThreadedMotoServer
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+server.start()
+print("http://{}:{}".format(*server.get_host_and_port()), flush=True)
+sys.stdin.read()
+server.stop()
+"""
+
+
 @contextmanager
 def moto() -> Iterator[str]:
-    """The address of a new server with nothing in it."""
-    # A line for each request would drown what a failed test says.
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        endpoint = f"http://{host}:{port}"
-        yield endpoint
-    finally:
-        server.stop()
+    """The address of a new server with nothing in it. It is a process of its own: the local AWS changes moto's classes,
+    and other tests have it in this one."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdin
+        assert server.stdout
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.stdin.close()
 
 
 def client(endpoint: str, service: str) -> Any:
