@@ -244,8 +244,11 @@ class _Mixed:
         return self.value(name) if kind == "str" else self.details(service, kind, depth + 1)
 
 
-# What the local cloud has none of.
-_LEFT_OUT = frozenset({"kmsKeyId", "byoipv6CidrDetail", "ipv6CidrBlock", "ipv6PrivateCidrBlock", "isIpv6Enabled"})
+# What the local cloud has none of, and conditions that nearly no draw fulfils.
+_LEFT_OUT = frozenset(
+    {"kmsKeyId", "byoipv6CidrDetail", "ipv6CidrBlock", "ipv6PrivateCidrBlock", "isIpv6Enabled", "sourceVersionId",
+     "sourceObjectIfMatchETag", "destinationObjectIfMatchETag", "destinationObjectIfNoneMatchETag", "srcObjIfMatchETag"}
+)  # fmt: skip
 _KINDS = {
     "bucketName": "bucket", "destinationBucket": "bucket", "resourceId": "log", "fingerprint": "fingerprint",
     "securityListId": "security-list", "vnicId": "subnet", "privateIpId": "subnet",
@@ -278,7 +281,7 @@ _TEXTS: Mapping[str, Sequence[str]] = {
     "newName": (OURS, THEIRS, "a"),
     "objectName": (OURS, THEIRS, "a", "canary"),
     "sourceName": (OURS, THEIRS, "canary"),
-    "sourceObjectName": ("kept", "kept", THEIRS, "canary"),
+    "sourceObjectName": ("kept", "kept", "kept", "canary"),
     "destinationObjectName": (OURS, THEIRS, "a"),
     "logType": ("CUSTOM",),
 }
