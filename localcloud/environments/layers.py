@@ -190,7 +190,9 @@ def _installed(site: Path, shown_as: str) -> list[metadata.Distribution]:
     found = list(metadata.distributions(path=[str(site)]))
     for one in found:
         texts: tuple[str | None, str | None] = (None, None)
-        with suppress(TypeError):  # there is a folder, and no file in it
+        # There is a folder and no file in it: Python's own module has None then, and the package `importlib_metadata`,
+        # which takes that module's place once anything imports it, an error.
+        with suppress(TypeError, FileNotFoundError):
             texts = one.metadata["Name"], one.metadata["Version"]
         if not all(text and rule.fullmatch(text) for text, rule in zip(texts, (_NAMES, _VERSIONS), strict=True)):
             raise MakeError(f"{shown_as}: a package brings notes of another, {texts!a}, which is no name and version")
