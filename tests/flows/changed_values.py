@@ -11,7 +11,7 @@ from pulumi import _types
 
 from provider.base.values import Properties
 from provider.oci.session import Session
-from tests.support.plugin_world import BUCKET, RULE, VCN, World
+from tests.support.plugin_world import BUCKET, COMPUTE_TARGET, RULE, VCN, World, compute_cluster
 
 Key = tuple[str, str]
 SUBNET = "oci:Core/subnet:Subnet"
@@ -105,6 +105,7 @@ def _options(name: str, protocol: str, options: Properties) -> Together:
 
 # By type and input, or by input alone: what must be of a form, or name something that is there.
 VALUES: Mapping[Key, Any] = {
+    (COMPUTE_TARGET, "computeConfigurationDetails"): compute_cluster(3),
     ("", "compartmentId"): _compartment,
     ("", "definedTags"): {"Operations.CostCenter": "43"},
     ("", "routeTableId"): _second(ROUTES),

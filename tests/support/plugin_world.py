@@ -165,7 +165,7 @@ def job_inputs(world: World) -> Properties:
     )
 
 
-def _cluster(instances: int) -> Properties:
+def compute_cluster(instances: int) -> Properties:
     return {
         "computeType": "MANAGED_COMPUTE_CLUSTER",
         "instanceConfiguration": {
@@ -276,8 +276,8 @@ CASES: Mapping[str, Case] = {
     ),
     PROJECT: Case(lambda w: in_compartment(w, displayName="p"), {"description": "changed"}, {}),
     COMPUTE_TARGET: Case(
-        lambda w: in_compartment(w, displayName="pool", computeConfigurationDetails=_cluster(1)),
-        {"computeConfigurationDetails": _cluster(2)},
+        lambda w: in_compartment(w, displayName="pool", computeConfigurationDetails=compute_cluster(1)),
+        {"computeConfigurationDetails": compute_cluster(2)},
         {},
     ),
     "oci:Vault/secret:Secret": Case(
