@@ -84,16 +84,8 @@ def _source(folder: Path) -> Path:
 
 def _modules_without_cloud_api(go: str, target: Path, env: Mapping[str, str]) -> Path:
     """Copies Pulumi's module, checked against go.sum, without `pulumi api`. Returns the go.mod that names the copy."""
-    told = subprocess.run(
-        [go, "mod", "download", "-json", MODULE],
-        cwd=SOURCE, env={**env, "GOWORK": "off"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if told.returncode:
-        raise EngineError(
-            f"`go mod download` failed:\n{_last_lines((told.stdout + told.stderr).splitlines())}\n{REMEDY}"
-        )
     copy = target / "pkg"
-    _copy_module(Path(json.loads(told.stdout)["Dir"]), copy)
+    _copy_module(_module(go, MODULE, env), copy)
     package = copy / CLOUD_API
     for file in package.glob("*.go"):
         if file.name not in CLOUD_API_KEPT:
@@ -105,6 +97,18 @@ def _modules_without_cloud_api(go: str, target: Path, env: Mapping[str, str]) ->
     modules.write_text(f"{(SOURCE / 'go.mod').read_text()}\nreplace {MODULE} => {named}\n")
     shutil.copyfile(SOURCE / "go.sum", target / "go.sum")
     return modules
+
+
+def _module(go: str, path: str, env: Mapping[str, str]) -> Path:
+    """The folder of one of the pinned modules in Go's cache, checked against go.sum."""
+    told = subprocess.run(
+        [go, "mod", "download", "-json", path],
+        cwd=SOURCE, env={**env, "GOWORK": "off"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if told.returncode:
+        words = _last_lines((told.stdout + told.stderr).splitlines())
+        raise EngineError(f"`go mod download` failed:\n{words}\n{REMEDY}")
+    return Path(json.loads(told.stdout)["Dir"])
 
 
 def _copy_module(module: Path, target: Path) -> None:
@@ -160,11 +164,7 @@ def _last_lines(lines: "collections.deque[str] | list[str]") -> str:
 
 def _add_dynamic_providers(go: str, folder: Path, env: Mapping[str, str]) -> None:
     """Copies the script that starts Python's dynamic providers from the SDK's module. It belongs beside `pulumi`."""
-    listing = subprocess.run(
-        [go, "list", "-mod=readonly", "-m", "-json", SDK],
-        cwd=SOURCE, env={**env, "GOWORK": "off"}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    starter = Path(json.loads(listing.stdout)["Dir"]) / "python" / "dist" / "pulumi-resource-pulumi-python"
+    starter = _module(go, SDK, env) / "python" / "dist" / "pulumi-resource-pulumi-python"
     target = folder / starter.name
     shutil.copyfile(starter, target)
     os.chmod(target, 0o755)

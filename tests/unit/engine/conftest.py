@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.build import CLOUD_API, CLOUD_API_KEPT
+from engine.build import CLOUD_API, CLOUD_API_KEPT, SDK
 from engine.versions import ENGINE_VERSION
 
 
@@ -51,8 +51,7 @@ class FakeMachine:
             f"""echo "$@" >> "$LOG"
 case "$1" in
 env) echo {version} ;;
-list) echo '{{"Dir": "{module}"}}' ;;
-mod) echo '{{"Dir": "{self.root / "pkg"}"}}' ;;
+mod) [ "$4" = {SDK} ] && echo '{{"Dir": "{module}"}}' || echo '{{"Dir": "{self.root / "pkg"}"}}' ;;
 build)
   while [ "$1" != -o ]; do shift; done
   {build or ":"}

@@ -273,6 +273,15 @@ def test_progress_off_a_terminal_is_a_line_now_and_then() -> None:
     assert stream.getvalue() == "trainyard: done\n"
 
 
+def test_a_module_that_go_cannot_have_shows_its_words_and_a_remedy(machine: Any) -> None:
+    machine.go()
+    machine.program(
+        "go", '[ "$1" = env ] && echo go1.99.0 || { echo "verifying module: checksum mismatch" >&2; exit 1; }'
+    )
+    with pytest.raises(EngineError, match="`go mod download` failed:\n  verifying module: checksum mismatch\nInstall"):
+        engine_folder(machine.env)
+
+
 def test_pulumis_module_is_built_without_the_command_that_browses_its_cloud(machine: Any) -> None:
     machine.go(build='dirname "$2" > "$LOG.out"; ls "$(dirname "$2")/source/pkg/cmd/pulumi/cloud" > "$LOG.files"; '
                'tail -n 1 "$(dirname "$2")/source/go.mod" > "$LOG.mod"')  # fmt: skip
