@@ -132,7 +132,8 @@ class DroppableConnection(H11Protocol):
             self._late = self.loop.call_later(CLIENT_SECONDS, self.transport.abort)
 
     def _is_sending(self) -> bool:
-        return self.conn.their_state is h11.SEND_BODY
+        """Where the head was not understood, nobody knows whether a body follows."""
+        return self.conn.their_state in (h11.SEND_BODY, h11.ERROR)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._late is not None:

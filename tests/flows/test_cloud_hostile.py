@@ -362,6 +362,18 @@ def test_a_refused_upload_is_not_received(cloud: Cloud, bucket: str, asks_first:
         assert said or not asks_first
 
 
+@pytest.mark.parametrize("length", ["content-length: 4\r\ncontent-length: 5", "content-length: x", "content-length 4"])
+def test_who_sends_a_head_that_nobody_understands_hears_so(cloud: Cloud, length: str) -> None:
+    """Also when the body is on its way already: a connection closed with unread data takes the answer with it."""
+    with _connected(cloud) as connection:
+        connection.sendall(f"PUT /n HTTP/1.1\r\nhost: x\r\n{length}\r\n\r\n".encode() + b"\0" * (MEGABYTE // 2))
+        connection.shutdown(socket.SHUT_WR)
+        said = b""
+        while chunk := connection.recv(65536):
+            said += chunk
+    assert said.split(b" ")[1] == b"400", said[:200]
+
+
 def test_the_sdk_is_told_why_its_upload_was_refused(cloud: Cloud, bucket: str) -> None:
     with pytest.raises(oci.exceptions.ServiceError) as refused:
         Clients(cloud, "user").storage.put_object("trainyardlocal", "hostile", "refused", b"\0" * 8 * MEGABYTE)
