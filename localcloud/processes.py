@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def start_time(pid: int) -> str:
+def start_time(pid: int | str) -> str:
     """The kernel's start time of a process; empty if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

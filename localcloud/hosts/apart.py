@@ -19,6 +19,7 @@ from localcloud.hosts.watch import UsageWatch
 
 # The first process gets this time to end all others and to report how the command ended.
 _LAST_SECONDS = 10.0
+_CLEARED_SECONDS = 60.0
 _OUT_OF_MEMORY = "the kernel ended {} of its processes because the node used all its memory, {:.1f} GiB"
 
 
@@ -104,7 +105,8 @@ def start(spec: dict[str, Any]) -> IsolatedNode:
 def clear_up(spec: dict[str, Any]) -> None:
     """Removes the control groups of a cloud that was killed, unless other nodes still use them."""
     if spec.get("place") and spec["room"]["groups"]:
-        ControlGroups(spec["room"]["groups"], spec["room"]["version"]).parent().remove()
+        # Nobody waits for this process, and a busy kernel holds a group for seconds after the last one in it is gone.
+        ControlGroups(spec["room"]["groups"], spec["room"]["version"]).parent().remove(_CLEARED_SECONDS)
 
 
 def _grouped(room: dict[str, Any]) -> ControlGroups | None:

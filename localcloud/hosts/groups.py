@@ -15,6 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from localcloud import processes
+
 CONTROLLERS = ("memory", "pids")
 _PREFIX = "trainyard-"
 # The files of a controller's limit, by version of the kernel's interface. Swap is limited too.
@@ -66,9 +68,9 @@ class ControlGroups:
             return int(match[1]) if match else 0
         return 0
 
-    def remove(self) -> None:
+    def remove(self, seconds: float = _REMOVED_SECONDS) -> None:
         """Removes the group once it is empty. The kernel may need a moment until the last process has left."""
-        ends = time.monotonic() + _REMOVED_SECONDS
+        ends = time.monotonic() + seconds
         for folder in set(self.folders.values()):
             while os.path.isdir(folder):
                 with suppress(OSError):
@@ -114,7 +116,7 @@ def _holds_others(folder: str) -> bool:
 def _sweep(base: ControlGroups) -> None:
     for folder in set(base.folders.values()):
         for left in Path(folder).glob(f"{_PREFIX}*"):
-            if not Path("/proc", left.name.removeprefix(_PREFIX)).exists():
+            if not processes.start_time(left.name.removeprefix(_PREFIX)):  # nor is it a dead one that nobody waited for
                 for path in (*left.glob("*/"), left):
                     with suppress(OSError):
                         os.rmdir(path)

@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -33,6 +33,20 @@ SECTIONS = read_sections(PAGE)
 START = "Start"
 
 
+def _got_what_ads_images_expect(told: str) -> bool:
+    overrides = json.loads(told[told.index('{\n  "data"') :])["data"]["job-configuration-override-details"]
+    return bool(overrides["environment-variables"] == {"OCI__MODE": "MAIN", "RANK": "0"})
+
+
+# What is typed behind a section's own blocks, and what its words must hold.
+LOOKS: Mapping[str, tuple[str, Callable[[str], bool]]] = {
+    "ADS": (
+        'sed -n "s/.*main: //p" started.yaml | xargs oci data-science job-run get --job-run-id\n',
+        _got_what_ads_images_expect,
+    )
+}
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[dict[str, str]]:
     """The environment of someone who has the clients, an account in OCI and `trainyard`, and no local cloud yet."""
@@ -47,19 +61,13 @@ def desk(tmp_path: Path) -> Iterator[dict[str, str]]:
 @pytest.mark.parametrize("section", [name for name, blocks in SECTIONS.items() if blocks and name != START])
 def test_a_section_does_what_it_says(section: str, desk: dict[str, str], tmp_path: Path) -> None:
     blocks = [*SECTIONS[START], *SECTIONS[section]]
-    run_typed("\n".join(map(as_shell, blocks)), desk, tmp_path / "work")
+    look, is_as_promised = LOOKS.get(section, ("", bool))
+    told = run_typed("\n".join([*map(as_shell, blocks), look]), desk, tmp_path / "work")
+    assert is_as_promised(told)
     (account,) = Path(desk["HOME"]).glob(".oci/*")
     assert account.read_text() == ACCOUNT, "somebody's own settings were written to"
     log = (tmp_path / "trainyard" / "cloud" / "server.log").read_text()
     assert not re.findall(r"not implemented: \w+", log), "a client asks for what the local cloud lacks"
-
-
-def test_a_run_that_ads_started_gets_what_ads_images_expect(desk: dict[str, str], tmp_path: Path) -> None:
-    blocks = [*SECTIONS[START], *(block for block in SECTIONS["ADS"] if block.language != "python")]
-    read = 'sed -n "s/.*main: //p" started.yaml | xargs oci data-science job-run get --job-run-id\n'
-    told = run_typed("\n".join([*map(as_shell, blocks), read]), desk, tmp_path / "work")
-    overrides = json.loads(told[told.index('{\n  "data"') :])["data"]["job-configuration-override-details"]
-    assert overrides["environment-variables"] == {"OCI__MODE": "MAIN", "RANK": "0"}
 
 
 def test_a_passphrase_is_kept_in_a_vault_and_read_back(desk: dict[str, str], tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ def test_what_changed_behind_pulumis_back_is_seen_and_put_right(team: Team) -> N
     assert [rule.source for rule in now.ingress_security_rules if rule.source == "0.0.0.0/0"] == []
 
 
+@pytest.mark.torture
 def test_existing_resources_are_imported_and_single_ones_changed(team: Team) -> None:
     team.trainyard("up", "local")
     cloud = team.cloud
@@ -172,6 +173,7 @@ def _trains(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.torture
 def test_a_network_grows_in_place_and_moves_only_anew(team: Team) -> None:
     """The cloud has what `up` says that it has; a preview names what stands in the way of a move."""
     team.configure("network", {"cidr": "10.20.0.0/20"})
@@ -199,6 +201,7 @@ def test_a_network_grows_in_place_and_moves_only_anew(team: Team) -> None:
     assert [one.cidr_block[:6] for one in network.list_subnets(team.cloud.compartment).data] == ["10.30."]
 
 
+@pytest.mark.torture
 def test_two_stacks_at_once(team: Team) -> None:
     names = ("local", "oci-proof-of-concept")
     with ThreadPoolExecutor() as pool:

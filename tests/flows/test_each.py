@@ -13,6 +13,7 @@ from tests.support.try_world import jobs, try_team
 pytestmark = pytest.mark.engine
 
 
+@pytest.mark.torture
 def test_each_combination_is_a_run_and_one_more_value_moves_none(tmp_path: Path) -> None:
     line = jobs()["line"]
     line["runs"] = {"base": {"until": "finished"}}

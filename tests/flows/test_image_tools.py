@@ -169,6 +169,7 @@ def _described(yard: Yard) -> dict[str, Any]:
     return described
 
 
+@pytest.mark.torture
 def test_a_build_shows_its_progress_and_what_comes_next(yard: Yard, built: str) -> None:
     assert built.startswith(f"{yard.address}: own, cpu, for line\n")
     assert "STEP" in built

@@ -30,6 +30,7 @@ def team(tmp_path: Path) -> Iterator[Team]:
     one.end()
 
 
+@pytest.mark.torture
 def test_a_job_reads_its_stacks_bucket_and_another(team: Team) -> None:
     cloud = team.cloud
     storage = oci.object_storage.ObjectStorageClient(

@@ -88,6 +88,7 @@ def test_one_environment_behind_every_door(team: Team) -> None:
     assert "trained with tinypack 2.0 in own" in team.run("runs", "logs", "local", "line/base", "--local").stdout
 
 
+@pytest.mark.torture
 def test_a_rehearsal_has_the_packages_too(team: Team) -> None:
     rehearsed = team.run("rehearse", "local", "--stacks", str(team.stacks), "--isolation", "where-possible")
     assert "installing the packages of ./requirements/line.txt" in rehearsed.stderr, rehearsed.stderr

@@ -70,6 +70,7 @@ class Stack:
         return summary(self.pulumi("up", "--yes", "--skip-preview"))
 
 
+@pytest.mark.torture
 def test_a_cluster_comes_changes_drifts_and_goes(tmp_path: Path, cloud: Cloud) -> None:
     stack = Stack(tmp_path, cloud)
     made = stack.up()

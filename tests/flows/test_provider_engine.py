@@ -78,6 +78,7 @@ def cloud(tmp_path: Path) -> Iterator[control.Cloud]:
         yield started
 
 
+@pytest.mark.torture
 def test_a_stack_with_a_run(tmp_path: Path, cloud: control.Cloud) -> None:
     stack = Stack(tmp_path, cloud)
     up = stack("up", "--yes")

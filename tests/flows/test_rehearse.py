@@ -67,6 +67,7 @@ def test_a_port_that_was_not_planned_fails_it_and_the_pair_is_named(ring: Rehear
     assert ring.left() == []
 
 
+@pytest.mark.torture
 def test_what_this_machine_cannot_run_is_not_rehearsed_and_never_passes(ring: Rehearsals) -> None:
     ring.change("code/train.py", "import json\n", "import json\nimport horovod\nimport xgboost\n")
     report = ring.report("ring")
@@ -76,6 +77,7 @@ def test_what_this_machine_cannot_run_is_not_rehearsed_and_never_passes(ring: Re
     assert ring.left() == []
 
 
+@pytest.mark.torture
 def test_fewer_nodes_and_two_rehearsals_at_once(ring: Rehearsals) -> None:
     """Each has a cloud of its own, so neither sees the other; the report is a section of a review as well."""
     started = [ring.start("ring", "--nodes", "2", "--format", form) for form in ("json", "markdown")]
@@ -93,6 +95,7 @@ def test_fewer_nodes_and_two_rehearsals_at_once(ring: Rehearsals) -> None:
     assert ring.left() == []
 
 
+@pytest.mark.torture
 def test_node_groups_are_rehearsed_rank_by_rank(ring: Rehearsals) -> None:
     """One job run for all nodes: its override must leave them their image and their network."""
     ring.change("Pulumi.ring.yaml", "      framework: ring\n", "      framework: ring\n      layout: node-groups\n")
@@ -129,6 +132,7 @@ def test_ctrl_c_takes_everything_down(ring: Rehearsals) -> None:
     assert ring.left() == []
 
 
+@pytest.mark.torture
 def test_a_rehearsal_that_was_killed_is_swept_by_the_next(ring: Rehearsals) -> None:
     ring.change("code/train.py", "progress(step=0)\n", "progress(step=0)\ntime.sleep(600)\n")
     process = ring.start("ring")

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.engine
 JOINED = 'runs_command = true\nawaits = ["head"]\nawaits_every = ["worker"]\n'
 
 
+@pytest.mark.torture
 def test_a_command_that_ended_before_workers_joined_was_not_distributed_and_fails(tmp_path: Path) -> None:
     pool = Rehearsals.of_pool(tmp_path)
     report = pool.report("pool")
@@ -26,6 +27,7 @@ def test_a_command_that_ended_before_workers_joined_was_not_distributed_and_fail
     assert pool.left() == []
 
 
+@pytest.mark.torture
 def test_with_the_wait_every_node_has_its_share_and_one_without_work_is_still_named(tmp_path: Path) -> None:
     """The second run has the same nodes, which join, and gives them nothing to do."""
     pool = Rehearsals.of_pool(tmp_path)

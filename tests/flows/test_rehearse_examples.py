@@ -27,6 +27,7 @@ def leaves_a_result(example: str, job: str) -> bool:
 
 
 @pytest.mark.parametrize("example", ASKED)
+@pytest.mark.torture
 def test_an_example_passes_or_says_what_was_not_rehearsed(example: str, tmp_path: Path) -> None:
     rehearsals = Rehearsals(tmp_path / "home", STACKS)
     report = rehearsals.report(example, "--prove", "--nodes", "3", "--minutes", "20")
@@ -45,6 +46,7 @@ def test_an_example_passes_or_says_what_was_not_rehearsed(example: str, tmp_path
     assert rehearsals.left() == []
 
 
+@pytest.mark.torture
 def test_a_built_in_program_trains_in_place_of_a_team_s_code(tmp_path: Path) -> None:
     """Dask is in the environment of `make setup`: a real cluster of three nodes, its planned ports and no others."""
     rehearsals = Rehearsals(tmp_path / "home", STACKS)

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.engine
 RUN, JOB = "trainyard:index:Run", "oci:DataScience/job:Job"
 
 
+@pytest.mark.torture
 def test_a_renamed_run_goes_on_with_what_it_had(tmp_path: Path) -> None:
     team = Team(tmp_path)
     try:

@@ -129,6 +129,7 @@ def test_a_try_beside_the_run_it_is_like(team: TryTeam) -> None:
     eventually(lambda: team.states("line/try-left"), lambda states: states == {"SUCCEEDED"})
 
 
+@pytest.mark.torture
 def test_a_progress_bar_moves_while_it_is_drawn_and_stays_as_it_was_left(team: TryTeam) -> None:
     """On a terminal one row is drawn over itself. `list` and `logs` show the row as it stands."""
     place = ("--local", "--stacks", str(team.stacks))

@@ -58,6 +58,7 @@ def test_stacks_that_differ_only_in_platform_go_one_by_one(team: Team) -> None:
     assert "Nothing is left; the local cloud is stopped." in down
 
 
+@pytest.mark.torture
 def test_a_bucket_that_stayed_is_imported_by_the_words_of_its_refusal(team: Team) -> None:
     """As docs/leaving.md says it: once by `trainyard import`, once by plain Pulumi, which has a word on the code."""
     team.file = team.stacks / "Pulumi.one.yaml"

@@ -22,6 +22,7 @@ def team(tmp_path: Path) -> Iterator[TryTeam]:
         yield one
 
 
+@pytest.mark.torture
 def test_a_replaced_job_ends_its_tries_and_a_replaced_run_does_not(team: TryTeam) -> None:
     team.trainyard("up", "local")
     title = team.started("line", "--", "--wait")
@@ -57,6 +58,7 @@ def test_down_ends_tries_of_every_job_and_says_so_first(team: TryTeam) -> None:
     assert team.in_cloud() == []
 
 
+@pytest.mark.torture
 def test_plain_destroy_ends_the_tries_of_what_it_removes(team: TryTeam) -> None:
     team.trainyard("up", "local")
     title = team.started("line", "--", "--wait")

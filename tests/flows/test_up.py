@@ -28,6 +28,7 @@ def team(tmp_path: Path) -> Iterator[Team]:
     one.end()
 
 
+@pytest.mark.torture
 def test_the_stack_of_make_up_goes_up_and_down(tmp_path: Path) -> None:
     team = Team(tmp_path, shipped=True)
     try:
@@ -72,6 +73,7 @@ def test_up_trains_a_second_up_changes_nothing_down_leaves_nothing(team: Team) -
     assert "encryptionsalt" not in team.file.read_text(), "a team's file is never written to"
 
 
+@pytest.mark.torture
 def test_new_arguments_or_images_replace_the_run_and_nothing_else(team: Team) -> None:
     team.trainyard("up", "local")
     team.change("base: { until: finished }", "base: { until: finished, args: [--points, '50'] }")
@@ -108,6 +110,7 @@ raise SystemExit(3)
 """
 
 
+@pytest.mark.torture
 def test_a_run_that_fails_ends_up_with_its_reason_and_last_lines(team: Team) -> None:
     """What it wrote where a tutorial writes it is kept all the same, or named in its log."""
     (team.stacks / "local" / "train.py").write_text(TUTORIAL)
@@ -131,6 +134,7 @@ def test_a_run_that_fails_ends_up_with_its_reason_and_last_lines(team: Team) -> 
     assert "  2 kB  /tmp/model.pt: outside of the working directory\n" in shown
 
 
+@pytest.mark.torture
 def test_a_state_that_a_full_disk_cut_off_is_taken_up_from_the_one_before(team: Team) -> None:
     team.trainyard("up", "local")
     (state,) = (team.home / "pulumi" / "state").rglob("local.json")
@@ -145,6 +149,7 @@ def test_a_state_that_a_full_disk_cut_off_is_taken_up_from_the_one_before(team: 
     assert team.in_cloud() == [], "what the older state did not know of went too"
 
 
+@pytest.mark.torture
 def test_a_stack_that_another_command_works_on_is_left_to_it(team: Team) -> None:
     team.trainyard("up", "local")
     lock = team.home / "pulumi" / "state" / ".pulumi" / "locks" / "organization" / "trainyard" / "local" / "held.json"

@@ -53,6 +53,7 @@ def test_up_gets_there_on_a_bad_day_and_makes_nothing_twice(team: Team) -> None:
     assert (team.in_cloud(), compared(team)) == before
 
 
+@pytest.mark.torture
 def test_a_limit_and_no_capacity_are_said_and_the_next_up_goes_on_from_there(team: Team) -> None:
     admin.add_fault(team.cloud, "limit", limit="subnet-count", value=0)
     said = _diagnostics(_failed_up(team), "oci:Core:Subnet (subnet)")
@@ -71,6 +72,7 @@ def test_a_limit_and_no_capacity_are_said_and_the_next_up_goes_on_from_there(tea
     _assert_whole(team, runs=["SUCCEEDED"])
 
 
+@pytest.mark.torture
 def test_access_that_comes_into_force_late_is_waited_for_in_sight(team: Team) -> None:
     """The deployer is an administrator; it is the service that may not join the subnet until the policy counts."""
     admin.add_fault(team.cloud, "access", seconds=8)
@@ -85,6 +87,7 @@ def test_access_that_comes_into_force_late_is_waited_for_in_sight(team: Team) ->
     assert summary(team.trainyard("up", "local")) == {"unchanged": 21}
 
 
+@pytest.mark.torture
 def test_access_that_does_not_come_is_said_and_the_next_up_starts_the_run(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +167,7 @@ BUSY: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
+@pytest.mark.torture
 def test_preview_and_down_get_there_on_a_bad_day(team: Team) -> None:
     team.trainyard("up", "local")
     for kind, settings in BUSY:
@@ -175,6 +179,7 @@ def test_preview_and_down_get_there_on_a_bad_day(team: Team) -> None:
     assert team.in_cloud() == [] or {kind for kind, _ in team.in_cloud()} == {"fault"}
 
 
+@pytest.mark.torture
 def test_what_keeps_down_from_going_on_is_said_and_the_next_down_goes_on_from_there(team: Team) -> None:
     team.trainyard("up", "local")
     admin.add_fault(team.cloud, "status", status=403, code="Forbidden", operations="DeleteSubnet")
@@ -188,6 +193,7 @@ def test_what_keeps_down_from_going_on_is_said_and_the_next_down_goes_on_from_th
     assert team.in_cloud() == []
 
 
+@pytest.mark.torture
 def test_stand_ins_are_made_once_on_a_bad_day_and_go_with_the_last_stack(tmp_path: Path) -> None:
     team = Team(tmp_path, "oci-existing")
     try:

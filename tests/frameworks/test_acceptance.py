@@ -65,6 +65,7 @@ def in_second_epoch(team: Team) -> psutil.Process | None:
     return None
 
 
+@pytest.mark.torture
 def test_a_killed_rank_resumes_from_the_checkpoint_and_ends_the_same(team: Team) -> None:
     assert team.cloud.pid
     with ThreadPoolExecutor(1) as pool:

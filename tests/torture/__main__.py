@@ -94,6 +94,12 @@ PARTS = {
         " refuses everything else", "changes of each", 25,
         ("tests/torture/test_aws_deployers.py",), COUNTED,
     ),
+    "flows": Part(
+        "what takes minutes and shows little more than its neighbours: longer lives, changes and rehearsals of stacks",
+        "round", 1, ("tests/flows", "tests/upgrade"), COUNTED,
+        ("-m", "torture", "--ignore=tests/flows/test_first_hour.py",
+         "--ignore=tests/flows/test_provider_engine.py", "--ignore=tests/flows/launcher/test_elastic.py"),
+    ),
     "examples": Part(
         "examples come up side by side on one cloud, all and in pairs, in any order: up, unchanged, down, nothing left",
         "groups", 18, ("tests/flows/test_examples_up.py", "tests/flows/test_stand_ins.py"), COUNTED,

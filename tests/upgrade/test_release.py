@@ -134,6 +134,7 @@ def team(project: Path, tmp_path: Path) -> Iterator[Team]:
 
 
 @pytest.mark.engine
+@pytest.mark.torture
 def test_a_stack_trains_with_the_unpacked_release(team: Team) -> None:
     told = team.trainyard("up", "local")
     assert "SUCCEEDED" in told or "succeeded" in told

@@ -37,6 +37,7 @@ def team(tmp_path: Path) -> Iterator[Team]:
     one.end()
 
 
+@pytest.mark.torture
 def test_machines_go_with_their_network_and_nobody_s_are_found(team: Team) -> None:
     team.trainyard("up", "local")
     ec2 = AwsClients(team.cloud)["ec2"]

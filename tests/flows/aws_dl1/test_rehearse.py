@@ -39,6 +39,7 @@ def actions(report: dict[str, Any], policy: str) -> set[str]:
     return {action for one in own for action in ([one["Action"]] if isinstance(one["Action"], str) else one["Action"])}
 
 
+@pytest.mark.torture
 def test_a_cluster_is_rehearsed_and_a_fault_of_its_code_is_told(stack: Rehearsals) -> None:
     """One run trains; the other one stops by itself on one machine, and its last lines say why."""
     code = "rank, size = dist.get_rank(), dist.get_world_size()\n"

@@ -54,17 +54,35 @@ def _set_token(team: Team, value: str) -> None:
 
 
 def test_a_cluster_trains_its_runs_one_after_the_other(team: Team) -> None:
-    """Also after `up` was killed while it worked: the next one goes on, and nothing is there twice."""
     _offered_nowhere(team)
-    _killed_at_work(team)
+    machines = _comes_up(team)
+    _on_the_console(team, machines)
+    _old_versions_end(team)
+    _goes_down(team)
+
+
+def _comes_up(team: Team) -> list[str]:
     first = team.trainyard("up", STACK)
     assert "waits for run" in first, "the second run of the cluster waits, and says for which"
     _both_trained(team)
     machines = _machines(team)
     assert len(machines) == 2
-    _on_the_console(team, machines)
-    _old_versions_end(team)
     assert "unchanged" in team.trainyard("preview", STACK, "--expect-no-changes")
+    return machines
+
+
+def _goes_down(team: Team) -> None:
+    down = team.trainyard("down", STACK, "--yes", "--delete-data")
+    assert re.search(r"ends +machine resnet/main-0: running since", down)
+    assert "Nothing is left; the local cloud is stopped." in down
+    assert not list((team.home / "cloud" / "machines").glob("i-*"))
+
+
+@pytest.mark.torture
+def test_a_cluster_lives_on_after_kills_and_changes(team: Team) -> None:
+    """`up` was killed while it worked: the next one goes on, and nothing is there twice. Then the cloud is."""
+    _killed_at_work(team)
+    machines = _comes_up(team)
 
     team.change('--lr, "0.4"', '--lr, "0.5"')
     _set_token(team, "second")
@@ -86,11 +104,7 @@ def test_a_cluster_trains_its_runs_one_after_the_other(team: Team) -> None:
     tried = team.run("run", STACK, f"resnet/{WARM}", "--name", "seen", "--follow", *place, "--", "--lr", "0.3")
     assert tried.returncode == 0, tried.stdout + tried.stderr
     assert "[machine] s0" in tried.stdout, "its lines, by the bucket of the stack"
-
-    down = team.trainyard("down", STACK, "--yes", "--delete-data")
-    assert re.search(r"ends +machine resnet/main-0: running since", down)
-    assert "Nothing is left; the local cloud is stopped." in down
-    assert not list((team.home / "cloud" / "machines").glob("i-*"))
+    _goes_down(team)
 
 
 def _offered_nowhere(team: Team) -> None:

@@ -33,6 +33,7 @@ ROOT = Path(__file__).parents[3]
 LOCAL_ONLY = {"iam:CreateGroup", "iam:GetGroup", "ecr:ListImages", "s3:ListBucketVersions"}
 
 
+@pytest.mark.torture
 def test_with_the_printed_policies_alone_a_stack_comes_up_changes_and_goes_down(tmp_path: Path) -> None:
     team = Team(tmp_path, NAME)
     try:

@@ -138,6 +138,7 @@ def test_with_fewer_nodes_than_it_needs_the_run_fails(horovod: Environment, plac
         assert worlds(run.launchers[0].text) == [3]
 
 
+@pytest.mark.torture
 def test_when_the_main_nodes_worker_fails_all_start_again(horovod: Environment, place: Place, tmp_path: Path) -> None:
     with training(horovod, place, tmp_path, "main", 2, retries=1, FALLS="0.0@3") as run:
         assert run.codes(PATIENT) == [0, 0, 0]
@@ -169,6 +170,7 @@ def test_all_processes_of_a_node_leave_and_come_back_together(
             assert started.text.count(f"done {STEPS} in 3 epochs, world 6") == 2
 
 
+@pytest.mark.torture
 def test_who_is_back_when_training_is_over_ends_well_too(horovod: Environment, place: Place, tmp_path: Path) -> None:
     with training(horovod, place, tmp_path, "over", 1, workers=1, count=2, FALLS="1.0@2", HANGS="1", HOLDS="1") as run:
         fall(run, 1)

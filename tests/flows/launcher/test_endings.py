@@ -180,7 +180,7 @@ def test_a_node_that_never_comes_is_named(place: Place, tmp_path: Path) -> None:
         assert "gave up after 15 s: waited for rank 2 (worker-1). Remedy: check whether it started" in run.shown()
 
 
-@pytest.mark.parametrize("stage", ["waiting", "running"])
+@pytest.mark.parametrize("stage", ["running", pytest.param("waiting", marks=pytest.mark.torture)])
 def test_a_lost_node_is_named(place: Place, tmp_path: Path, stage: str) -> None:
     with nodes(place, tmp_path, gang(), f"lost-{stage}") as run:
         first = (0, 1) if stage == "waiting" else (0, 1, 2)

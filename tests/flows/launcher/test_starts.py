@@ -142,7 +142,9 @@ def writer(place: Place, home: Path, start: str, waits_for: Path, name: str) -> 
     return nodes(place, home, spec, name, changes=changes, variables={"TRAINYARD_LOST_SECONDS": "4"})
 
 
-@pytest.mark.parametrize("how", ["alive", "asleep", "killed"])
+@pytest.mark.parametrize(
+    "how", ["killed", *(pytest.param(how, marks=pytest.mark.torture) for how in ("alive", "asleep"))]
+)
 def test_an_old_start_writes_no_checkpoint_after_the_new_one_has_restored(
     place: Place, tmp_path: Path, how: str
 ) -> None:

@@ -166,6 +166,7 @@ def test_an_example_of_openpai_trains_as_its_manual_has_it(shared_cloud: Cloud, 
 
 
 @pytest.mark.parametrize("name", _FRAMEWORKS)
+@pytest.mark.torture
 def test_every_framework_trains_with_reserved_ports(name: str, shared_cloud: Cloud, tmp_path: Path) -> None:
     """In the launcher's way of starting, which `check` lets pass for all of them."""
     example = EXAMPLES[name]
