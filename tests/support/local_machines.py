@@ -9,14 +9,17 @@ import subprocess
 import tarfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import yaml
+
 from components.aws_dl1.node_setup import NodeSettings, user_data
 from tests.support.aws_clients import AwsClients
-from tests.support.machine_cluster import GROUP, JOB, KEY_SECRET, LAUNCHER, launcher_archive
+from tests.support.machine_cluster import GROUP, JOB, KEY_SECRET, LAUNCHER, ROOT, launcher_archive
 from tests.support.waiting import eventually
 
 BUCKET, IMAGE, ZONE = "vision-dev-runs", "ami-0d11a1b2c3d4e5f60", "us-east-1a"
@@ -31,22 +34,31 @@ MAY = {
 }
 
 
+@dataclass(frozen=True)
+class Earlier:
+    """What an earlier release gave a machine: its launcher, and its user data with any settings."""
+
+    launcher: Path
+    user_data: str
+
+
 class LocalMachines:
-    """One instance for each node. `files` are the job's code; `slow` says how many seconds longer a node boots."""
+    """One instance for each node. `files` are the job's code; `slow` says how many seconds longer a node boots.
+    `earlier` made the machines, if it was not this release."""
 
     def __init__(
         self, clients: AwsClients, home: Path, nodes: Sequence[str], files: Mapping[str, str],
-        slow: Mapping[str, float] = MappingProxyType({}),
+        slow: Mapping[str, float] = MappingProxyType({}), earlier: Earlier | None = None,
     ) -> None:  # fmt: skip
         self.clients, self.home, self.nodes = clients, home, tuple(nodes)
         self.s3, self.ec2 = clients["s3"], clients["ec2"]
-        self._prepare(files)
+        self._prepare(files, earlier.launcher if earlier else ROOT / "launcher")
         told = NodeSettings(
             region="us-east-1", bucket=BUCKET, job=JOB, launcher=LAUNCHER, code=CODE, log_group=GROUP,
             ssh_secret=KEY_SECRET, image="registry/train:1", release="1.15.1", efa_interfaces=1,
             stop_when_idle_minutes=30,
         )  # fmt: skip
-        self.user_data = user_data(told)
+        self.user_data = _made_by(earlier, told) if earlier else user_data(told)
         vpc = self.ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
         self.subnet = self.ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.1.0/24", AvailabilityZone=ZONE)["Subnet"][
             "SubnetId"
@@ -62,14 +74,14 @@ class LocalMachines:
         self.began = time.monotonic()
         self.instances = {node: self._start(node, rank, slow.get(node, 0.0)) for rank, node in enumerate(self.nodes)}
 
-    def _prepare(self, files: Mapping[str, str]) -> None:
+    def _prepare(self, files: Mapping[str, str], launcher: Path) -> None:
         iam, secrets = self.clients["iam"], self.clients["secretsmanager"]
         iam.create_role(RoleName="nodes", AssumeRolePolicyDocument=json.dumps(TRUST))
         iam.put_role_policy(RoleName="nodes", PolicyName="nodes", PolicyDocument=json.dumps(MAY))
         iam.create_instance_profile(InstanceProfileName="nodes")
         iam.add_role_to_instance_profile(InstanceProfileName="nodes", RoleName="nodes")
         self.s3.create_bucket(Bucket=BUCKET)
-        self.s3.put_object(Bucket=BUCKET, Key=LAUNCHER, Body=launcher_archive())
+        self.s3.put_object(Bucket=BUCKET, Key=LAUNCHER, Body=launcher_archive(launcher))
         self.s3.put_object(Bucket=BUCKET, Key=CODE, Body=archive(files))
         key = self.home / "id_rsa"
         subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-b", "4096", "-N", "", "-f", str(key)], check=True)
@@ -101,6 +113,23 @@ class LocalMachines:
         except self.s3.exceptions.NoSuchKey:
             return {}
 
+    def command(self, node: str, *lines: str) -> str:
+        """A command of Systems Manager, and what it printed."""
+        ssm, instance = self.clients["ssm"], self.instances[node]
+        sent = ssm.send_command(
+            InstanceIds=[instance], DocumentName="AWS-RunShellScript", Parameters={"commands": list(lines)}
+        )["Command"]["CommandId"]
+        ended = ("Success", "Failed", "Cancelled", "TimedOut")
+        row = eventually(
+            lambda: ssm.get_command_invocation(CommandId=sent, InstanceId=instance),
+            lambda answer: answer["Status"] in ended,
+            describe=self.consoles,
+        )
+        return str(row["StandardOutputContent"] + row["StandardErrorContent"])
+
+    def wake(self, node: str) -> None:
+        assert self.command(node, "/opt/trainyard/bin/trainyard-node wake") == "woken\n"
+
     def consoles(self) -> str:
         """What the machines say, and what the cloud says of those that say nothing."""
         files = [*self.home.rglob("node-0.log"), *self.home.rglob("server.log")]
@@ -112,6 +141,14 @@ class LocalMachines:
 
     def _is_ready(self, node: str) -> bool:
         return bool(self.get(f"nodes/{node}.json").get("state") == "ready")
+
+
+def _made_by(earlier: Earlier, told: NodeSettings) -> str:
+    """Its user data with these settings."""
+    written = yaml.safe_load(earlier.user_data)
+    (file,) = [row for row in written["write_files"] if row["path"].endswith("/node.json")]
+    file["content"] = json.dumps(told.document())
+    return f"#cloud-config\n{yaml.safe_dump(written)}"
 
 
 def archive(files: Mapping[str, str]) -> bytes:

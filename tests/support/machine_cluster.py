@@ -199,11 +199,11 @@ class ClusterWorld:
         return [event["message"] for event in answer["events"]]
 
 
-def launcher_archive() -> bytes:
+def launcher_archive(folder: Path = ROOT / "launcher") -> bytes:
     """The folder `launcher/`, as the deployment puts it into the bucket."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        archive.add(ROOT / "launcher", "launcher", filter=lambda row: None if "__pycache__" in row.name else row)
+        archive.add(folder, "launcher", filter=lambda row: None if "__pycache__" in row.name else row)
     return buffer.getvalue()
 
 

@@ -53,20 +53,6 @@ pathlib.Path("written").write_text("the code's folder may be written")
 class World(LocalMachines):
     """Two of them, with a script of ours."""
 
-    def command(self, node: str, *lines: str) -> str:
-        """A command of Systems Manager, and what it printed."""
-        ssm, instance = self.clients["ssm"], self.instances[node]
-        sent = ssm.send_command(
-            InstanceIds=[instance], DocumentName="AWS-RunShellScript", Parameters={"commands": list(lines)}
-        )["Command"]["CommandId"]
-        ended = ("Success", "Failed", "Cancelled", "TimedOut")
-        row = eventually(
-            lambda: ssm.get_command_invocation(CommandId=sent, InstanceId=instance),
-            lambda answer: answer["Status"] in ended,
-            describe=self.consoles,
-        )
-        return str(row["StandardOutputContent"] + row["StandardErrorContent"])
-
     def run(self, number: int, *words: str) -> dict[str, list[str]]:
         """One start of the code's script, and what it printed on each node."""
         nodes = [
@@ -79,7 +65,7 @@ class World(LocalMachines):
         key = f".trainyard/clusters/{JOB}/queue/{number:08}.json"
         self.s3.put_object(Bucket=BUCKET, Key=key, Body=json.dumps(ticket).encode(), IfNoneMatch="*")
         for node in NODES:
-            assert self.command(node, "/opt/trainyard/bin/trainyard-node wake") == "woken\n"
+            self.wake(node)
         lines = {}
         for node in NODES:
             state = eventually(
