@@ -24,6 +24,7 @@ _PERCENT = re.compile(r"^\s*\[\s*(\d+)%\]")
 # What apt writes where `APT::Status-Fd` says: the number of the file, how much of all is there, and words.
 _APT_PERCENT = re.compile(r"^dlstatus:\d+:(\d+)")
 _FETCHED = re.compile(r"^\s*(?:Collecting|Downloading|Using cached) (\S+)")
+_OF_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
 
 
 class MakeError(Exception):
@@ -72,12 +73,17 @@ def pip(
     run_watched(command, tell, title, more)
 
 
+def _variables() -> dict[str, str]:
+    """Without those of a `make` that started this: with them, what compiles would take one processor only."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_MAKE}
+
+
 def run_watched(command: Sequence[str], tell: MakeProgress, title: str, more: Mapping[str, str] | None = None) -> None:
     """Runs a command to its end. Progress goes on even while the command prints nothing."""
     last: collections.deque[str] = collections.deque(maxlen=LINES_SHOWN)
     state = [title]
     with subprocess.Popen(
-        command, env={**os.environ, **(more or {})}, text=True, errors="replace",
+        command, env={**_variables(), **(more or {})}, text=True, errors="replace",
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0,
         close_fds=False,  # the lock of the folder that it fills (cache.locked); Python's other files are not inherited
     ) as process:  # fmt: skip

@@ -68,9 +68,9 @@ class ControlGroups:
             return int(match[1]) if match else 0
         return 0
 
-    def remove(self, seconds: float = _REMOVED_SECONDS) -> None:
+    def remove(self, seconds: float | None = None) -> None:
         """Removes the group once it is empty. The kernel may need a moment until the last process has left."""
-        ends = time.monotonic() + seconds
+        ends = time.monotonic() + (_REMOVED_SECONDS if seconds is None else seconds)
         for folder in set(self.folders.values()):
             while os.path.isdir(folder):
                 with suppress(OSError):

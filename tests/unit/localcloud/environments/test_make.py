@@ -259,3 +259,10 @@ def test_an_interrupt_ends_the_command_too() -> None:
     with pytest.raises(KeyboardInterrupt):
         run_watched([sys.executable, "-c", "import time; time.sleep(600)"], Impatient(), "sleeping")
     assert time.monotonic() - began < LONGEST_SECONDS
+
+
+def test_what_compiles_takes_as_many_processors_as_it_likes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under `make test`, a `make` of its own would find make's variables and compile with one."""
+    monkeypatch.setenv("MAKEFLAGS", " -j6 --jobserver-auth=3,4")
+    seen = "import os, sys; sys.exit('MAKEFLAGS' in os.environ)"
+    run_watched([sys.executable, "-c", seen], Told(), "looking")

@@ -144,6 +144,11 @@ def test_a_broken_one_is_refused_with_a_reason(cut: int, tmp_path: Path, target:
         unpack(str(archive), str(target), ROOM, FILES)
 
 
+def _with_python() -> str:
+    """As in an environment, whose `python` comes first: a machine need not have one of that name."""
+    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+
 def _started(tmp_path: Path, archive: Path, **more: Any) -> tuple[str, str]:
     """What the program prints that a node starts, and what it reports."""
     task = {
@@ -154,7 +159,7 @@ def _started(tmp_path: Path, archive: Path, **more: Any) -> tuple[str, str]:
     reader, writer = os.pipe()
     done = subprocess.run(
         [sys.executable, "-I", "-S", unpacking.__file__, str(tmp_path / "task.json")], capture_output=True, text=True,
-        pass_fds=[writer], env={"PATH": os.environ["PATH"], unpacking.REPORT: str(writer)}, check=False,
+        pass_fds=[writer], env={"PATH": _with_python(), unpacking.REPORT: str(writer)}, check=False,
     )  # fmt: skip
     os.close(writer)
     with os.fdopen(reader) as report:
