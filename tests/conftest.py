@@ -24,7 +24,7 @@ for _number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *_: None)
 
-EXAMPLES = wanted(sample=50, full=5000)
+EXAMPLES = wanted(sample=25, full=5000)
 # No test fails because the machine does other work: neither by a deadline nor by the time that making examples takes.
 settings.register_profile("torture", max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("sample", settings.get_profile("torture"), derandomize=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -12,12 +13,15 @@ SUPPORT = "tests.support"
 NOT_OURS = ("third_party",)
 
 
-def _imports(file: Path) -> Iterator[str]:
+@cache
+def _imports(file: Path) -> tuple[str, ...]:
+    found: list[str] = []
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
+    return tuple(found)
 
 
 def _modules(folder: str) -> Iterator[Path]:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from cli.main import main
 from localstacks.states import deployed_files
 
-EXAMPLES = Path(__file__).parents[3] / "stacks"
+EXAMPLES = Path(__file__).parents[2] / "stacks"
 PROVIDER = {"urn": "urn:pulumi:both::trainyard::pulumi:providers:trainyard::runs", "type": "pulumi:providers:trainyard"}
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The local OpenPAI takes and refuses what OpenPAI's own REST server does.
 
-`recorded.json` has the answers of its source, v1.8.0, run by node with the packages that its yarn.lock pins (ajv 6.10,
-js-yaml 3.13, mustache 2.3): the middleware of a submission with the scheduler hived, then `put` of
+`recorded_of_openpai.json` has the answers of its source, v1.8.0, run by node with the packages that its yarn.lock
+pins (ajv 6.10, js-yaml 3.13, mustache 2.3): the middleware of a submission with the scheduler hived, then `put` of
 models/v2/job/k8s.js, for a user with the virtual cluster `default` and the storage `shared`. Its database, Kubernetes
 and the scheduler were stubs. Each change is made to one job that it takes.
 """
@@ -24,7 +24,7 @@ from localcloud.openpai.submitting import admitted, judged_and_masked
 from provider.openpai.protocol import NotYamlError, entrypoint, parse, refusals
 from provider.openpai.protocol.scalars import Moment
 
-RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text(encoding="utf-8"))
+RECORDED = json.loads(Path(__file__).with_name("recorded_of_openpai.json").read_text(encoding="utf-8"))
 # Where the local cluster differs, and why.
 DIFFERS = {
     ("taskRoles", "[]"): "a list without roles is refused with 500, and not for what else refers to the roles",
