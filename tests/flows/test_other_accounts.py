@@ -38,7 +38,8 @@ SERVERS = {
         (sys.executable, "-m", "localcloud.plugin.aws"),
         provider_pb2.DESCRIPTOR.services_by_name["ResourceProvider"],
     ),
-    "policy pack": ((sys.executable, "policies"), analyzer_pb2.DESCRIPTOR.services_by_name["Analyzer"]),
+    # Its SDK prints the port without a flush; a language host starts programs with this flag.
+    "policy pack": ((sys.executable, "-u", "policies"), analyzer_pb2.DESCRIPTOR.services_by_name["Analyzer"]),
 }
 # It says whose rights it has, as the attack does, and then serves nothing.
 PLUGIN = "import os, pathlib, sys; pathlib.Path({proof!r}).write_text(str(os.geteuid())); print('ran', flush=True)\n"

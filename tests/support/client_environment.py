@@ -13,11 +13,19 @@ import venv
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from engine.trusted import open_lock, own_folder, require_own
 
 CLIENTS = Path(__file__).parents[1] / "clients" / "requirements.txt"
 NPM_LOCK = ("package-lock.json", "package.json")
 _READY = "ready"
+# Why an environment cannot be had on this machine; nobody tries again.
+_absent: dict[Path, str] = {}
+
+
+class AbsentError(Exception):
+    """A package cannot be fetched: a registry is not reached from here."""
 
 
 def cache_folder(env: Mapping[str, str]) -> Path:
@@ -26,7 +34,9 @@ def cache_folder(env: Mapping[str, str]) -> Path:
 
 def environment(lock: Path) -> Path:
     """The `bin` folder of the environment that a lock file describes; made when it is asked for first. Where npm's lock
-    is beside it, the folder `node_modules` is beside `bin`."""
+    is beside it, the folder `node_modules` is beside `bin`. The test is skipped where it cannot be had."""
+    if lock in _absent:
+        pytest.skip(_absent[lock])
     locks = [lock, *filter(Path.exists, (lock.with_name(name) for name in NPM_LOCK))]
     content = b"".join(file.read_bytes() for file in locks)
     digest = hashlib.sha256(content + sys.version.encode()).hexdigest()[:16]
@@ -35,7 +45,11 @@ def environment(lock: Path) -> Path:
     with open_lock(folder.with_name(f".{folder.name}.lock")) as held:
         fcntl.flock(held, fcntl.LOCK_EX)  # a worker that comes second waits, and finds it made
         if not (folder / _READY).exists():
-            _make_once(folder, lock)
+            try:
+                _make_once(folder, lock)
+            except AbsentError as error:
+                _absent[lock] = str(error)
+                pytest.skip(_absent[lock])
         require_own(folder)
     return folder / "bin"
 
@@ -70,7 +84,7 @@ def _make(folder: Path, lock: Path) -> None:
         [*command, "--no-deps", "--require-hashes", "-r", str(lock)], capture_output=True, text=True, check=False
     )
     if told.returncode:
-        raise RuntimeError(f"{lock} cannot be installed:\n{told.stderr[-2000:]}")
+        raise AbsentError(f"{lock} cannot be installed:\n{told.stderr[-2000:]}")
     if lock.with_name(NPM_LOCK[0]).exists():
         _add_packages_of_npm(folder, lock.parent)
     (folder / _READY).touch()  # last, so that one that was cut off is made again
@@ -86,4 +100,4 @@ def _add_packages_of_npm(folder: Path, locks: Path) -> None:
         command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise RuntimeError(f"{locks / NPM_LOCK[0]} cannot be installed:\n{done.stderr[-2000:]}")
+        raise AbsentError(f"{locks / NPM_LOCK[0]} cannot be installed:\n{done.stderr[-2000:]}")

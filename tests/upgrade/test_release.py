@@ -114,7 +114,9 @@ def project(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     folder = tmp_path_factory.mktemp("unpacked")
     with tarfile.open(archive) as packed:
-        packed.extractall(folder, filter="data")
+        # Debian 12's Python knows no `filter` yet, and newer ones ask for one.
+        packed.extraction_filter = lambda member, _: member
+        packed.extractall(folder)
     environment = folder / "trainyard" / ".venv"
     venv.create(environment, with_pip=False)
     packages = Path(pytest.__file__).parents[1]
