@@ -209,7 +209,7 @@ PROVED_SLOWLY = replace(
 MAKER = """
 from localcloud.environments import find, make
 from tests.support.environments import Told
-from tests.unit.localcloud.environments.test_make import PROVED_SLOWLY
+from tests.flows.test_environments_whole import PROVED_SLOWLY
 find.rows = make.rows = lambda: {"tiny": PROVED_SLOWLY}
 told = Told()
 make.make("tiny", told)
@@ -218,7 +218,7 @@ print(told.times_made)
 
 
 def maker(tmp_path: Path, **variables: str) -> subprocess.Popen[str]:
-    root = str(Path(__file__).resolve().parents[4])
+    root = str(Path(__file__).resolve().parents[2])
     return subprocess.Popen(
         [sys.executable, "-c", MAKER],
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": root, **variables},
