@@ -4,8 +4,11 @@ SHELL := /bin/bash
 PYTHON ?= python3
 PY := .venv/bin/python
 STACK ?= local
-# How many processes run tests: one more than processors, because much of a test is waiting.
-JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+PROCESSORS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
+# How many processes run tests of the front doors: one more than processors, because much of such a test is waiting.
+JOBS ?= $(shell expr $(PROCESSORS) + 1)
+# Tests are rewritten before they run: kept, this is done once, not by each process of each run.
+unexport PYTHONDONTWRITEBYTECODE
 ROOMS := __main__.py catalog cli components engine iam images launcher localcloud localstacks policies provider rehearsal rehearsing runstatus schemas transfers tries
 
 .PHONY: help setup up preview down test system-packages environments torture check format types contracts quick-tests bench dist lock clean
@@ -75,7 +78,7 @@ contracts: .venv/ready
 	@contracts=$$(.venv/bin/lint-imports --no-logo 2>&1) || { echo "$$contracts"; exit 1; }
 
 quick-tests: .venv/ready
-	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal tests/unit tests/contract
+	@$(PY) -m pytest -q -n $(PROCESSORS) --dist worksteal tests/unit tests/contract
 
 # First what the tests use of the system: a test that finds a program missing is skipped.
 test: .venv/ready system-packages ## every test, in small seeded samples

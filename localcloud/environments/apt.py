@@ -6,6 +6,7 @@ The machine's own lists name the mirror, and its keyring verifies what comes fro
 
 from __future__ import annotations
 
+import functools
 import platform
 import shutil
 import subprocess
@@ -144,7 +145,7 @@ def sources(suite: str) -> list[str]:
     if release.get("ID") != "debian":
         raise MakeError(f"this machine is {release.get('NAME', 'not Debian')}: its lists name no mirror of Debian")
     own = {release.get("VERSION_CODENAME", ""), release.get("VERSION_ID", ""), "stable", "oldstable", "testing", "sid"}
-    rows = [line.split() for line in _ask(["apt-get", *_LISTED, "--format", _FORMAT]).splitlines()]
+    rows = [line.split() for line in _listed().splitlines()]
     mirrors = dict.fromkeys(mirror for mirror, named, part in rows if named in own and part == "main")
     if not mirrors:
         raise MakeError(_NO_LISTS)
@@ -153,6 +154,12 @@ def sources(suite: str) -> list[str]:
         raise MakeError(f"Debian's keys are missing, which verify its packages\n{_KEYS_REMEDY}")
     likely = sorted(mirrors, key=lambda mirror: "debian" not in mirror.split("/", 3)[-1])
     return [f"Types: deb\nURIs: {one}\nSuites: {suite}\nComponents: main\nSigned-By: {keyring}\n" for one in likely]
+
+
+@functools.cache
+def _listed() -> str:
+    """Apt takes most of a second to read its lists, and a command asks about several environments."""
+    return _ask(["apt-get", *_LISTED, "--format", _FORMAT])
 
 
 def _update(apt: _Apt, tell: MakeProgress, suite: str) -> str:
