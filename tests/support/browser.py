@@ -33,11 +33,28 @@ def browser_program() -> str:
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
-    """A browser with a profile of its own, which ends with the test."""
+    """A browser with a profile of its own, which ends with the test.
+
+    On a busy machine a browser may end as soon as it starts: it is started again, and the last one's words are shown.
+    """
+    words = folder / "browser.log"
+    for profile in ("first", "second", "third"):
+        with _started(folder / profile, words) as started:
+            try:
+                started.call("Browser.getVersion")
+            except (BrokenPipeError, ConnectionError):
+                continue
+            yield started
+            return
+    raise AssertionError(f"no browser starts:\n{words.read_text('utf-8', 'replace')}")
+
+
+@contextmanager
+def _started(profile: Path, words: Path) -> Iterator[Browser]:
     to_browser, from_browser = os.pipe(), os.pipe()
     command = [
         browser_program(), "--headless", *(["--no-sandbox"] if os.geteuid() == 0 else []), "--disable-gpu",
-        "--disable-dev-shm-usage", f"--user-data-dir={folder}", "--remote-debugging-pipe", "about:blank",
+        "--disable-dev-shm-usage", f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank",
     ]  # fmt: skip
 
     def connect() -> None:  # the browser reads from 3 and writes to 4
@@ -45,9 +62,8 @@ def browser(folder: Path) -> Iterator[Browser]:
         os.dup2(ends[0], 3)
         os.dup2(ends[1], 4)
 
-    process = subprocess.Popen(
-        command, preexec_fn=connect, pass_fds=(3, 4), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    with words.open("wb") as log:
+        process = subprocess.Popen(command, preexec_fn=connect, pass_fds=(3, 4), stdout=log, stderr=log)
     os.close(to_browser[0])
     os.close(from_browser[1])
     try:
@@ -83,6 +99,8 @@ class Browser:
         while _END not in self._unread:
             ready, _, _ = select.select([self.reads], [], [], max(0.0, ends - time.monotonic()))
             part = os.read(self.reads, 1 << 20) if ready else b""
+            if not part and ready:
+                raise ConnectionError("the browser has ended")
             assert part, "the browser does not answer"
             self._unread += part
         message, _, self._unread = self._unread.partition(_END)
