@@ -115,6 +115,7 @@ def test_who_fails_comes_back_to_others_that_went_on_in_memory(
             assert f"done {STEPS} in 3 epochs, world 3" in started.text
 
 
+@pytest.mark.torture
 def test_the_others_finish_without_a_node_whose_launcher_is_lost(
     horovod: Environment, place: Place, tmp_path: Path
 ) -> None:
