@@ -9,7 +9,7 @@ PROCESSORS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
 JOBS ?= $(shell expr $(PROCESSORS) + 1)
 # Tests are rewritten before they run: kept, this is done once, not by each process of each run.
 unexport PYTHONDONTWRITEBYTECODE
-ROOMS := __main__.py catalog cli components engine iam images launcher localcloud localstacks policies provider rehearsal rehearsing runstatus schemas transfers tries
+ROOMS := __main__.py catalog cli components engine images launcher localcloud localstacks policies provider rehearsal rehearsing runstatus schemas transfers tries
 
 .PHONY: help setup up preview down test system-packages environments torture check format types contracts quick-tests bench dist lock clean
 help: ## this list

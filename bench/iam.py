@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable
 
 from bench.harness.rows import Row
-from iam.compartments import Compartments
-from iam.explain import explain
-from iam.judge import AttachedPolicy, Membership, Principal, Target, compile_policies, judge
-from iam.parse import parse
-from iam.printing import to_text
+from components.oci.iam.compartments import Compartments
+from components.oci.iam.explain import explain
+from components.oci.iam.judge import AttachedPolicy, Membership, Principal, Target, compile_policies, judge
+from components.oci.iam.parse import parse
+from components.oci.iam.printing import to_text
 
 ROOT = "ocid1.tenancy.oc1..root"
 TEAMS = 100

@@ -15,14 +15,14 @@ import click
 
 from cli.out import ask, say, say_aside, say_in_colour
 from cli.up import local_command
+from components.platform.removal import Removal
+from components.platform.states import PROJECT_NAME, Row, State
 from launcher.escaping import terminal_lines
 from localcloud import control
 from localstacks import state_edits
 from localstacks.dependents import DependentStack, dependent_stacks
 from localstacks.place import QUIET, Place
 from localstacks.platform import LocalPlatform, local_platforms
-from localstacks.removal import Removal
-from localstacks.states import PROJECT_NAME, Row, State
 from schemas.names import plural
 
 DELETE_DATA = click.option(

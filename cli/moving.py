@@ -63,7 +63,7 @@ def progress(account: Account, verb: str) -> Iterator[None]:
 
 
 def _line(account: Account, verb: str, seconds: float) -> str:
-    from runstatus.words import duration  # what is over in two seconds needs no words for it
+    from components.platform.durations import duration  # what is over in two seconds needs no words for it
 
     done, expected = account.done_bytes, account.expected_bytes
     rate = account.sent_bytes / seconds

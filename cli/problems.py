@@ -19,12 +19,12 @@ INTERRUPTED = 130
 # Errors whose text is made for people, by their names: no command imports what it does not use.
 _IN_WORDS = frozenset(
     {
-        "images.errors.ImageError",
-        "localstacks.errors.LocalStackError",
+        "components.platform.image_errors.ImageError",
+        "components.platform.local_errors.LocalStackError",
         "engine.versions.EngineError",
         "localcloud.control.CloudError",
-        "provider.base.errors.ProviderError",
-        "transfers.errors.TransferError",
+        "components.platform.errors.ProviderError",
+        "components.platform.file_errors.TransferError",
     }
 )
 # A disk, a quota or a file-size limit that is full, or a device that fails: nothing of ours to mend.

@@ -17,10 +17,10 @@ from cli.options import place_option, profile_option, stacks_option
 from cli.out import say_aside
 from cli.planning import stack_file
 from cli.running import home_option, known_home, running_cloud
-from localstacks.states import deployed_files
-from provider.base.errors import ProviderError
+from components.platform.errors import ProviderError
+from components.platform.states import deployed_files
+from components.platform.status import MachineSeen, RunStatus, WantedRuns
 from runstatus.platform import Question, RunLook, UnknownPlaceError, run_look
-from runstatus.seen import MachineSeen, RunStatus, WantedRuns
 from runstatus.several import SeveralLooks
 from schemas.load import load_file
 from schemas.names import suggestion
@@ -179,8 +179,8 @@ def config_of(file: Path | None) -> dict[str, Any]:
 
 def _bucket(file: Path) -> str:
     """The stack's bucket. Empty where the file's shape is too wrong to tell."""
+    from components.platform.file_errors import TransferError
     from transfers.buckets import bucket_name
-    from transfers.errors import TransferError
 
     stack = load_file(file).stack
     try:

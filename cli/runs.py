@@ -13,7 +13,7 @@ import click
 
 from cli.out import ask, json_data, say, say_aside, say_in_colour
 from cli.run_selection import RunSelection, run_arguments
-from runstatus.seen import RunStatus
+from components.platform.status import RunStatus
 
 
 class DefaultList(click.Group):

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from components.plan.show import json_text, table
+from components.platform.causes import find_cause, reason_of
+from components.platform.durations import duration, progress
+from components.platform.status import MachineSeen, NodeStatus, RunStatus
 from launcher.escaping import terminal
 from provider.runs.lost import read_lost, total_words
-from runstatus.causes import find_cause, reason_of
-from runstatus.seen import MachineSeen, NodeStatus, RunStatus
-from runstatus.words import duration, progress
 from schemas.names import plural
 
 _COLOURS = {"SUCCEEDED": "green", "FAILED": "red", "NEEDS_ATTENTION": "red", "CANCELED": "yellow"}

@@ -13,10 +13,10 @@ import click
 from cli.out import draw, say
 from cli.runs_text import about, coloured, head_of, problems_of, took, why
 from cli.sparkline import ASCII, sparkline
+from components.platform.progress import ProgressPoint, metric_names
+from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus
 from launcher.escaping import terminal
-from provider.runs.progress import ProgressPoint, metric_names
 from runstatus.history import ProgressHistory
-from runstatus.seen import ConnectionsSeen, NodeStatus, RunStatus
 from schemas.names import plural
 
 _COLUMNS = ("rank", "node", "state", "for", "step")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-from provider.runs.progress import thin
+from components.platform.progress import thin
 
 BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.-:=+*#"
 GAP = " "

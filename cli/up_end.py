@@ -11,6 +11,9 @@ from typing import Any
 from cli.out import say, say_aside
 from components.plan.model import Plan, RunPlan
 from components.plan.naming import RUN_TYPE
+from components.platform.runs import TERMINAL
+from components.platform.states import Row
+from components.platform.status import WantedRuns
 from launcher.escaping import terminal, terminal_lines
 from localcloud import admin, control
 from localstacks.engine_events import EngineError
@@ -19,12 +22,9 @@ from localstacks.place import Place
 from localstacks.platform import LocalPlatform, local_platform_of
 from localstacks.results import lost_lines, own_lines, reporting_nodes
 from localstacks.state_edits import mark_failed
-from localstacks.states import Row
-from provider.runs.model import TERMINAL
 from provider.runs.starting_again import marks_of
 from runstatus.outputs import RunReport, runs_now
 from runstatus.platform import Question
-from runstatus.seen import WantedRuns
 from schemas.names import plural
 from schemas.source import read
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from components.platform.calls import Tell
+from components.platform.image_errors import ImageError
+from components.platform.images import WantedImage
+from components.platform.recipes import PLATFORM, Additions, Recipe, make_context
 from images import tools
-from images.errors import ImageError
 from images.platform import ImagePlatform
-from images.recipes import PLATFORM, Additions, Recipe, make_context
 from images.tools import Build, Tool
-from images.wanted import WantedImage
-from provider.base.asking import Tell
 from schemas.names import suggestion
 
 

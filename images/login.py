@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from images.errors import ImageError
+from components.platform.image_errors import ImageError
 from images.tools import Tool
 
 # Says where the registry is, when it is not at the host that the images' addresses name.

@@ -8,10 +8,10 @@ from typing import Protocol
 
 from catalog.platforms import import_platform, platforms_in
 from components.plan.model import JobPlan, Plan
-from images.errors import ImageError
+from components.platform.image_errors import ImageError
+from components.platform.images import WantedImage
+from components.platform.recipes import Recipe
 from images.login import Endpoint
-from images.recipes import Recipe
-from images.wanted import WantedImage
 
 
 class ImagePlatform(Protocol):

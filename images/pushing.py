@@ -9,13 +9,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from components.plan.model import Plan
+from components.platform.calls import Tell
+from components.platform.image_errors import ImageError
+from components.platform.images import WantedImage
 from images import tools
-from images.errors import ImageError
 from images.login import Endpoint, login_variables
 from images.platform import ImagePlatform
 from images.tools import Tool
-from images.wanted import WantedImage
-from provider.base.asking import Tell
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from images.errors import ImageError
-from provider.base.asking import Tell
+from components.platform.calls import Tell
+from components.platform.image_errors import ImageError
 
 _ANSWER_SECONDS = 60.0
 _KEPT = 8192

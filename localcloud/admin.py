@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from components.platform.progress import ProgressPoint
 from localcloud.control import Cloud, CloudError
 from localcloud.isolation import WHERE_POSSIBLE
-from provider.runs.progress import ProgressPoint
 
 PUSH_PATH = "/.trainyard/images"
 TOKENS_PATH = "/.trainyard/tokens"

@@ -15,8 +15,8 @@ from typing import Any
 
 import psutil
 
+from components.platform.local_errors import LocalStackError
 from engine.trusted import open_lock
-from localstacks.errors import LocalStackError
 
 
 class StackClaim:

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from components.platform.calls import Tell
 from engine.trusted import open_lock
-from provider.base.asking import Tell
 
 
 class CloudUse:

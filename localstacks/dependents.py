@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from components.platform.states import Row, State
 from localstacks.platform import LocalPlatform
-from localstacks.states import Row, State
 
 _REFERENCE = "pulumi:pulumi:StackReference"
 _OUTPUTS = "outputs"

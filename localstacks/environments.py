@@ -11,11 +11,11 @@ from catalog import frameworks
 from catalog.environments import Choice, Need, requirement_lines, requirement_of
 from catalog.imports import imported_modules
 from components.plan.model import JobPlan, Plan
+from components.platform.local_errors import LocalStackError
 from localcloud.environments.find import Environment, MissingEnvironment, choose_here, find_for, missing_packages
 from localcloud.environments.needed import Obstacle, cost, obstacle, packages_command, rows_to_make
 from localcloud.environments.rows import EnvironmentRow, rows
 from localcloud.environments.work import MakeError, MakeProgress
-from localstacks.errors import LocalStackError
 
 FIT = "Ask for versions that fit, or leave the package out: images keep their framework's packages too."
 

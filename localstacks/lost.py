@@ -11,8 +11,8 @@ import configparser
 from collections.abc import Callable
 from pathlib import Path
 
+from components.platform.calls import Tell
 from localcloud.control import Cloud
-from provider.base.asking import Tell
 from schemas.names import plural
 
 

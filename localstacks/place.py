@@ -20,6 +20,10 @@ import yaml
 
 from catalog.platforms import platform_in
 from components.plan.model import Plan
+from components.platform.calls import Tell
+from components.platform.errors import GO_ON
+from components.platform.local_errors import LocalStackError
+from components.platform.states import PROJECT_NAME, State, states
 from engine.local import environment
 from engine.tools import tools_home
 from engine.trusted import open_lock, private_folder
@@ -29,13 +33,9 @@ from localstacks import claims
 from localstacks.claims import StackClaim
 from localstacks.cloud_use import CloudUse
 from localstacks.engine_events import EngineError, errors_in
-from localstacks.errors import LocalStackError
 from localstacks.file import LocalFile, holds_secrets, localize, waited_for_again
 from localstacks.lost import forget_lost_stacks
 from localstacks.platform import LocalPlatform, local_platform_of, local_platforms
-from localstacks.states import PROJECT_NAME, State, states
-from provider.base.asking import Tell
-from provider.base.errors import GO_ON
 from provider.runs.starting_again import RETRY_FAILED
 from schemas.source import read
 

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 from catalog.platforms import import_platform, platforms
 from components.plan.model import Plan, RunPlan
+from components.platform.calls import Tell
+from components.platform.removal import Removal
+from components.platform.states import Row, State
 from localcloud.control import Cloud
 from localstacks.file import LocalFile
-from localstacks.removal import Removal
-from localstacks.states import Row, State
-from provider.base.asking import Tell
 
 
 class LocalPlatform(Protocol):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from components.plan.model import JobPlan, Plan
 from components.plan.naming import RUN_TYPE
+from components.platform.states import Row
 from localstacks.platform import LocalPlatform
-from localstacks.states import Row
 from schemas.names import plural
 
 

@@ -8,10 +8,10 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from components.platform.calls import Tell
+from components.platform.local_errors import LocalStackError
 from engine.obtain import engine_folder
-from localstacks.errors import LocalStackError
 from localstacks.place import PROJECT, Place
-from provider.base.asking import Tell
 from schemas.load import stack_name
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from catalog.version import VERSION
-from provider.base.errors import ProviderError
+from components.platform.errors import ProviderError
+from components.platform.inputs import OwnInputs, able_platforms, platform_module
+from components.platform.values import Properties
 from provider.base.resource import Plugin, ProviderResource
-from provider.base.values import Properties
 from provider.keys.resource import KeyPairResource
-from provider.runs.inputs import OwnInputs, able_platforms, platform_module
 from provider.runs.platform import RunPlatforms
 from provider.runs.resource import RunResource
 

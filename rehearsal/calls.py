@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-import iam
-from iam.clock import time_variables
-from iam.compartments import Compartments
-from iam.judge import AttachedPolicy, Membership, Principal, Target, compile_policies, judge
-from iam.parse import parse
+from components.oci import iam
+from components.oci.iam.clock import time_variables
+from components.oci.iam.compartments import Compartments
+from components.oci.iam.judge import AttachedPolicy, Membership, Principal, Target, compile_policies, judge
+from components.oci.iam.parse import parse
 
 if TYPE_CHECKING:
     from rehearsal.mutations import StatementMutation
@@ -144,7 +144,7 @@ def newly_refused(
 
 def inferred(call: RecordedCall) -> tuple[str, ...]:
     """The permissions of a call that no document names. For these the catalog guesses, and so does the decision."""
-    from iam.permissions import is_documented
+    from components.oci.iam.permissions import is_documented
 
     return tuple(name for name in call.permissions if not is_documented(name))
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from components.platform.status import DroppedResult
+from components.platform.traffic import Flow, Traffic, allows
 from rehearsal.calls import Grounds, RecordedCall
 from rehearsal.carrying import explain_idle_node, has_carried
 from rehearsal.model import (
     ENFORCED,
-    DroppedResult,
     RankResult,
     RankSeen,
     RefusedResult,
@@ -23,7 +24,6 @@ from rehearsal.model import (
 )
 from rehearsal.planned import PlannedNeeds
 from rehearsal.proof import join_titles
-from rehearsal.traffic import Flow, Traffic, allows
 
 SUCCEEDED = "SUCCEEDED"
 LATE = "late packets of a connection that the node had made and ended"

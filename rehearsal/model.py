@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from components.platform.status import DroppedResult
+from components.platform.traffic import RehearsedNode
 from rehearsal.carrying import Duty, NodeLoad
 from rehearsal.proof import MutationOutcome, Proof
-from rehearsal.traffic import RehearsedNode
 
 RehearsalVerdict = Literal["passed", "failed", "not rehearsed"]
 # The exit codes of `trainyard rehearse`. CI can tell a failure from something that could not be tried here.
@@ -95,15 +96,6 @@ class RuleResult:
     description: str
     connections: int
     pairs: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DroppedResult:
-    """`missing` says on which side a rule is missing."""
-
-    pair: str
-    packets: int
-    missing: str
 
 
 @dataclass(frozen=True, slots=True)

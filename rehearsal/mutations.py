@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import iam
-from iam.parse import parse
-from iam.permissions import verb_covers
-from iam.statement import VERBS
+from components.oci import iam
+from components.oci.iam.parse import parse
+from components.oci.iam.permissions import verb_covers
+from components.oci.iam.statement import VERBS
+from components.platform.traffic import EVERY_PROTOCOL, RuleInForce, ports_text
 from rehearsal.calls import PolicyInForce
-from rehearsal.traffic import EVERY_PROTOCOL, RuleInForce, ports_text
 
 MutationKind = Literal["deleted", "widened", "turned around"]
 _LAST_PORT = 65535

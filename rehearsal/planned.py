@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import Any
 
-import iam
+from components.oci import iam
+from components.oci.iam.parse import parse
 from components.plan.model import SERVICES
-from iam.parse import parse
+from components.platform.traffic import Ports, RuleInForce, is_network
 from policies.rule import JudgedResource, rules
 from rehearsal.calls import PolicyInForce
-from rehearsal.traffic import Ports, RuleInForce, is_network
 
 SECURITY_LIST = "oci:Core/securityList:SecurityList"
 POLICY = "oci:Identity/policy:Policy"

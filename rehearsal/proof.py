@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from components.platform.traffic import RuleInForce, Traffic, allows
 from rehearsal.calls import Grounds, PolicyInForce, RecordedCall
 from rehearsal.mutations import RuleMutation, StatementMutation, rule_mutations
 from rehearsal.planned import PlannedNeeds
-from rehearsal.traffic import RuleInForce, Traffic, allows
 
 Fate = Literal["fails", "caught", "survives"]
 # A mutation's outcome names at most this many connections, calls or rules.

@@ -7,19 +7,19 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
+from components.platform import status as runs_seen
+from components.platform.calls import Tell
+from components.platform.runs import NodeRun
+from components.platform.traffic import RehearsedNode, Traffic, read_traffic
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
-from provider.base.asking import Tell
-from provider.runs.model import NodeRun
 from rehearsal.calls import Grounds, RecordedCall
 from rehearsal.carrying import Duty, NodeLoad, node_duty, read_load
 from rehearsal.model import RankSeen, RunSeen
 from rehearsal.since import since
-from rehearsal.traffic import RehearsedNode, Traffic, read_traffic
 from rehearsing.people import People
 from rehearsing.platform import RehearsalPlatform
 from rehearsing.runs import StartedRun
-from runstatus import seen as runs_seen
 from runstatus.dropped import nodes_of
 
 

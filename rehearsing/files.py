@@ -15,8 +15,8 @@ import yaml
 from components.plan.build import plan_of
 from components.plan.file import plan_file
 from components.plan.model import JobPlan, PackagesPlan, Plan
+from components.platform.calls import Tell
 from localstacks.place import PROJECT
-from provider.base.asking import Tell
 from rehearsal.mapping import (
     JOBS,
     Machines,

@@ -9,11 +9,12 @@ from typing import Any, Protocol
 
 from catalog.platforms import import_platform
 from components.plan.model import JobPlan, Plan, RunPlan
+from components.platform.calls import Tell
+from components.platform.runs import NodeRun
+from components.platform.status import RunStatus
 from localcloud.control import Cloud
 from localstacks.place import Place
 from localstacks.platform import LocalPlatform
-from provider.base.asking import Tell
-from provider.runs.model import NodeRun
 from rehearsal.calls import Grounds, RecordedCall
 from rehearsal.mapping import RehearsedConfig
 from rehearsal.model import Artifact
@@ -21,7 +22,6 @@ from rehearsal.mutations import RuleMutation, StatementMutation
 from rehearsal.planned import PlannedNeeds
 from rehearsing.people import People
 from rehearsing.runs import Answers, RunWatch, StartedRun
-from runstatus.seen import RunStatus
 
 Mutation = RuleMutation | StatementMutation
 Outputs = Mapping[str, Any]

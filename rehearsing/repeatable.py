@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from components.plan.model import JobPlan, Plan, RunPlan
+from components.platform.calls import Tell
+from components.platform.status import RunStatus
 from localcloud.control import Cloud
-from provider.base.asking import Tell
 from rehearsing.people import People
 from rehearsing.platform import RehearsalPlatform
 from rehearsing.runs import Answers, StartedRun, watch_to_end
-from runstatus.seen import RunStatus
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,16 @@ from typing import Any, Protocol
 
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.plan.naming import expand
+from components.platform.calls import Tell, call_of
+from components.platform.durations import progress
+from components.platform.errors import ProviderError
+from components.platform.input_checks import with_defaults
+from components.platform.runs import NodeRun, run_spec
+from components.platform.status import RunStatus
+from components.platform.values import Properties
 from launcher.escaping import terminal
-from provider.base.asking import Tell, call_of
-from provider.base.errors import ProviderError
-from provider.base.values import Properties
-from provider.runs.check import with_defaults
-from provider.runs.model import NodeRun, run_spec
 from provider.runs.platform import RunPlatform
 from rehearsing.people import People
-from runstatus.seen import RunStatus
-from runstatus.words import progress
 from schemas.model import EnvValue, Secret
 
 _SECONDS_BETWEEN_LOOKS = 0.5

@@ -11,6 +11,8 @@ from typing import Any
 
 from components.plan.file import plan_file
 from components.plan.model import JobPlan, Plan, RunPlan
+from components.platform.calls import Tell
+from components.platform.local_errors import LocalStackError
 from engine.progress import Progress
 from localcloud import admin
 from localcloud.control import Cloud
@@ -20,9 +22,7 @@ from localcloud.environments.find import MissingEnvironment
 from localcloud.hosts import users
 from localcloud.isolation import REMEDY, REQUIRED
 from localstacks.environments import environment_of, make_environments, require_fitting, why_untrained
-from localstacks.errors import LocalStackError
 from localstacks.place import JUDGED, QUIET, Place
-from provider.base.asking import Tell
 from rehearsal.judgement import SUCCEEDED, Observations, judge_rehearsal
 from rehearsal.model import Rehearsal, RunSeen
 from rehearsal.proof import prove

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from components.platform.status import ConnectionsSeen, RunStatus
+from components.platform.traffic import RehearsedNode, read_traffic
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
 from rehearsal.judgement import wanted_drops
-from rehearsal.traffic import RehearsedNode, read_traffic
-from runstatus.seen import ConnectionsSeen, RunStatus
 
 
 @dataclass

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from provider.runs.progress import ProgressPoint, crowded, read_point
-from runstatus.seen import RunStatus
+from components.platform.progress import ProgressPoint, crowded, read_point
+from components.platform.status import RunStatus
 
 Series = Mapping[int, Sequence[ProgressPoint]]
 

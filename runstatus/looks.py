@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from components.platform.calls import Call
+from components.platform.progress import ProgressPoint
+from components.platform.status import MachineSeen, RunStatus
 from localcloud import admin
 from localcloud.control import CloudError
-from provider.base.resource import Call
-from provider.runs.progress import ProgressPoint
-from runstatus.seen import MachineSeen, RunStatus
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud

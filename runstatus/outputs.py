@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from provider.base.errors import ProviderError
-from provider.runs.model import NodeRun, overall
-from runstatus.causes import find_cause
+from components.platform.causes import find_cause
+from components.platform.errors import ProviderError
+from components.platform.runs import NodeRun, overall
+from components.platform.status import RunStatus
 from runstatus.platform import Question, UnknownPlaceError, run_look
-from runstatus.seen import RunStatus
 
 # `state`, `nodes` with the id, the name, the state and the details of each, and of a failed run its `reason`.
 RunReport = Mapping[str, Any]

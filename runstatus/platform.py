@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from catalog.platforms import import_platform, platform_in, platforms_in
-from provider.base.asking import Tell
-from provider.runs.progress import ProgressPoint
-from runstatus.seen import MachineSeen, RunStatus, WantedRuns
+from components.platform.calls import Tell
+from components.platform.progress import ProgressPoint
+from components.platform.status import MachineSeen, RunStatus, WantedRuns
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from provider.runs.progress import ProgressPoint
+from components.platform.progress import ProgressPoint
+from components.platform.status import MachineSeen, RunStatus
 from runstatus.platform import RunLook
-from runstatus.seen import MachineSeen, RunStatus
 
 
 @dataclass

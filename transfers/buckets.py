@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from components.platform.file_errors import TransferError
 from schemas.model import Stack
-from transfers.errors import TransferError
 
 
 def bucket_name(file: Path, stack: Stack) -> str:

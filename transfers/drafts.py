@@ -16,9 +16,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from transfers.checksums import as_text, digest_of, md5
-from transfers.errors import FileProblemError
-from transfers.platform import StoredObject
+from components.platform.checksums import as_text, digest_of, md5
+from components.platform.file_errors import FileProblemError
+from components.platform.files import StoredObject
 from transfers.targets import Target, raise_if_full
 
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from transfers import checksums
+from components.platform import checksums
+from components.platform.checksums import of_parts
+from components.platform.file_errors import FileProblemError, ObjectChangedError
+from components.platform.files import Store, StoredObject
+from components.platform.object_names import local_path
 from transfers.account import Account
-from transfers.checksums import of_parts
 from transfers.drafts import Draft, open_draft
-from transfers.errors import FileProblemError, ObjectChangedError
-from transfers.names import local_path
-from transfers.platform import Store, StoredObject
 from transfers.targets import Target
 from transfers.workers import Workers
 

@@ -3,91 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from catalog.platforms import import_platform, platform_in, platforms_in
-from provider.base.asking import Tell
+from components.platform.calls import Tell
+from components.platform.file_errors import TransferError
+from components.platform.files import Store
 from schemas.model import Stack
-from transfers.errors import TransferError
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud
-
-
-@dataclass(frozen=True, slots=True)
-class StoredObject:
-    """`checksum` as checksums.py explains it; empty where the store states none. `modified` is RFC 3339."""
-
-    name: str
-    size: int
-    checksum: str
-    etag: str
-    modified: str
-
-
-@dataclass(frozen=True, slots=True)
-class StoredPart:
-    """A part of an upload that is not complete yet."""
-
-    size: int
-    md5: str
-    etag: str
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """A slice of an open file, with its MD5 in base64. It may be read again and again."""
-
-    file: int
-    start: int
-    size: int
-    md5: str
-
-
-class Sink(Protocol):
-    """Takes the bytes of a range."""
-
-    def restart(self) -> None:
-        """The bytes come from the beginning, again if an attempt was cut off."""
-
-    def take(self, block: bytes) -> None: ...
-
-
-class Store(Protocol):
-    """One bucket, used by several threads. Busy answers and lost connections are tried again inside.
-
-    ObjectChangedError: the object is not the one that was looked at (`replaces`, None where there was none).
-    """
-
-    # The address of the bucket, as people and stack files write it.
-    address: str
-
-    def list(self, prefix: str) -> Iterator[StoredObject]:
-        """Objects whose names begin so, in order of their names."""
-
-    def look(self, name: str) -> tuple[StoredObject, int | None] | None:
-        """One object and the size of its parts, where the client that put it wrote that down. None: no such object."""
-
-    def read(self, item: StoredObject, start: int, length: int, sink: Sink) -> None: ...
-
-    def put(self, name: str, content: Content, replaces: StoredObject | None) -> None:
-        """Puts a whole object. ContentChangedError: the bytes have another MD5."""
-
-    def begin(self, name: str, part_bytes: int, replaces: StoredObject | None) -> str:
-        """Begins an upload in parts; its identifier."""
-
-    def parts(self, name: str, upload: str) -> dict[int, StoredPart] | None:
-        """The parts that have arrived, by number from 1. None: there is no such upload any more."""
-
-    def put_part(self, name: str, upload: str, number: int, content: Content) -> None: ...
-
-    def commit(self, name: str, upload: str, parts: Mapping[int, StoredPart], replaces: StoredObject | None) -> str:
-        """Makes an object of the parts; its checksum."""
-
-    def abandon(self, name: str, upload: str) -> None:
-        """Removes an upload and its parts, as far as the caller may."""
 
 
 @dataclass(frozen=True)

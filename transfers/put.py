@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from transfers import checksums
+from components.platform import checksums
+from components.platform.checksums import as_text, digest_of, of_parts
+from components.platform.file_errors import ContentChangedError, FileProblemError, ObjectChangedError
+from components.platform.files import Content, Store, StoredObject, StoredPart
+from components.platform.object_names import object_name
 from transfers.account import Account
-from transfers.checksums import as_text, digest_of, of_parts
-from transfers.errors import ContentChangedError, FileProblemError, ObjectChangedError
-from transfers.names import object_name
-from transfers.platform import Content, Store, StoredObject, StoredPart
 from transfers.sources import OpenedFile, SourceFile, open_source
 from transfers.uploads import UploadNote, upload_note
 from transfers.workers import Workers

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from components.platform.file_errors import ContentChangedError, FileProblemError, TransferError
 from transfers.account import Account
-from transfers.errors import ContentChangedError, FileProblemError, TransferError
 
 
 @dataclass(frozen=True, slots=True)

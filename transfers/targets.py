@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from transfers.errors import FileProblemError, TransferError
-from transfers.names import WORKPLACE
+from components.platform.file_errors import FileProblemError, TransferError
+from components.platform.object_names import WORKPLACE
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Nothing more can be written: not a matter of one file.

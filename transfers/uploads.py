@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from components.platform.file_errors import TransferError
 from engine.trusted import open_lock, own_folder
-from transfers.errors import TransferError
 
 
 @dataclass

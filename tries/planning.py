@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from catalog.secret_looks import names_secret
 from components.plan.build import plan_of
+from components.platform.tries import PREFIX, PlannedTry, TryError, WantedTry, new_name
 from schemas.checks import check
 from schemas.checks.registry import at
 from schemas.each import with_each
 from schemas.judge import Judged
 from schemas.model import EnvValue, Job, Run, Secret, Stack
 from schemas.names import listing, plural, suggestion
-from tries.model import PREFIX, PlannedTry, TryError, WantedTry, new_name
 
 
 def plan_try(judged: Judged, wanted: WantedTry, region: str | None = None) -> PlannedTry:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from catalog.platforms import import_platform, platforms_in
-from provider.base.asking import Tell
-from provider.runs.model import NodeRun
+from components.platform.calls import Tell
+from components.platform.runs import NodeRun
+from components.platform.tries import PlannedTry, ReadyTry, TryError
 from schemas.judge import Judged
-from tries.model import PlannedTry, ReadyTry, TryError
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from components.plan.naming import REFERENCE, expand
-from provider.runs.check import with_defaults
-from provider.runs.model import RunSpec, run_spec
+from components.platform.input_checks import with_defaults
+from components.platform.runs import RunSpec, run_spec
+from components.platform.tries import ReadyTry, TryError
 from provider.runs.tries import fingerprint_of_try
-from tries.model import ReadyTry, TryError
 
 
 def spec_of_try(ready: ReadyTry) -> RunSpec:

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-import iam
+from components.oci import iam
 from components.oci.deployer import deployer_lines
+from components.oci.iam.permissions import grants, is_documented
+from components.oci.iam.printing import grant_text, location_text, subject_text
 from components.oci.plan import OciPlan
 from components.oci.statements import STATEMENTS_ON_A_PATH, Line, group_named, matching_rule, policies
 from components.plan.show import table
-from iam.permissions import grants, is_documented
-from iam.printing import grant_text, location_text, subject_text
 
 VERBS = {"inspect": "list", "read": "list and read", "use": "read and use", "manage": "do everything with"}
 MARKS = {"documented": "", "mixed": " [partly inferred]", "inferred": " [inferred]"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import iam
 from catalog.tables import table
+from components.oci import iam
 from components.oci.needs import Need, permissions_of, smallest_grant, weakest_trust
 from components.oci.plan import OciPlan
 from components.oci.provider_calls import operations_of_kind

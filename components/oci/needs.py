@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import iam
 from catalog.tables import table
-from iam.permissions import operations, verb_covers
-from iam.statement import VERBS
+from components.oci import iam
+from components.oci.iam.permissions import operations, verb_covers
+from components.oci.iam.statement import VERBS
 
 
 class Need:

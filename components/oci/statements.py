@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import iam
 from catalog.tables import table
+from components.oci import iam
+from components.oci.iam.permissions import grants
 from components.oci.needs import Need, permissions_for, smallest_grant, weakest_trust
 from components.oci.plan import OciAccessPlan, OciPlan
 from components.plan.model import Grant
-from iam.permissions import grants
 from schemas.oci.ocids import is_ocid
 
 # OCI's default limit on statements in one policy.

@@ -10,12 +10,12 @@ from typing import Any
 import pulumi
 
 from components.artifacts import warn_of_links
+from components.openpai.job import judged, protocol_of
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
-from components.openpai.protocol import judged, protocol_of
+from components.openpai.protocol import Problem, problems
 from components.openpai.run_inputs import RunFiles, read_files, run_inputs
 from components.refusal import RefusedError
 from components.run import Run, RunProvider, aliases
-from provider.openpai.protocol import Problem, problems
 from schemas.checks.registry import Wrong, at
 
 

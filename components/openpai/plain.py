@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.frameworks.sound import FORMS_OF_A_PORT
+from components.openpai.protocol import controller_name
 from components.openpai.shell import exported, interpolated, quoted, within
-from provider.openpai.protocol import controller_name
 
 INDEX = "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
 # The interface with this address. Images have no common tool that says it.

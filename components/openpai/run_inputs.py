@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from components.openpai.code import packed
+from components.openpai.job import protocol_of
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
-from components.openpai.protocol import protocol_of
 from components.plan.model import RunPlan
 from components.plan.naming import expand
 from schemas.model import Secret

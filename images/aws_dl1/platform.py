@@ -7,17 +7,17 @@ from collections.abc import Mapping
 
 from components.aws_dl1.plan import AwsDl1Plan
 from components.plan.model import JobPlan, Plan
-from images import registered as registered_images
-from images import wanted as images_wanted
+from components.platform import images as images_wanted
+from components.platform import registered as registered_images
+from components.platform.image_errors import ImageError
+from components.platform.images import WantedImage
+from components.platform.recipes import Recipe
+from components.platform.registered import explain
+from components.s3.calls import refusal
+from components.s3.session import Session
 from images.aws_dl1 import registry
 from images.aws_dl1.recipes import gaudi_recipe
-from images.errors import ImageError
 from images.login import Endpoint
-from images.recipes import Recipe
-from images.registered import explain
-from images.wanted import WantedImage
-from provider.aws_dl1.calls import refusal
-from provider.aws_dl1.session import Session
 
 
 class AwsImages:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from catalog.tables import table
 from components.aws_dl1.plan import AwsDl1Plan
-from images.errors import ImageError
-from images.recipes import IMAGES, Recipe
+from components.platform.image_errors import ImageError
+from components.platform.recipes import IMAGES, Recipe
 
 DOCKERFILE = IMAGES / "gaudi" / "Dockerfile"
 

@@ -9,12 +9,19 @@ from collections.abc import Callable
 from typing import Any
 
 from components.plan.model import Plan
-from images.errors import ImageError
-from images.registered import IMMUTABLE, NO_REPOSITORY, NOT_BUILT, UNREACHABLE, PushFailure, RegisteredImage
-from images.wanted import WantedImage
-from provider.aws_dl1.calls import code_of, refusal
-from provider.aws_dl1.session import Session
-from provider.base.errors import ProviderError
+from components.platform.errors import ProviderError
+from components.platform.image_errors import ImageError
+from components.platform.images import WantedImage
+from components.platform.registered import (
+    IMMUTABLE,
+    NO_REPOSITORY,
+    NOT_BUILT,
+    UNREACHABLE,
+    PushFailure,
+    RegisteredImage,
+)
+from components.s3.calls import code_of, refusal
+from components.s3.session import Session
 
 # ECR gives every caller's token to this user.
 USER = "AWS"

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from components.oci.registry import registry_host
 from components.plan.model import JobPlan, Plan
-from images import wanted as images_wanted
-from images.errors import ImageError
-from images.wanted import WantedImage
+from components.platform import images as images_wanted
+from components.platform.image_errors import ImageError
+from components.platform.images import WantedImage
 
 # Stands in the words of a dry run where nobody was asked.
 UNKNOWN_NAMESPACE = "<namespace>"

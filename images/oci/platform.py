@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from components.plan.model import JobPlan, Plan
-from images.errors import ImageError
+from components.platform.image_errors import ImageError
+from components.platform.images import WantedImage
+from components.platform.recipes import Recipe, recipe
 from images.login import Endpoint
 from images.oci import addresses, registry, shapes
 from images.oci.token import TOKEN_USER, token
-from images.recipes import Recipe, recipe
-from images.wanted import WantedImage
 from provider.oci.session import Session
 
 

@@ -8,12 +8,20 @@ from typing import Any
 
 from components.oci.plan import oci_plan
 from components.plan.model import Plan
-from images import registered as registered_images
-from images.errors import ImageError
+from components.platform import registered as registered_images
+from components.platform.errors import ProviderError
+from components.platform.image_errors import ImageError
+from components.platform.images import WantedImage
+from components.platform.registered import (
+    IMMUTABLE,
+    NO_REPOSITORY,
+    NOT_BUILT,
+    UNREACHABLE,
+    PushFailure,
+    RegisteredImage,
+    explain,
+)
 from images.oci.addresses import namespace_of, repository_of
-from images.registered import IMMUTABLE, NO_REPOSITORY, NOT_BUILT, UNREACHABLE, PushFailure, RegisteredImage, explain
-from images.wanted import WantedImage
-from provider.base.errors import ProviderError
 from provider.oci.session import Session
 
 # The first match counts: OCIR answers an unknown caller with `denied` as well.

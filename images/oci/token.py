@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from images.errors import ImageError
+from components.platform.errors import ProviderError
+from components.platform.image_errors import ImageError
 from images.login import Endpoint
-from provider.base.errors import ProviderError
 from provider.oci.session import Session
 
 # OCIR's own: a signed request for a token, and the user whose password it is.

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
 from components.plan.model import JobPlan, Plan
-from images import wanted as images_wanted
-from images.errors import ImageError
+from components.platform import images as images_wanted
+from components.platform.image_errors import ImageError
+from components.platform.images import WantedImage
+from components.platform.recipes import Recipe, recipe
+from components.platform.registered import IMMUTABLE, NOT_BUILT, UNREACHABLE, PushFailure, explain
 from images.login import Endpoint
-from images.recipes import Recipe, recipe
-from images.registered import IMMUTABLE, NOT_BUILT, UNREACHABLE, PushFailure, explain
-from images.wanted import WantedImage
 
 _PUSH_FAILURES = (
     PushFailure(

@@ -10,14 +10,22 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from iam.clock import time_variables
-from iam.compartments import Compartments
-from iam.explain import explain
-from iam.judge import AttachedPolicy, CompiledPolicies, Membership, Principal, Target, compile_policies, judge
-from iam.matching import MatchableResource as Member
-from iam.matching import matches, parse_rule
-from iam.parse import parse
-from iam.permissions import operation as needs_of
+from components.oci.iam.clock import time_variables
+from components.oci.iam.compartments import Compartments
+from components.oci.iam.explain import explain
+from components.oci.iam.judge import (
+    AttachedPolicy,
+    CompiledPolicies,
+    Membership,
+    Principal,
+    Target,
+    compile_policies,
+    judge,
+)
+from components.oci.iam.matching import MatchableResource as Member
+from components.oci.iam.matching import matches, parse_rule
+from components.oci.iam.parse import parse
+from components.oci.iam.permissions import operation as needs_of
 from localcloud.api import clock, tenancy
 from localcloud.api.judgements import Judgements
 from localcloud.api.memberships import groups_of

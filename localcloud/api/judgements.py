@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from iam.judge import AccessDecision, Membership, Principal, Target
-from iam.printing import to_text
+from components.oci.iam.judge import AccessDecision, Membership, Principal, Target
+from components.oci.iam.printing import to_text
 from localcloud.api import clock
 
 # Enough for days of training. Older rows are dropped and counted.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from iam.wildcards import fits
+from components.oci.iam.wildcards import fits
 from localcloud.api.tokens import Reader
 from localcloud.api.values import whole_number
 

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from components.platform.progress import ProgressPoint, crowded, read_point, thin, written_point
 from localcloud.api import clock
 from localcloud.api.store import StateStore
-from provider.runs.progress import ProgressPoint, crowded, read_point, thin, written_point
 
 # docs/contracts.md names the object. A launcher writes far less than this.
 _STATUS = re.compile(r"(?:.*/)?status/[0-9]{1,6}\.json", re.DOTALL)

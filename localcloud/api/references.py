@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from catalog.tables import table
-from iam.permissions import Operation as Needs
-from iam.permissions import type_of
+from components.oci.iam.permissions import Operation as Needs
+from components.oci.iam.permissions import type_of
 from localcloud.api import finders, models
 from localcloud.api.errors import ApiError, not_found, related_not_found
 from localcloud.api.finders import ReferenceTarget

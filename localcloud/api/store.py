@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from iam.wildcards import fits
+from components.oci.iam.wildcards import fits
 from localcloud.api import clock
 from localcloud.api.errors import etag_mismatch
 from localcloud.api.log_query import FITS

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from iam.judge import Target
-from iam.permissions import Operation as Needs
-from iam.permissions import operation as needs_named
+from components.oci.iam.judge import Target
+from components.oci.iam.permissions import Operation as Needs
+from components.oci.iam.permissions import operation as needs_named
 from localcloud.api import tenancy
 from localcloud.api.circumstances import CIRCUMSTANCES
 from localcloud.api.errors import ApiError, not_found

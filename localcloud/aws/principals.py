@@ -6,30 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from components.aws_dl1.iam.decide import AwsPrincipal
 from localcloud.api import clock
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.errors import Reason, RefusalError
-
-
-@dataclass(frozen=True)
-class AwsPrincipal:
-    """`user` is set for a user, `role` and `session` for a session of a role. `instance` if it is an instance's."""
-
-    arn: str
-    user: str = ""
-    role: str = ""
-    session: str = ""
-    instance: str = ""
-    id: str = ""
-    session_policy: str = ""
-
-    @property
-    def kind(self) -> str:
-        return "user" if self.user else "role"
-
-    @property
-    def name(self) -> str:
-        return self.user or self.role
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import logging
 import traceback
 from pathlib import Path
 
+from components.aws_dl1.iam.decide import AwsPrincipal
 from localcloud.api.http import Reply, Request
 from localcloud.aws import account, sigv4
 from localcloud.aws.additions.outside import Outside
@@ -18,7 +19,7 @@ from localcloud.aws.judge.judge import authorize, ec2_may_assume
 from localcloud.aws.judge.record import AwsRecord
 from localcloud.aws.kept import KeptState
 from localcloud.aws.metadata import SESSION_SECONDS, Metadata
-from localcloud.aws.principals import AwsPrincipal, find_key
+from localcloud.aws.principals import find_key
 from localcloud.aws.refusals import refuse
 
 # Services whose calls change nothing of another one: the others' states are not looked at.

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from components.platform.progress import ProgressPoint, metric_names
 from localcloud.console.platform import ConsolePlatform, Points, RunContent
 from localcloud.console.runs import RunNode, TrainingRun
 from provider.runs.lost import read_lost, total_words
-from provider.runs.progress import ProgressPoint, metric_names
 
 # So many metrics get a curve, and so many points are sent for all ranks of a run together.
 _CURVES, _MOST_POINTS, _LEAST_POINTS = 4, 1_600, 12

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from catalog.platforms import import_platform, platforms_in
+from components.platform.progress import ProgressPoint
 from launcher.redraws import Lines
 from localcloud.api.operations import LocalCloud
 from localcloud.console.runs import TrainingRun
-from provider.runs.progress import ProgressPoint
 
 ROOM = "localcloud.console"
 # So many things of a kind are shown.

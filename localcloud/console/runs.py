@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from provider.runs.model import NodeRun, overall
+from components.platform.runs import NodeRun, overall
 
 MOST_RUNS = 100
 # So many ranks of a run are shown.

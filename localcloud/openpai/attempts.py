@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from components.openpai.protocol import entrypoint, with_secrets
 from localcloud.openpai import accounts, environment
 from localcloud.openpai.framework import Framework, Task
 from localcloud.openpai.storages import task_storages
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.tasks import TaskAttempt, TaskImage, TaskStorage
-from provider.openpai.protocol import entrypoint, with_secrets
 
 
 def logs_folder(home: Path) -> Path:

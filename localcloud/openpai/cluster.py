@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from components.openpai.protocol import LONGEST_TEXT
 from localcloud.api import faults
 from localcloud.api.errors import ApiError, disk_error
 from localcloud.api.http import Body, Reply, Request, require_once
@@ -20,7 +21,6 @@ from localcloud.openpai.storages import DEFAULT, storages_folder
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.tasks import Tasks
 from localcloud.openpai.tokens import Tokens
-from provider.openpai.protocol import LONGEST_TEXT
 
 PREFIX = "/rest-server"
 _VERSION = PREFIX + "/api/v2"

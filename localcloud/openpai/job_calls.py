@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
+from components.openpai.protocol import controller_name
 from localcloud.api import clock
 from localcloud.api.http import Json, Reply
 from localcloud.openpai import views
@@ -17,7 +18,6 @@ from localcloud.openpai.listing import listed
 from localcloud.openpai.logs import LOG_MANAGER_PORT, log_names
 from localcloud.openpai.rest import RestCall, number
 from localcloud.openpai.store import JobRow, TaskRow
-from provider.openpai.protocol import controller_name
 
 _LONGEST_TAG = 512
 

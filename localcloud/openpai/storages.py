@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from components.openpai.protocol import named_storages, shown
 from localcloud.openpai.errors import no_storage
 from localcloud.openpai.tasks import TaskStorage
-from provider.openpai.protocol import named_storages, shown
 
 DEFAULT = "shared"
 _PLUGINS = "com.microsoft.pai.runtimeplugin"

@@ -11,6 +11,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from components.openpai.protocol import (
+    LONGEST_TEXT,
+    NotAJobError,
+    NotYamlError,
+    Problem,
+    masked,
+    parse,
+    refusals,
+    shares_secrets,
+)
 from localcloud.api import clock
 from localcloud.api.http import Reply
 from localcloud.openpai.accounts import VIRTUAL_CLUSTERS, Person
@@ -21,16 +31,6 @@ from localcloud.openpai.policies import JobPolicy, policy_of
 from localcloud.openpai.rest import RestCall
 from localcloud.openpai.storages import require_storages
 from localcloud.openpai.store import JobRow, JobStore
-from provider.openpai.protocol import (
-    LONGEST_TEXT,
-    NotAJobError,
-    NotYamlError,
-    Problem,
-    masked,
-    parse,
-    refusals,
-    shares_secrets,
-)
 
 # YAML can say "the same again", so a short text can be an endless job: too many values, or a long text too often.
 _MOST_VALUES = 200_000

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from provider.base.errors import ProviderError
+from components.platform.errors import ProviderError
 
 _PATH = "/.trainyard"
 _NAME = "trainyard-local"

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import ClassVar, Generic, TypeVar
 
+from components.platform.errors import ProviderError
+from components.platform.values import Properties
 from localcloud.plugin.rows import TypeRow
 from localcloud.plugin.table import TableResource
-from provider.base.errors import ProviderError
 from provider.base.resource import Plugin, ProviderResource
-from provider.base.values import Properties
 
 Row = TypeVar("Row", bound=TypeRow)
 Session = TypeVar("Session")

@@ -20,7 +20,7 @@ from typing import Any
 
 import psutil
 
-from provider.base.errors import ProviderError
+from components.platform.errors import ProviderError
 
 _ENGINES = ("pulumi", "pulumi.exe")
 _SECONDS = 120.0

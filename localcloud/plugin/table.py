@@ -10,21 +10,15 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from catalog.tables import table
+from components.platform.calls import Call
+from components.platform.errors import InputFailure, PartialFailureError, ProviderError
+from components.platform.values import Properties, canonical
 from localcloud.plugin.projection import project
 from localcloud.plugin.recorded import note_deleted, recorded_ids, recorded_parent
 from localcloud.plugin.remedies import commands
 from localcloud.plugin.rows import TypeRow
-from provider.base.diff import Diff, DiffRules, canonical, changed_keys, compare
-from provider.base.errors import InputFailure, PartialFailureError, ProviderError
-from provider.base.resource import (
-    Call,
-    CheckedInputs,
-    CreatedResource,
-    LiveResource,
-    ProviderResource,
-    unknown_where_missing,
-)
-from provider.base.values import Properties
+from provider.base.diff import Diff, DiffRules, changed_keys, compare
+from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
 
 T = TypeVar("T")
 

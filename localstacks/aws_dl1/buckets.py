@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from components.platform.calls import Tell
+from components.platform.states import Row
 from localcloud.control import Cloud
 from localstacks.aws_dl1.calls import ask, ask_if_there
 from localstacks.aws_dl1.sessions import DEPLOYER, region_of, session_of
 from localstacks.aws_dl1.types import BUCKET, name_of
-from localstacks.states import Row
-from provider.base.asking import Tell
 
 
 def empty_buckets(cloud: Cloud, going: Sequence[Row], tell: Tell) -> int:

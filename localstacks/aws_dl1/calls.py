@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from provider.aws_dl1.calls import attempt, code_of, is_gone
-from provider.aws_dl1.calls import pages as _pages
-from provider.base.asking import Tell, call_of
-from provider.base.errors import ProviderError
+from components.platform.calls import Tell, call_of
+from components.platform.errors import ProviderError
+from components.s3.calls import attempt, code_of, is_gone
+from components.s3.calls import pages as _pages
 
 T = TypeVar("T")
 _MISSING = ("NotFound", "NoSuch", "DoesNotExist", "Unknown")

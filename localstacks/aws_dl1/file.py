@@ -9,11 +9,11 @@ from typing import Any
 from catalog.tables import table
 from components.aws_dl1.plan import AwsDl1Plan
 from components.aws_dl1.statements import policies
+from components.platform.calls import Tell
 from localcloud.aws.account import ACCOUNT
 from localcloud.control import Cloud
 from localstacks.aws_dl1.stand_ins import StandIns
 from localstacks.file import LocalFile
-from provider.base.asking import Tell
 
 # What says who calls a real account: the local one is told by the environment.
 _PROVIDER, _REGION = "aws:", "aws:region"

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from components.platform.calls import Tell
+from components.platform.durations import duration
+from components.platform.states import Row
 from localcloud.control import Cloud
 from localstacks.aws_dl1.calls import ask
 from localstacks.aws_dl1.sessions import DEPLOYER, region_of, session_of
 from localstacks.aws_dl1.types import INSTANCE
-from localstacks.states import Row
-from provider.base.asking import Tell
-from runstatus.words import duration
 
 _UP = ("pending", "running")
 

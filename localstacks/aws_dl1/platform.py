@@ -8,6 +8,9 @@ from typing import Any
 
 from components.aws_dl1.plan import aws_dl1_plan
 from components.plan.model import Plan, RunPlan
+from components.platform.calls import Tell
+from components.platform.removal import Removal
+from components.platform.states import Row, State
 from localcloud.aws import account, kept
 from localcloud.control import Cloud
 from localstacks.aws_dl1 import removal, results, types
@@ -18,9 +21,6 @@ from localstacks.aws_dl1.sessions import regions
 from localstacks.aws_dl1.stand_ins import RECORD, StandIns
 from localstacks.file import LocalFile
 from localstacks.platform import LocalPlatform
-from localstacks.removal import Removal
-from localstacks.states import Row, State
-from provider.base.asking import Tell
 from schemas.names import plural
 
 

@@ -8,19 +8,19 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from components.platform.calls import Tell, call_of
+from components.platform.removal import LiveRun, Removal, data_line
+from components.platform.runs import NodeRun
+from components.platform.states import Row
+from components.s3.session import Session
 from localcloud.control import Cloud
 from localstacks.aws_dl1.calls import ask, ask_if_there, pages
 from localstacks.aws_dl1.machines import describe_machines
 from localstacks.aws_dl1.sessions import DEPLOYER, region_of, regions, session_of
 from localstacks.aws_dl1.types import BUCKET, INSTANCE, REPOSITORY, name_of
-from localstacks.removal import LiveRun, Removal, data_line
-from localstacks.states import Row
 from provider.aws_dl1.platform import AwsRunPlatform
 from provider.aws_dl1.queue import Queue
-from provider.aws_dl1.session import Session
 from provider.aws_dl1.tickets import Cluster, Ticket
-from provider.base.asking import Tell, call_of
-from provider.runs.model import NodeRun
 from provider.runs.waiting import wait_for_end
 from schemas.names import plural
 

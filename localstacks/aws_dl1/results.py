@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any
 
 from components.plan.model import RunPlan
+from components.platform.calls import Tell, call_of
+from components.platform.errors import ProviderError
 from localcloud.control import Cloud
 from localstacks.aws_dl1.calls import ask
 from localstacks.aws_dl1.sessions import DEPLOYER, regions, session_of
@@ -15,8 +17,6 @@ from localstacks.results import LINES_READ, NOT_READ, attempt_folder, named_resu
 from provider.aws_dl1.logs import last_lines
 from provider.aws_dl1.queue import Queue
 from provider.aws_dl1.tickets import RunId
-from provider.base.asking import Tell, call_of
-from provider.base.errors import ProviderError
 
 
 def read_last_lines(cloud: Cloud, run_id: str, tell: Tell) -> list[str]:

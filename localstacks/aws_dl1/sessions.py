@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.tables import table
+from components.platform.states import Row
+from components.s3.session import Session
 from localcloud.control import Cloud
-from localstacks.states import Row
-from provider.aws_dl1.session import Session
 
 DEPLOYER, USER = "deployer", "user"
 _PROVIDER = "pulumi:providers:aws"

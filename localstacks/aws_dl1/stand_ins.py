@@ -10,12 +10,12 @@ from functools import partial
 from ipaddress import ip_network
 from typing import Any
 
+from components.platform.calls import Tell
 from localcloud.aws.account import GROUPS
 from localcloud.control import Cloud
 from localstacks.aws_dl1.buckets import empty
 from localstacks.aws_dl1.calls import ask, ask_if_there
 from localstacks.aws_dl1.sessions import DEPLOYER, session_of
-from provider.base.asking import Tell
 
 RECORD = "stand-ins-aws.json"
 # Anybody may give such names. Only what bears this mark is removed again.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from localstacks.states import Row, State, has_address
+from components.platform.states import Row, State, has_address
 
 BUCKET = "aws:s3/bucket:Bucket"
 REPOSITORY = "aws:ecr/repository:Repository"

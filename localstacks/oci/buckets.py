@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from components.platform.calls import Tell
+from components.platform.errors import ProviderError
+from components.platform.states import Row, name_of
 from localcloud.control import Cloud
 from localstacks.oci.calls import ask, unless_gone
 from localstacks.oci.sessions import DEPLOYER, session_of
 from localstacks.oci.types import BUCKET
-from localstacks.states import Row, name_of
-from provider.base.asking import Tell
-from provider.base.errors import ProviderError
 from provider.oci.calls import is_gone
 from provider.oci.session import Session
 

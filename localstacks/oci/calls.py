@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from provider.base.asking import Tell, call_of
-from provider.base.errors import ProviderError
+from components.platform.calls import Tell, call_of
+from components.platform.errors import ProviderError
 from provider.oci.calls import attempt, is_gone
 
 T = TypeVar("T")

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from components.platform.calls import Tell, call_of
+from components.platform.runs import TERMINAL
+from components.platform.states import Row
 from localcloud.control import Cloud
 from localstacks.oci.sessions import DEPLOYER, session_of
 from localstacks.oci.types import JOB
-from localstacks.states import Row
-from provider.base.asking import Tell, call_of
 from provider.oci import job_runs
 from provider.oci.platform import OciRunPlatform
-from provider.runs.model import TERMINAL
 from provider.runs.waiting import wait_for_end
 from schemas.names import plural
 

@@ -8,6 +8,9 @@ from typing import Any
 
 from components.oci.plan import oci_plan
 from components.plan.model import Plan, RunPlan
+from components.platform.calls import Tell
+from components.platform.removal import Removal
+from components.platform.states import Row, State
 from localcloud.control import Cloud
 from localstacks.file import LocalFile
 from localstacks.oci import types
@@ -19,9 +22,6 @@ from localstacks.oci.removal import RemovalReader
 from localstacks.oci.results import list_results, read_last_lines
 from localstacks.oci.stand_ins.resources import StandIns
 from localstacks.platform import LocalPlatform
-from localstacks.removal import Removal
-from localstacks.states import Row, State
-from provider.base.asking import Tell
 from schemas.names import plural
 
 

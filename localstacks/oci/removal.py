@@ -7,16 +7,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from components.platform.calls import Tell, call_of
+from components.platform.errors import ProviderError
+from components.platform.removal import LiveRun, Removal, data_line
+from components.platform.runs import TERMINAL
+from components.platform.states import Row, name_of
 from localcloud.control import Cloud
 from localstacks.oci.sessions import DEPLOYER, session_of
 from localstacks.oci.types import BUCKET, JOB, LOG, REPOSITORY
-from localstacks.removal import LiveRun, Removal, data_line
-from localstacks.states import Row, name_of
-from provider.base.asking import Tell, call_of
-from provider.base.errors import ProviderError
 from provider.oci import sdk
 from provider.oci.calls import attempt, is_gone
-from provider.runs.model import TERMINAL
 from schemas.names import plural
 
 # Enough to say how much it is; who keeps more knows that it is a lot.

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from components.plan.model import RunPlan
+from components.platform.calls import Tell, call_of
+from components.platform.errors import ProviderError
 from localcloud.control import Cloud
 from localstacks.oci.sessions import DEPLOYER, session_of
 from localstacks.results import LINES_READ, NOT_READ, attempt_folder, named_results
-from provider.base.asking import Tell, call_of
-from provider.base.errors import ProviderError
 from provider.oci.calls import attempt
 from provider.oci.job_runs import start_of
 from provider.oci.logs import last_lines

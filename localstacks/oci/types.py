@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from components.oci.registry import registry_host
-from localstacks.states import Row, State, has_address, name_of
+from components.platform.states import Row, State, has_address, name_of
 from schemas.oci.ocids import is_ocid
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from components.plan.model import Plan, RunPlan
+from components.platform.calls import Tell
+from components.platform.removal import Removal
+from components.platform.states import Row, State, name_of
 from localcloud.control import Cloud
 from localstacks.file import LocalFile
 from localstacks.openpai import removal, results, storages
 from localstacks.openpai.file import stand_in
 from localstacks.platform import LocalPlatform
-from localstacks.removal import Removal
-from localstacks.states import Row, State, name_of
-from provider.base.asking import Tell
 from schemas.names import plural
 
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from components.platform.calls import Tell, call_of
+from components.platform.removal import LiveRun, Removal
+from components.platform.runs import NodeRun
+from components.platform.states import Row
 from localcloud.control import Cloud
 from localstacks.openpai.sessions import DEPLOYER, runs_of
-from localstacks.removal import LiveRun, Removal
-from localstacks.states import Row
-from provider.base.asking import Tell, call_of
 from provider.openpai.jobs import PLATFORM, Job, moment_of
 from provider.openpai.platform import OpenPaiRunPlatform
-from provider.runs.model import NodeRun
 from provider.runs.waiting import wait_for_end
 
 _MINUTES_TO_END = 20.0

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from components.platform.calls import Tell, call_of
+from components.platform.errors import ProviderError
+from components.platform.runs import NodeRun
 from launcher.walking import Budget, open_file, regular_files
 from localcloud.control import Cloud
 from localcloud.openpai.storages import storages_folder
 from localstacks.openpai.sessions import runs_of
 from localstacks.results import LINES_READ, NOT_READ, named_results
-from provider.base.asking import Tell, call_of
-from provider.base.errors import ProviderError
 from provider.openpai.jobs import RunId, start_of
 from provider.openpai.states import JobDetail
-from provider.runs.model import NodeRun
 from runstatus.openpai.storages import Storages
 
 _OUTPUT = "output"

@@ -3,9 +3,9 @@
 
 from typing import Any
 
-from iam.errors import StatementError
-from iam.parse import parse
-from iam.statement import Tenancy, VerbGrant
+from components.oci.iam.errors import StatementError
+from components.oci.iam.parse import parse
+from components.oci.iam.statement import Tenancy, VerbGrant
 from policies.rule import JudgedResource, PolicyRule
 from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from provider.aws_dl1.calls import pages
-from provider.aws_dl1.session import Session
-from provider.base.resource import Call
+from components.platform.calls import Call
+from components.s3.calls import pages
+from components.s3.session import Session
 
 _CODE = ".trainyard/code/"
 

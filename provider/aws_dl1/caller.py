@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from provider.aws_dl1.session import Session
+from components.s3.session import Session
 
 REGION_KEY = "aws:region"
 PROFILE_KEY = "aws:profile"

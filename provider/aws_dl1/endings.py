@@ -5,12 +5,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from provider.aws_dl1.calls import read_if_exists
-from provider.aws_dl1.session import Session
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.launch import ending_of, folder_of, launch_document, ranks_of_node, state_in
+from components.s3.calls import read_if_exists
+from components.s3.session import Session
 from provider.aws_dl1.tickets import RunId
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.runs.launch import ending_of, folder_of, launch_document, ranks_of_node, state_in
 
 _URI = re.compile(r"s3://([^/]+)/(.+)")
 # A status file is far shorter.

@@ -3,9 +3,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from provider.base.errors import InputFailure
-from provider.base.values import UNKNOWN, Properties
-from provider.runs.inputs import OwnInputs, RunInput
+from components.platform.errors import InputFailure
+from components.platform.inputs import OwnInputs, RunInput
+from components.platform.values import UNKNOWN, Properties
 
 REQUIRED = ("bucket", "job", "region", "stack")
 KEYS = (*REQUIRED, "logGroup", "secret", "code", "launcher")

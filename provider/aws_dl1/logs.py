@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from components.platform.calls import Call
+from components.s3.calls import read_if_exists
+from components.s3.session import Session
 from launcher.redraws import whole_lines
-from provider.aws_dl1.calls import read_if_exists
-from provider.aws_dl1.session import Session
 from provider.aws_dl1.tickets import Ticket
-from provider.base.resource import Call
 
 # Lines can be read a moment after they are written.
 _LOOKS = 5

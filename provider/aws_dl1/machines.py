@@ -10,11 +10,11 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.s3.calls import CAPACITY_CODES, attempt, code_of, pages
 from launcher.escaping import terminal
-from provider.aws_dl1.calls import CAPACITY_CODES, attempt, code_of, pages
 from provider.aws_dl1.queue import NodeReport, Queue
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
 
 WAKE = "/opt/trainyard/bin/trainyard-node wake"
 _DOCUMENT = "AWS-RunShellScript"

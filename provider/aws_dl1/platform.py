@@ -8,16 +8,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.runs import NodeRun, RunSpec
+from components.platform.values import Properties
+from components.s3.calls import code_of
+from components.s3.session import Session
 from provider.aws_dl1 import endings, logs, machines, states
-from provider.aws_dl1.calls import code_of
 from provider.aws_dl1.inputs import INPUTS as INPUTS
 from provider.aws_dl1.queue import Queue
-from provider.aws_dl1.session import Session
 from provider.aws_dl1.tickets import PLATFORM, Cluster, RunId, Ticket, described_inputs, ticket_of
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.base.values import Properties
-from provider.runs.model import NodeRun, RunSpec
 from provider.runs.tries import Try, liked_by
 
 

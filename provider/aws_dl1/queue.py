@@ -10,12 +10,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from provider.aws_dl1.calls import attempt, code_of, pages, read_if_exists
-from provider.aws_dl1.session import Session
+from components.platform.calls import Call, read_at_once
+from components.platform.errors import ProviderError
+from components.s3.calls import attempt, code_of, pages, read_if_exists
+from components.s3.session import Session
 from provider.aws_dl1.tickets import Cluster, Ticket, number_of
-from provider.base.at_once import read_at_once
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
 
 # Objects that are read at once.
 _AT_ONCE = 16

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from components.platform.runs import DELETED, NodeRun
 from launcher.escaping import terminal
 from provider.aws_dl1.machines import Instance
 from provider.aws_dl1.queue import ENDED, QueueView
 from provider.aws_dl1.tickets import Ticket
-from provider.runs.model import DELETED, NodeRun
 
 _GONE_RECORD = "its ticket is no longer in the queue"
 _LONGEST_DETAILS = 2000

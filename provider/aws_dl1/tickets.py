@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from provider.base.values import Properties
-from provider.runs.launch import launch_document
-from provider.runs.model import NodeSpec, RunSpec
+from components.platform.launch import launch_document
+from components.platform.runs import NodeSpec, RunSpec
+from components.platform.values import Properties
 
 VERSION = 1
 ROOT = ".trainyard/clusters"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from provider.base.values import UNKNOWN, Properties
+from components.platform.values import UNKNOWN, Properties, canonical
 
 Kind = Literal["add", "update", "delete"]
 
@@ -90,19 +90,6 @@ def _same(old: Any, new: Any, unordered: bool) -> bool:
     if unordered and isinstance(old, list) and isinstance(new, list):
         return sorted(map(canonical, old)) == sorted(map(canonical, new))
     return canonical(old) == canonical(new)
-
-
-def canonical(value: Any) -> str:
-    """The same text for equal values. A null property equals an absent one."""
-    return json.dumps(_without_nulls(value), sort_keys=True, default=repr)
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value
 
 
 def _bare(path: str) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 import grpc
 
+from components.platform.values import redact
 from launcher.escaping import terminal_lines
-from provider.base.values import redact
 from provider.base.wire import UNLIMITED_MESSAGES, engine_pb2, engine_pb2_grpc
 
 

@@ -1,71 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the author of a provider writes: resources, functions, and the plugin that holds them."""
 
-import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
+from components.platform.calls import Call
+from components.platform.errors import InputFailure
+from components.platform.values import UNKNOWN, Properties
 from provider.base.diff import Diff, DiffRules, compare
-from provider.base.errors import Cancelled, InputFailure
-from provider.base.values import UNKNOWN, Properties
-
-
-class Reporter(Protocol):
-    """How a resource reports to the person who watches the engine."""
-
-    def info(self, message: str) -> None: ...
-    def warning(self, message: str) -> None: ...
-    def status(self, message: str) -> None:
-        """Shows a line beside the resource until the next one replaces it."""
-
-
-class Stop:
-    """Whether the engine asked to stop. A stop interrupts every wait."""
-
-    def __init__(self) -> None:
-        self._asked = threading.Event()
-
-    @property
-    def asked(self) -> bool:
-        return self._asked.is_set()
-
-    def ask(self) -> None:
-        self._asked.set()
-
-    def check(self) -> None:
-        if self._asked.is_set():
-            raise Cancelled
-
-    def wait(self, seconds: float) -> None:
-        if self._asked.wait(max(seconds, 0)):
-            raise Cancelled
-
-
-@dataclass(frozen=True)
-class Call:
-    """What surrounds one call of the engine."""
-
-    urn: str
-    type: str
-    name: str
-    report: Reporter
-    stop: Stop
-    timeout: float = 0.0
-    seed: bytes = b""
-    # The engine replaces a resource with one of the same inputs (`--replace`): do not adopt what exists already.
-    anew: bool = False
-    # The id of the resource that the new one replaces, where a plugin knows it.
-    instead_of: str = ""
-    # For so many seconds a cloud that does not answer at all is asked again.
-    patience: float = 120.0
-    started: float = field(default_factory=time.monotonic)
-
-    def deadline(self, default_seconds: float) -> float:
-        """When this call must be done: after the user's `customTimeouts`, or after the default."""
-        return self.started + (self.timeout or default_seconds)
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,15 @@ from typing import Any, NoReturn
 import grpc
 from google.protobuf import empty_pb2
 
+from components.platform.calls import Call, Stop
+from components.platform.errors import GO_ON, InputFailure, PartialFailureError, ProviderError
+from components.platform.values import Properties, Secret, canonical, has_unknown, redact, reveal, seal, secret_texts
 from launcher.escaping import terminal_lines
-from provider.base.diff import Change, Diff, canonical
+from provider.base.diff import Change, Diff
 from provider.base.engine import Engine, UrnReporter
-from provider.base.errors import GO_ON, InputFailure, PartialFailureError, ProviderError
 from provider.base.reasons import as_path, reasons
-from provider.base.resource import Call, Plugin, ProviderResource, Stop
-from provider.base.values import Properties, Secret, decode, encode, has_unknown, redact, reveal, seal, secret_texts
+from provider.base.resource import Plugin, ProviderResource
+from provider.base.values import decode, encode
 from provider.base.wire import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
 _KINDS: Mapping[str, Any] = {"add": 0, "delete": 2, "update": 4}  # PropertyDiff.Kind; one more when it replaces

@@ -4,17 +4,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.errors import InputFailure, ProviderError
+from components.platform.values import UNKNOWN, Properties
 from provider.base.diff import DiffRules
-from provider.base.errors import InputFailure, ProviderError
-from provider.base.resource import (
-    Call,
-    CheckedInputs,
-    CreatedResource,
-    LiveResource,
-    ProviderResource,
-    unknown_where_missing,
-)
-from provider.base.values import UNKNOWN, Properties
+from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
 
 BITS = 4096
 INPUTS = frozenset({"rotation"})

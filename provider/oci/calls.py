@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
-from provider.base import retries
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
+from components.platform import retries
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
 
 T = TypeVar("T")
 

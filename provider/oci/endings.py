@@ -4,12 +4,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.launch import ending_of, launch_document, ranks_of_node, state_in
 from provider.oci import status_place
 from provider.oci.calls import read_if_exists
 from provider.oci.session import Session
-from provider.runs.launch import ending_of, launch_document, ranks_of_node, state_in
 
 
 def ending(session: Session, call: Call, main: str, nodes: Sequence[Mapping[str, Any]]) -> str | None:

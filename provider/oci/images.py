@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
 from provider.oci import sdk
 from provider.oci.calls import attempt
 from provider.oci.session import Session

@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from provider.base.values import Properties, Secret
+from components.platform.launch import LAUNCH_VARIABLE
+from components.platform.runs import TERMINAL, NodeRun, NodeSpec, RunSpec
+from components.platform.values import Properties, Secret
 from provider.oci import sdk
-from provider.runs.launch import LAUNCH_VARIABLE
-from provider.runs.model import TERMINAL, NodeRun, NodeSpec, RunSpec
 from provider.runs.tries import Try, liked_by
 
 RUN_TAG = "trainyard-run"

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
+from components.platform.calls import Call
 from launcher.redraws import whole_lines
-from provider.base.resource import Call
 from provider.oci import sdk
 from provider.oci.calls import attempt
 from provider.oci.session import Session

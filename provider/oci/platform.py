@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.base.values import Properties
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.runs import DELETED, NodeRun, NodeSpec, RunSpec
+from components.platform.values import Properties
 from provider.oci import endings, images, job_runs, logs
 from provider.oci.calls import attempt, is_gone, make_once, pages, read_if_exists, refusal
 from provider.oci.inputs import INPUTS as INPUTS
 from provider.oci.session import Session
-from provider.runs.model import DELETED, NodeRun, NodeSpec, RunSpec
 from provider.runs.tries import Try
 
 

@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from components.platform.launch import folder_of
 from provider.oci import job_runs
-from provider.runs.launch import folder_of
 
 _URI = re.compile(r"oci://([^@/]+)@([^/]+)/(.+)")
 

@@ -4,7 +4,7 @@
 import ssl
 from pathlib import Path
 
-from provider.base.errors import ProviderError
+from components.platform.errors import ProviderError
 
 _BEGIN = "-----BEGIN"
 _REMEDY = "Give certificates in PEM, or the path of a file with them."

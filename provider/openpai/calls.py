@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from provider.base import retries
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
+from components.platform import retries
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
 from provider.openpai.errors import ApiError, error_text, is_gone, is_network, refusal, tls_remedy
 from provider.openpai.session import Answer, Session
 

@@ -9,8 +9,8 @@ import urllib.error
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from components.platform.errors import ProviderError
 from launcher.escaping import terminal
-from provider.base.errors import ProviderError
 
 GONE = frozenset({"NoJobError", "NoJobConfigError", "NoTaskError", "NoTaskLogError"})
 TAKEN = "ConflictJobError"

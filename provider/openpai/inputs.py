@@ -4,12 +4,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provider.base.diff import canonical
-from provider.base.errors import InputFailure
-from provider.base.values import UNKNOWN, Properties, Secret
+from components.platform.errors import InputFailure
+from components.platform.inputs import OwnInputs, RunInput
+from components.platform.values import UNKNOWN, Properties, Secret, canonical
 from provider.openpai.addresses import address_problem
 from provider.openpai.written import without_forms
-from provider.runs.inputs import OwnInputs, RunInput
 
 KEYS = ("uri", "user", "virtualCluster")
 _TEXT = {"type": "string"}

@@ -10,9 +10,9 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
-from provider.base.values import Properties
-from provider.openpai.protocol import controller_name, parse
-from provider.runs.model import RunSpec
+from components.openpai.protocol import controller_name, parse
+from components.platform.runs import RunSpec
+from components.platform.values import Properties
 
 PLATFORM = "openpai"
 VERSION = 1

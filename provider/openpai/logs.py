@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
 from launcher.redraws import whole_lines
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
 from provider.openpai.calls import ask_if_exists, attempt, job_path
 from provider.openpai.errors import ApiError
 from provider.openpai.jobs import RunId

@@ -8,10 +8,11 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.runs import NodeRun, RunSpec
+from components.platform.values import Properties
 from launcher.escaping import terminal
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.base.values import Properties
 from provider.openpai import logs, states, submitting
 from provider.openpai.calls import ask_if_exists, attempt, if_exists, job_path, jobs, tell
 from provider.openpai.errors import is_gone
@@ -19,7 +20,6 @@ from provider.openpai.inputs import INPUTS as INPUTS
 from provider.openpai.jobs import PLATFORM, RELEASED, Job, RunId, described_inputs, is_job_name, job_name, run_id
 from provider.openpai.session import Session
 from provider.openpai.states import JobDetail
-from provider.runs.model import NodeRun, RunSpec
 from provider.runs.tries import Try, liked_by
 
 # A job in one of these states may still do something.

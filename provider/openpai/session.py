@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.version import VERSION
-from provider.base.errors import ProviderError
+from components.platform.errors import ProviderError
 from provider.openpai.addresses import Portal, address_problem
 from provider.openpai.authorities import trust
 from provider.openpai.errors import redirection, refused_answer

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from components.platform.runs import DELETED, NodeRun
 from launcher.escaping import terminal
 from provider.openpai.exits import STOPPED, code_in, exit_of
 from provider.openpai.jobs import RunId, moment_of
-from provider.runs.model import DELETED, NodeRun
 
 _OVER = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 _LONGEST_DETAILS = 2000

@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from components.openpai.protocol import LONGEST_TEXT, problems, text_of
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.runs import RunSpec
 from launcher.escaping import terminal
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
 from provider.openpai import calls
 from provider.openpai.errors import ApiError, is_taken
 from provider.openpai.jobs import job_of
-from provider.openpai.protocol import LONGEST_TEXT, problems, text_of
 from provider.openpai.session import Session, user_of_token
-from provider.runs.model import RunSpec
 
 _REFUSES_CLUSTERS = frozenset({"NoVirtualClusterError", "ForbiddenUserError"})
 _REFUSES_STORAGES = frozenset({"NoStorageError"})

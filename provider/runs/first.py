@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.runs import NodeRun
 from launcher.escaping import terminal
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.runs.model import NodeRun
 from provider.runs.platform import RunPlatform
 
 # `[2.launcher] stopped: rank 1 (worker-0) failed with code 3`, as launcher/node.py writes it.

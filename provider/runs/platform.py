@@ -9,12 +9,11 @@ run's id is one of its own. What a platform imports of its cloud's client it imp
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from provider.base.diff import canonical
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.base.values import Properties
-from provider.runs.inputs import able_platforms, own_inputs, platform_module
-from provider.runs.model import NodeRun, RunSpec
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.inputs import able_platforms, own_inputs, platform_module
+from components.platform.runs import NodeRun, RunSpec
+from components.platform.values import Properties, canonical
 
 if TYPE_CHECKING:
     from provider.runs.tries import Try

@@ -6,21 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from provider.base.diff import Change, Diff, DiffRules, compare
-from provider.base.errors import Cancelled, PartialFailureError, ProviderError
-from provider.base.resource import (
-    Call,
-    CheckedInputs,
-    CreatedResource,
-    LiveResource,
-    ProviderResource,
-    unknown_where_missing,
-)
-from provider.base.values import Properties
-from provider.runs.check import failures, missing, with_defaults
-from provider.runs.first import LastLines, first_failure
-from provider.runs.inputs import UNTIL, mutable_inputs, own_inputs
-from provider.runs.model import (
+from components.platform.calls import Call
+from components.platform.errors import Cancelled, PartialFailureError, ProviderError
+from components.platform.input_checks import failures, missing, with_defaults
+from components.platform.inputs import UNTIL, mutable_inputs, own_inputs
+from components.platform.runs import (
     DELETED,
     NodeRun,
     RunSpec,
@@ -31,6 +21,10 @@ from provider.runs.model import (
     run_spec,
     wants_access,
 )
+from components.platform.values import Properties
+from provider.base.diff import Change, Diff, DiffRules, compare
+from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
+from provider.runs.first import LastLines, first_failure
 from provider.runs.platform import RunPlatform, RunPlatforms
 from provider.runs.starting_again import failure_mark, marks_of, reason_to_start, remedy
 from provider.runs.tries import JobTries

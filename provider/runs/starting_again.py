@@ -3,8 +3,8 @@
 
 import os
 
-from provider.base.values import Properties
-from provider.runs.model import never_began
+from components.platform.runs import never_began
+from components.platform.values import Properties
 
 # The state key of a run that `up` saw fail before it began. Nothing ran, so the next `up` always starts it again.
 UNBEGUN = "__unbegun"

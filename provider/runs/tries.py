@@ -11,13 +11,13 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.inputs import own_inputs
+from components.platform.runs import NodeRun
+from components.platform.values import Properties, canonical
 from launcher.escaping import terminal
-from provider.base.diff import Diff, canonical, changed_keys
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.base.values import Properties
-from provider.runs.inputs import own_inputs
-from provider.runs.model import NodeRun
+from provider.base.diff import Diff, changed_keys
 from provider.runs.platform import RunPlatform
 from provider.runs.waiting import wait_for_end
 

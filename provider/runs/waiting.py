@@ -4,9 +4,9 @@
 import time
 from collections.abc import Sequence
 
+from components.platform.calls import Call
+from components.platform.runs import UNSUCCESSFUL, NodeRun, RunSpec, overall
 from launcher.escaping import terminal
-from provider.base.resource import Call
-from provider.runs.model import UNSUCCESSFUL, NodeRun, RunSpec, overall
 from provider.runs.platform import RunPlatform
 
 _FIRST_PAUSE = 0.2

@@ -7,19 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from components.platform.calls import Tell, call_of
+from components.platform.errors import ProviderError
+from components.platform.runs import NodeRun
+from components.platform.status import RunStatus
 from localcloud import admin
 from localcloud.control import Cloud
 from localstacks.aws_dl1.calls import ask
 from localstacks.aws_dl1.sessions import DEPLOYER, session_of
 from provider.aws_dl1.platform import AwsRunPlatform
 from provider.aws_dl1.tickets import RunId
-from provider.base.asking import Tell, call_of
-from provider.base.errors import ProviderError
-from provider.runs.model import NodeRun
 from rehearsal.model import Artifact
 from rehearsing.people import People
 from rehearsing.runs import StartedRun
-from runstatus.seen import RunStatus
 
 _LAST_LINES = 12
 _OUTPUT = "output/"

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from localcloud.aws.judge.decide import InForce, Need, decide
-from localcloud.aws.judge.documents import PolicyDocument, statements_of
-from localcloud.aws.principals import AwsPrincipal
+from components.aws_dl1.iam.decide import AwsPrincipal, InForce, Need, decide
+from components.aws_dl1.iam.documents import PolicyDocument, statements_of
 from localcloud.control import Cloud
 from localstacks.aws_dl1.sessions import DEPLOYER, USER, regions, session_of
 from rehearsal.calls import LostCall, PolicyInForce, RecordedCall

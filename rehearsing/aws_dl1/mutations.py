@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from components.platform.traffic import EVERY_PROTOCOL, RuleInForce, protocol
 from localcloud.control import Cloud
 from localstacks.aws_dl1.sessions import DEPLOYER, regions, session_of
 from rehearsal.mutations import RuleMutation, StatementMutation
-from rehearsal.traffic import EVERY_PROTOCOL, RuleInForce, protocol
 from rehearsing.aws_dl1.grounds import canonical
 
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from components.aws_dl1.plan import AwsAccessPlan, AwsDl1Plan
+from components.s3.session import Session
 from localcloud.aws.account import ACCOUNT
 from localcloud.control import Cloud
 from localcloud.files import write_secret
 from localstacks.aws_dl1.sessions import DEPLOYER, USER, session_of
-from provider.aws_dl1.session import Session
 from rehearsing.people import People
 
 _SESSION, _CREDENTIALS = "rehearsal", "rehearsal-credentials"

@@ -10,10 +10,10 @@ from typing import Any
 from components.aws_dl1.plan import AwsDl1Plan
 from components.aws_dl1.statements import AwsStatement, policies
 from components.plan.model import INTERNET
+from components.platform.traffic import EVERY_PROTOCOL, RuleInForce, is_network
 from policies.rule import JudgedResource
 from rehearsal.calls import PolicyInForce
 from rehearsal.planned import PlannedNeeds, PlannedRule, PlannedStatement, refused_by_pack
-from rehearsal.traffic import EVERY_PROTOCOL, RuleInForce, is_network
 from rehearsing.aws_dl1.grounds import canonical
 
 _HTTPS = (443, 443)

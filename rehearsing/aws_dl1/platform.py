@@ -9,12 +9,13 @@ from typing import Any
 
 from components.aws_dl1.plan import aws_dl1_job, aws_dl1_plan
 from components.plan.model import JobPlan, Plan, RunPlan
+from components.platform.calls import Tell
+from components.platform.runs import NodeRun
+from components.platform.status import RunStatus
 from localcloud.control import Cloud
 from localstacks.aws_dl1.platform import AwsLocalPlatform
 from localstacks.aws_dl1.sessions import DEPLOYER, session_of
 from localstacks.place import Place
-from provider.base.asking import Tell
-from provider.runs.model import NodeRun
 from rehearsal.calls import RecordedCall
 from rehearsal.mapping import RehearsedConfig, stand_in_stack
 from rehearsal.model import Artifact
@@ -25,7 +26,6 @@ from rehearsing.aws_dl1.planned import planned_needs
 from rehearsing.people import People
 from rehearsing.platform import Mutation, Outputs, RehearsalPlatform
 from rehearsing.runs import Answers, RunWatch, StartedRun
-from runstatus.seen import RunStatus
 
 
 class AwsRehearsalPlatform(RehearsalPlatform):

@@ -10,16 +10,16 @@ from typing import Any
 from components.aws_dl1.plan import AwsDl1Plan, AwsJobPlan
 from components.aws_dl1.run_inputs import run_inputs
 from components.plan.model import RunPlan
+from components.platform.calls import Tell, call_of
+from components.platform.errors import ProviderError
+from components.platform.status import WantedRuns
+from components.s3.session import Session
 from localstacks.aws_dl1.calls import ask
 from provider.aws_dl1.archives import newest_code
 from provider.aws_dl1.platform import AwsRunPlatform
-from provider.aws_dl1.session import Session
-from provider.base.asking import Tell, call_of
-from provider.base.errors import ProviderError
 from rehearsing.people import People
 from rehearsing.runs import Answers, LookedAt, StartedRun, start_run
 from runstatus.aws_dl1.looker import Looker
-from runstatus.seen import WantedRuns
 from schemas.model import Secret
 
 

@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any
 
 from catalog.tables import table
-from iam.compartments import Compartments
+from components.oci.iam.compartments import Compartments
+from components.platform.calls import Tell, call_of
+from components.platform.errors import ProviderError
+from components.platform.status import RunStatus
 from localcloud.control import Cloud
 from localstacks.oci.sessions import DEPLOYER, USER, session_of
-from provider.base.asking import Tell, call_of
-from provider.base.errors import ProviderError
 from provider.oci import logs
 from provider.oci.calls import read_if_exists
 from provider.oci.job_runs import start_of
@@ -20,7 +21,6 @@ from rehearsal.calls import AccessFacts, PolicyInForce, canonical
 from rehearsal.model import Artifact
 from rehearsing.people import People
 from rehearsing.runs import StartedRun
-from runstatus.seen import RunStatus
 
 _LAST_LINES = 12
 _OUTPUT = "output/"

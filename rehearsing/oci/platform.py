@@ -9,12 +9,13 @@ from typing import Any
 
 from components.oci.plan import oci_plan
 from components.plan.model import JobPlan, Plan, RunPlan
+from components.platform.calls import Tell
+from components.platform.status import RunStatus
 from localcloud import admin
 from localcloud.control import Cloud
 from localstacks.oci.file import TARGETS
 from localstacks.oci.platform import OciLocalPlatform
 from localstacks.place import Place
-from provider.base.asking import Tell
 from rehearsal.calls import AccessFacts, RecordedCall, read_call
 from rehearsal.mapping import RehearsedConfig, small_shapes, stand_in_stack
 from rehearsal.model import Artifact
@@ -24,7 +25,6 @@ from rehearsing.oci.planned import planned_needs
 from rehearsing.people import People
 from rehearsing.platform import Mutation, Outputs, RehearsalPlatform
 from rehearsing.runs import Answers, RunWatch, StartedRun
-from runstatus.seen import RunStatus
 
 
 class OciRehearsalPlatform(RehearsalPlatform):

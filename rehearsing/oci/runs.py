@@ -10,14 +10,14 @@ from typing import Any
 from components.oci.plan import OciPlan
 from components.oci.run_inputs import Where, run_inputs
 from components.plan.model import JobPlan, RunPlan
+from components.platform.calls import Tell, call_of
+from components.platform.status import WantedRuns
 from localcloud.control import Cloud
 from localstacks.place import Place
-from provider.base.asking import Tell, call_of
 from provider.oci.platform import OciRunPlatform
 from rehearsing.people import People
 from rehearsing.runs import Answers, LookedAt, StartedRun, start_run
 from runstatus.oci.looker import Looker
-from runstatus.seen import WantedRuns
 
 
 def answers(cloud: Cloud, outputs: Mapping[str, Any], place: Place) -> Answers:

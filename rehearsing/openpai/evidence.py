@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from components.platform.calls import Tell, call_of
+from components.platform.errors import ProviderError
+from components.platform.status import RunStatus
 from localcloud.control import Cloud
 from localstacks.openpai.results import output_folder
-from provider.base.asking import Tell, call_of
-from provider.base.errors import ProviderError
 from rehearsal.model import Artifact
 from rehearsing.people import People
 from rehearsing.runs import StartedRun
-from runstatus.seen import RunStatus
 
 _LAST_LINES = 12
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from components.openpai.plan import openpai_job, openpai_plan
 from components.plan.model import JobPlan, Plan, RunPlan
+from components.platform.calls import Tell
+from components.platform.status import RunStatus
 from localcloud.control import Cloud
 from localstacks.openpai.platform import OpenPaiLocalPlatform
 from localstacks.place import Place
-from provider.base.asking import Tell
 from rehearsal.calls import RecordedCall
 from rehearsal.mapping import RehearsedConfig, stand_in_stack
 from rehearsal.model import Artifact
@@ -25,7 +26,6 @@ from rehearsing.openpai.runs import OpenPaiAnswers
 from rehearsing.people import People
 from rehearsing.platform import Mutation, Outputs, RehearsalPlatform
 from rehearsing.runs import Answers, RunWatch, StartedRun
-from runstatus.seen import RunStatus
 
 
 class OpenPaiRehearsalPlatform(RehearsalPlatform):

@@ -11,11 +11,11 @@ from typing import Any
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
 from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.model import Plan, RunPlan
-from provider.base.asking import Tell, call_of
+from components.platform.calls import Tell, call_of
+from components.platform.status import WantedRuns
 from rehearsing.people import People
 from rehearsing.runs import Answers, LookedAt, StartedRun, start_run
 from runstatus.openpai.looker import Looker
-from runstatus.seen import WantedRuns
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from components.platform.calls import Call
+from components.platform.status import NodeStatus, RunStatus
+from components.s3.session import Session
 from launcher.redraws import Lines
 from provider.aws_dl1.logs import lines_after
 from provider.aws_dl1.queue import Queue
-from provider.aws_dl1.session import Session
 from provider.aws_dl1.tickets import RunId, Ticket
-from provider.base.resource import Call
-from runstatus.seen import NodeStatus, RunStatus
 
 
 @dataclass

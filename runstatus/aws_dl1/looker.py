@@ -8,20 +8,20 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from components.platform import launcher_status
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.launch import launch_document
+from components.platform.runs import NodeRun
+from components.platform.status import MachineSeen, NodeStatus, RunStatus, WantedRuns, run_key
+from components.s3.calls import ACCESS_CODES, code_of, pages, read_if_exists
+from components.s3.session import Session
 from launcher.escaping import terminal
 from provider.aws_dl1 import machines
-from provider.aws_dl1.calls import ACCESS_CODES, code_of, pages, read_if_exists
 from provider.aws_dl1.endings import parse_folder, start_folder
 from provider.aws_dl1.platform import AwsRunPlatform
 from provider.aws_dl1.queue import Queue
-from provider.aws_dl1.session import Session
 from provider.aws_dl1.tickets import ROOT, Cluster, Ticket
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.runs.launch import launch_document
-from provider.runs.model import NodeRun
-from runstatus import launcher_status
-from runstatus.seen import MachineSeen, NodeStatus, RunStatus, WantedRuns, run_key
 
 _LONGEST_REASON = 500
 

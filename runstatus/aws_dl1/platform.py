@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from components.platform.calls import call_of
+from components.platform.status import MachineSeen, RunStatus
 from provider.aws_dl1.caller import session_of_caller
 from provider.aws_dl1.endings import StatusFolder, parse_folder
-from provider.base.asking import call_of
 from runstatus.aws_dl1.logs import LogMerger
 from runstatus.aws_dl1.looker import Looker
 from runstatus.looks import FIRST_PATIENCE, Look
 from runstatus.platform import Question, UnknownPlaceError
-from runstatus.seen import MachineSeen, RunStatus
 
 
 class AwsLook(Look[Looker]):

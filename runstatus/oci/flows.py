@@ -15,14 +15,13 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.status import ConnectionsSeen, DroppedResult, RunStatus
+from components.platform.traffic import protocol
 from provider.oci import logs
 from provider.oci.calls import attempt
 from provider.oci.session import Session
-from rehearsal.model import DroppedResult
-from rehearsal.traffic import protocol
-from runstatus.seen import ConnectionsSeen, RunStatus
 
 # OCI collects records for a minute, and hands them on once a minute.
 _WINDOW = timedelta(minutes=1)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from components.platform.calls import Call
+from components.platform.status import NodeStatus, RunStatus
 from launcher.redraws import Lines
-from provider.base.resource import Call
 from provider.oci.logs import LogLine, lines_since
 from provider.oci.session import Session
-from runstatus.seen import NodeStatus, RunStatus
 
 # A line may reach the search so much later than its own time says.
 _LATE = timedelta(seconds=90)

@@ -9,13 +9,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from provider.base.resource import Call
+from components.platform import launch, launcher_status
+from components.platform.calls import Call
+from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus, WantedRuns, run_key
 from provider.oci import job_runs, logs, status_place
 from provider.oci.calls import attempt, pages, read_if_exists, refusal
 from provider.oci.session import Session
-from provider.runs import launch
-from runstatus import launcher_status
-from runstatus.seen import ConnectionsSeen, NodeStatus, RunStatus, WantedRuns, run_key
 
 
 @dataclass(frozen=True, slots=True)

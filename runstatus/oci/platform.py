@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from provider.base.asking import call_of
-from provider.base.resource import Call
+from components.platform.calls import Call, call_of
+from components.platform.status import RunStatus
 from provider.oci.caller import compartment_of_caller, session_of_caller
 from provider.oci.platform import OciRunPlatform
 from provider.oci.session import Session
@@ -19,7 +19,6 @@ from runstatus.oci.flows import FlowWitness
 from runstatus.oci.logs import LogMerger
 from runstatus.oci.looker import Looker
 from runstatus.platform import Question, UnknownPlaceError
-from runstatus.seen import RunStatus
 
 
 class OciLook(Look[Looker]):

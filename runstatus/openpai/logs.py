@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from components.platform.calls import Call
+from components.platform.status import NodeStatus, RunStatus
 from launcher.redraws import Lines, whole_lines
-from provider.base.resource import Call
 from provider.openpai import logs
 from provider.openpai.jobs import RunId
 from provider.openpai.logs import LogPlace
 from provider.openpai.platform import OpenPaiRunPlatform
 from provider.openpai.states import JobDetail
-from runstatus.seen import NodeStatus, RunStatus
 
 
 @dataclass

@@ -8,16 +8,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from components.platform.calls import Call, read_at_once
+from components.platform.runs import NodeRun
+from components.platform.status import NodeStatus, RunStatus, WantedRuns, run_key
 from launcher.escaping import terminal
-from provider.base.at_once import read_at_once
-from provider.base.resource import Call
 from provider.openpai.calls import jobs
 from provider.openpai.jobs import Job, RunId, is_job_name, moment_of, start_of, texts
 from provider.openpai.platform import OpenPaiRunPlatform
 from provider.openpai.states import JobDetail
-from provider.runs.model import NodeRun
 from runstatus.openpai.storages import Storages
-from runstatus.seen import NodeStatus, RunStatus, WantedRuns, run_key
 
 # Jobs that are asked for at once.
 _AT_ONCE = 8

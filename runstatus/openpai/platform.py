@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from components.platform.calls import call_of
+from components.platform.status import RunStatus
 from localcloud.openpai.storages import storages_folder
-from provider.base.asking import call_of
 from provider.openpai.caller import session_of_caller
 from provider.openpai.platform import OpenPaiRunPlatform
 from runstatus.looks import FIRST_PATIENCE, FolderPlace, Look
@@ -14,7 +15,6 @@ from runstatus.openpai.logs import LogMerger
 from runstatus.openpai.looker import Looker
 from runstatus.openpai.storages import Storages
 from runstatus.platform import Question, UnknownPlaceError
-from runstatus.seen import RunStatus
 
 
 class OpenPaiLook(Look[Looker]):

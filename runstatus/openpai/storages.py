@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from components.platform import launcher_status
 from launcher.walking import open_file
 from provider.openpai.jobs import Job
-from runstatus import launcher_status
 
 
 @dataclass(frozen=True)

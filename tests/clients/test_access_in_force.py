@@ -20,12 +20,12 @@ import oci
 import pytest
 
 from components.oci.deployer import deployer_lines
+from components.oci.iam.parse import parse
+from components.oci.iam.permissions import grants
+from components.oci.iam.printing import subject_text
 from components.oci.plan import OciPlan, VaultPlan
 from components.oci.statements import Line, policies, policy_lines, users_subject
 from components.plan.model import Grant
-from iam.parse import parse
-from iam.permissions import grants
-from iam.printing import subject_text
 from localcloud.control import Cloud
 from schemas.model import Secret
 from tests.support.cloud_fixture import Clients, local_cloud

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
+from components.openpai.protocol import NotYamlError, entrypoint, parse, refusals
+from components.openpai.protocol.scalars import Moment
 from localcloud.api.errors import ApiError
 from localcloud.openpai.accounts import person
 from localcloud.openpai.storages import DEFAULT, storages_folder
 from localcloud.openpai.submitting import admitted, judged_and_masked
-from provider.openpai.protocol import NotYamlError, entrypoint, parse, refusals
-from provider.openpai.protocol.scalars import Moment
 
 RECORDED = json.loads(Path(__file__).with_name("recorded_of_openpai.json").read_text(encoding="utf-8"))
 # Where the local cluster differs, and why.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (
-    "catalog", "cli", "components", "engine", "iam", "images", "localstacks", "policies", "provider", "rehearsal",
+    "catalog", "cli", "components", "engine", "images", "localstacks", "policies", "provider", "rehearsal",
     "rehearsing", "runstatus", "schemas", "transfers", "tries",
 )  # fmt: skip
 # The doors, and programs that print for other programs or write a page of docs/ from our own tables.

@@ -16,7 +16,7 @@ def test_the_document_is_fresh() -> None:
 
 def test_no_operation_that_the_components_and_clients_use_is_lacking() -> None:
     """Those that the catalog of permissions names are the ones in use."""
-    from iam.permissions import operations
+    from components.oci.iam.permissions import operations
 
     there = {name for service in coverage() for name in service.there}
     lacking = {name for service in coverage() for name in service.lacking} - there

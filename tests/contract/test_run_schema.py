@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schema the provider hands out says what its code does."""
 
+from components.platform.inputs import NEUTRAL, NODE_KEYS, REQUIRED, able_platforms, own_inputs
+from components.platform.runs import Timeouts
 from provider.plugin import Trainyard
-from provider.runs.inputs import NEUTRAL, NODE_KEYS, REQUIRED, able_platforms, own_inputs
-from provider.runs.model import Timeouts
 
 
 def test_the_schema_names_the_inputs_of_the_code() -> None:

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import yaml
 
-import iam
+from components.oci import iam
+from components.oci.iam.parse import parse
+from components.oci.iam.permissions import known_words, verb_covers
+from components.oci.iam.printing import grant_text
 from components.oci.plan import OciPlan
 from components.oci.rules import security_rules
 from components.oci.statements import matching_rule, policy_lines
-from iam.parse import parse
-from iam.permissions import known_words, verb_covers
-from iam.printing import grant_text
 from schemas.judge import codes
 from schemas.load import load_config
 from schemas.model import PortRange

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from components.oci import statements
+from components.oci.iam.parse import parse
 from components.oci.plan import oci_plan
 from components.plan.build import plan_of
-from iam.parse import parse
 from schemas.judge import judge_file
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 
 from pulumi import _types
 
-from provider.base.values import Properties
+from components.platform.values import Properties
 from provider.oci.session import Session
 from tests.support.plugin_world import BUCKET, COMPUTE_TARGET, RULE, VCN, World, compute_cluster
 

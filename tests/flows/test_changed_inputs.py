@@ -10,12 +10,12 @@ from typing import Any, get_origin
 import pytest
 
 from catalog.tables import table
+from components.platform.values import Properties
 from localcloud.control import Cloud
 from localcloud.plugin.oci.convert import from_model
 from localcloud.plugin.oci.plugin import LocalOci
 from localcloud.plugin.oci.rows import ROWS
 from localcloud.plugin.oci.table import MAPS, OciResource
-from provider.base.values import Properties
 from provider.oci.session import Session
 from tests.flows.changed_values import JOB, NSG_RULE, OBJECT, SECRET, SUBNET, Key, changes, input_types, official
 from tests.support.call_record import change_of, listening

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from localstacks.states import deployed_files
+from components.platform.states import deployed_files
 
 EXAMPLES = Path(__file__).parents[2] / "stacks"
 PROVIDER = {"urn": "urn:pulumi:both::trainyard::pulumi:providers:trainyard::runs", "type": "pulumi:providers:trainyard"}

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
+from components.platform.values import UNKNOWN, Properties, Secret
 from localcloud.control import Cloud
 from localcloud.plugin.aws.functions import FUNCTIONS
 from localcloud.plugin.aws.plugin import LocalAws
 from localcloud.plugin.aws.types import ROWS
-from provider.base.values import UNKNOWN, Properties, Secret
 from tests.support.aws_calls import judge_function, judge_life, watched
 from tests.support.aws_plugin_world import (
     ACCESS_BLOCK,

@@ -13,9 +13,9 @@ from unittest.mock import patch
 
 import pytest
 
+from components.s3.session import Session
 from engine.local import environment
 from localcloud.control import Cloud
-from provider.aws_dl1.session import Session
 from tests.support.local_team import LONGEST_SECONDS, summary
 
 pytestmark = pytest.mark.engine

@@ -10,11 +10,11 @@ from unittest.mock import patch
 import pytest
 
 from catalog.tables import table
+from components.platform.values import UNKNOWN, Properties, Secret
 from localcloud import control
 from localcloud.plugin.oci.functions import FUNCTIONS
 from localcloud.plugin.oci.plugin import LocalOci
 from localcloud.plugin.oci.rows import ROWS
-from provider.base.values import UNKNOWN, Properties, Secret
 from provider.oci.session import Session
 from tests.support.call_record import listening
 from tests.support.cloud_fixture import local_cloud

@@ -20,13 +20,13 @@ from typing import Any
 import oci
 import pytest
 
+from components.platform.checksums import MEBIBYTE, PART_BYTES
+from components.platform.object_names import WORKPLACE
 from localcloud import admin
 from localcloud.control import Cloud
 from tests.support.cloud_fixture import Clients
 from tests.support.mounts import mount_namespace
 from tests.support.waiting import LONGEST_SECONDS, eventually
-from transfers.checksums import MEBIBYTE, PART_BYTES
-from transfers.names import WORKPLACE
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMESPACE = "trainyardlocal"

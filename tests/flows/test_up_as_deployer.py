@@ -22,9 +22,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from components.oci.deployer import deployer_lines
+from components.oci.iam.parse import parse
+from components.oci.iam.permissions import grants
 from components.oci.plan import OciPlan
-from iam.parse import parse
-from iam.permissions import grants
 from localcloud.api.tenancy import private_pem
 from localstacks.oci.images import ready_images
 from schemas.facts import gather

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iam import parse
+from components.oci.iam import parse
 from tests.programs.conftest import Record, Written
 from tests.support.examples import EXAMPLES
 from tests.support.recorder.answers import HOME_REGION

@@ -15,10 +15,9 @@ import pytest
 from botocore.model import OperationModel
 from botocore.validate import ParamValidator
 
-from localcloud.aws.judge.conditions import Keys
-from localcloud.aws.judge.decide import InForce, Need, decide
-from localcloud.aws.judge.documents import PolicyDocument, statements_of
-from localcloud.aws.principals import AwsPrincipal
+from components.aws_dl1.iam.conditions import Keys
+from components.aws_dl1.iam.decide import AwsPrincipal, InForce, Need, decide
+from components.aws_dl1.iam.documents import PolicyDocument, statements_of
 from tests.programs.conftest import Record, Written
 from tests.support.ec2_words import as_ec2
 from tests.support.examples import DL1_EXAMPLES

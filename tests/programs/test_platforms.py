@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from provider.openpai.protocol import entrypoint, problems
+from components.openpai.protocol import entrypoint, problems
 from tests.programs.conftest import Written
 from tests.support.recorder.client import ProgramError
 

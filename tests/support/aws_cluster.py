@@ -21,8 +21,8 @@ from unittest.mock import patch
 import botocore.session
 from botocore.exceptions import ClientError
 
-from provider.aws_dl1.session import Session
-from provider.base.values import Properties
+from components.platform.values import Properties
+from components.s3.session import Session
 from provider.plugin import Trainyard
 from tests.support.aws_machines import REGION, moto
 from tests.support.provider_client import EngineSide, engine_side

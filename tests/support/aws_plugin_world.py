@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from components.platform.values import Properties
 from localcloud import control
 from localcloud.plugin.aws.plugin import LocalAws
-from provider.base.values import Properties
 from tests.support.plugin_world import Case, World, world_of
 
 VPC = "aws:ec2/vpc:Vpc"

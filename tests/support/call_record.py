@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from components.platform.values import Properties
 from localcloud.control import Cloud
-from provider.base.values import Properties
 
 _CALL = re.compile(r"^\S+ \S+ INFO [A-Z]+ /\S* \d{3} \S+ms ([A-Z]\w+)\b")
 

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from components.platform.calls import call_of
+from components.platform.status import WantedRuns
+from components.platform.values import Properties
 from localcloud.control import Cloud
 from localcloud.openpai.accounts import read_accounts
-from provider.base.asking import call_of
-from provider.base.values import Properties
 from provider.openpai.jobs import RunId
 from provider.openpai.platform import OpenPaiRunPlatform
 from provider.openpai.session import Session
 from provider.plugin import Trainyard
 from runstatus.platform import Question, RunLook, run_look
-from runstatus.seen import WantedRuns
 from tests.support.cloud_fixture import local_cloud
 from tests.support.openpai_world import USER, OpenPaiWorld, job
 from tests.support.provider_client import EngineSide, Resource, engine_side

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from components.platform.values import Properties
 from localcloud import control
 from localcloud.plugin.oci.plugin import LocalOci
 from provider.base.resource import Plugin
-from provider.base.values import Properties
 from tests.support.provider_client import EngineSide, Resource, engine_side
 from tests.support.run_world import small_machine
 

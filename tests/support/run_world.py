@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from components.platform.values import Properties
 from localcloud import control
 from provider.base.resource import Plugin
-from provider.base.values import Properties
 from provider.oci.session import Session
 from tests.support.provider_client import EngineSide, Resource, engine_side
 

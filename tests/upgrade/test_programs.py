@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from components.platform.launcher_status import parse_status
 from launcher.aws_dl1.machine.tickets import ENDS
 from localcloud.control import Cloud
-from runstatus.launcher_status import parse_status
 from tests.support.aws_clients import AwsClients
 from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import World

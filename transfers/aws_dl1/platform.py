@@ -8,15 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from components.platform.calls import Call, call_of
+from components.platform.errors import ProviderError
+from components.platform.file_errors import TransferError
+from components.s3.calls import ACCESS_CODES, code_of
+from components.s3.session import Session
+from components.s3.store import BucketStore
 from provider.aws_dl1.caller import session_of_caller
-from provider.aws_dl1.calls import ACCESS_CODES, code_of
 from provider.aws_dl1.endings import parse_folder
-from provider.aws_dl1.session import Session
-from provider.base.asking import call_of
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from transfers.aws_dl1.store import BucketStore
-from transfers.errors import TransferError
 from transfers.platform import StoreRequest
 
 _LIST, _READ = ("s3:ListBucket",), ("s3:GetObject",)

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from provider.base.asking import call_of
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
+from components.platform.calls import Call, call_of
+from components.platform.errors import ProviderError
+from components.platform.file_errors import TransferError
 from provider.oci.caller import compartment_of_caller, session_of_caller
 from provider.oci.calls import attempt
 from provider.oci.session import Session
 from provider.oci.status_place import parse_folder
 from schemas.oci.model import OciStack
-from transfers.errors import TransferError
 from transfers.oci.store import BucketStore
 from transfers.platform import StoreRequest
 

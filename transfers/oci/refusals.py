@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import iam
 from catalog.tables import table
+from components.oci import iam
+from components.oci.iam.errors import StatementError
 from components.oci.needs import Need, permissions_of, smallest_grant
 from components.oci.statements import NARROWING, group_named, place_of
-from iam.errors import StatementError
-from provider.base.errors import ProviderError
+from components.platform.errors import ProviderError
 from schemas.oci.model import OciStack
 
 _REFUSED = frozenset({"BucketNotFound", "NotAuthorizedOrNotFound", "NotAuthorized", "Forbidden"})

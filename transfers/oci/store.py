@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
+from components.platform.calls import Call
+from components.platform.checksums import BLOCK_BYTES
+from components.platform.errors import ProviderError
+from components.platform.file_errors import ContentChangedError, ObjectChangedError
+from components.platform.files import Content, Sink, StoredObject, StoredPart
+from components.platform.streams import body_of, drain
 from provider.oci.calls import attempt
 from provider.oci.session import Session
-from transfers.checksums import BLOCK_BYTES
-from transfers.errors import ContentChangedError, ObjectChangedError
-from transfers.platform import Content, Sink, StoredObject, StoredPart
-from transfers.streams import body_of, drain
 
 T = TypeVar("T")
 _FIELDS = "name,size,md5,etag,timeModified"

@@ -13,9 +13,10 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from catalog.platforms import import_platform
+from components.platform.file_errors import TransferError
+from components.platform.files import Store
 from launcher.escaping import terminal
-from transfers.errors import TransferError
-from transfers.platform import Store, StoreOpener, StoreRequest
+from transfers.platform import StoreOpener, StoreRequest
 
 BUCKET_KEY, STORAGE_KEY = "trainyard:bucket", "trainyard:storage"
 # Whose folder of this room speaks S3, and by which keys of a stack file it is told where.

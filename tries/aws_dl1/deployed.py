@@ -8,12 +8,12 @@ from pathlib import Path
 
 from components.aws_dl1.archives import archive_name
 from components.aws_dl1.plan import AwsJobPlan
+from components.platform.tries import PlannedTry, TryError
 from provider.aws_dl1.queue import Queue
 from provider.aws_dl1.tickets import Ticket
 from provider.runs.tries import liked_by
 from schemas.model import Secret
 from tries.aws_dl1.filling import OVERLAY, environment_of, without_secrets
-from tries.model import PlannedTry, TryError
 
 
 def find_deployed(queue: Queue, planned: PlannedTry) -> Ticket | None:

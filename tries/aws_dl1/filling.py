@@ -11,8 +11,8 @@ from typing import Any
 
 from components.plan.model import NodePlan
 from components.plan.naming import expand
+from components.platform.overlay import Overlay
 from schemas.model import EnvValue, Secret
-from tries.overlay import Overlay
 from tries.starting import filled
 
 # References of a plan that only AWS fills in.

@@ -10,21 +10,20 @@ from typing import TypeVar
 
 from components.aws_dl1.plan import AwsDl1Plan, AwsJobPlan, aws_dl1_job, aws_dl1_plan
 from components.aws_dl1.run_inputs import run_inputs
+from components.platform.calls import Call, call_of
+from components.platform.errors import ProviderError
+from components.platform.runs import NodeRun, RunSpec
+from components.platform.tries import PlannedTry, ReadyTry, TryError
+from components.platform.values import Properties
+from components.s3.calls import ACCESS_CODES, code_of
+from components.s3.session import Session
 from provider.aws_dl1.archives import newest_code
 from provider.aws_dl1.caller import session_of_caller
-from provider.aws_dl1.calls import ACCESS_CODES, code_of
 from provider.aws_dl1.platform import AwsRunPlatform
 from provider.aws_dl1.queue import Queue
-from provider.aws_dl1.session import Session
 from provider.aws_dl1.tickets import Cluster, Ticket, described_inputs
-from provider.base.asking import call_of
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.base.values import Properties
-from provider.runs.model import NodeRun, RunSpec
 from tries.aws_dl1.deployed import changes_of, find_deployed, refuse_new_secrets
 from tries.aws_dl1.filling import PlanFiller, environment_of, overlay_with, without_secrets
-from tries.model import PlannedTry, ReadyTry, TryError
 from tries.platform import TryQuestion
 from tries.starting import spec_of_try
 

@@ -11,8 +11,8 @@ from typing import Any
 from components.oci.artifact import artifact_name
 from components.oci.plan import OciJobPlan
 from components.plan.model import JobPlan
+from components.platform.tries import PlannedTry
 from provider.oci.session import Session
-from tries.model import PlannedTry
 from tries.oci.deployed import Deployed
 from tries.oci.filling import overlay_with
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from provider.base.resource import Call
-from provider.base.values import Properties, Secret
+from components.platform.calls import Call
+from components.platform.tries import PlannedTry, TryError
+from components.platform.values import Properties, Secret
 from provider.oci import job_runs
 from provider.oci.calls import attempt, pages
 from provider.oci.platform import OciRunPlatform
 from provider.oci.session import Session
-from tries.model import PlannedTry, TryError
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,15 @@ from typing import Any
 from components.oci.plan import OciPlan
 from components.oci.registry import registry_host
 from components.plan.naming import expand
-from provider.base.resource import Call
+from components.platform.calls import Call
+from components.platform.launch import launch_document
+from components.platform.overlay import Overlay
+from components.platform.tries import TryError
 from provider.oci.calls import attempt
 from provider.oci.session import Session
 from provider.oci.status_place import parse_folder
-from provider.runs.launch import launch_document
 from schemas.model import EnvValue, Secret
-from tries.model import TryError
 from tries.oci.deployed import Deployed
-from tries.overlay import Overlay
 from tries.starting import filled
 
 # References of a plan that only OCI fills in, and OCIDs: on the local cloud, others stand in for them.

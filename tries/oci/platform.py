@@ -11,17 +11,16 @@ from typing import TypeVar
 from components.oci.plan import OciPlan, oci_plan
 from components.oci.run_inputs import Where, run_inputs
 from components.oci.statements import statements_for_users
-from provider.base.asking import call_of
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.base.values import Properties
+from components.platform.calls import Call, call_of
+from components.platform.errors import ProviderError
+from components.platform.runs import NodeRun, RunSpec
+from components.platform.tries import PlannedTry, ReadyTry, TryError
+from components.platform.values import Properties
 from provider.oci import job_runs
 from provider.oci.caller import compartment_of_caller, session_of_caller
 from provider.oci.calls import ACCESS_CODES
 from provider.oci.platform import OciRunPlatform
 from provider.oci.session import Session
-from provider.runs.model import NodeRun, RunSpec
-from tries.model import PlannedTry, ReadyTry, TryError
 from tries.oci.changes import changes_of
 from tries.oci.deployed import Deployed, find_deployed
 from tries.oci.filling import PlanFiller, overlay_with, reference_values

@@ -14,8 +14,8 @@ from itertools import zip_longest
 from typing import Any
 
 from components.openpai.shell import document, exported
-from tries.model import TryError
-from tries.overlay import KEYS, LAUNCH
+from components.platform.overlay import KEYS, LAUNCH
+from components.platform.tries import TryError
 
 Path = tuple[str | int, ...]
 _NOTHING = object()

@@ -10,16 +10,15 @@ from typing import Any
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, openpai_job, openpai_plan
 from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.model import RunPlan
-from provider.base.asking import call_of
-from provider.base.resource import Call
-from provider.base.values import Properties
+from components.platform.calls import Call, call_of
+from components.platform.runs import NodeRun, RunSpec
+from components.platform.tries import PlannedTry, ReadyTry, TryError
+from components.platform.values import Properties
 from provider.openpai.caller import session_of_caller
 from provider.openpai.jobs import Job, described_inputs
 from provider.openpai.platform import OpenPaiRunPlatform
 from provider.openpai.written import without_forms
-from provider.runs.model import NodeRun, RunSpec
 from provider.runs.tries import liked_by
-from tries.model import PlannedTry, ReadyTry, TryError
 from tries.openpai.merging import differences, merged
 from tries.platform import TryQuestion
 from tries.starting import spec_of_try

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 
 def plugin() -> Plugin:
-    from provider.base.resource import Call, CreatedResource, LiveResource, Plugin, ProviderResource
-    from provider.base.values import Properties
+    from components.platform.calls import Call
+    from components.platform.values import Properties
+    from provider.base.resource import CreatedResource, LiveResource, Plugin, ProviderResource
 
     class Thing(ProviderResource):
         def create(self, call: Call, inputs: Properties) -> CreatedResource:

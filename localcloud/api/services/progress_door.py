@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+from components.platform.progress import MOST_POINTS
 from localcloud.api import progress
 from localcloud.api.http import Reply
 from localcloud.api.operations import ApiCall, ApiOperation
-from provider.runs.progress import MOST_POINTS
 
 PATH = "/.trainyard/progress"
 SERVICE = "trainyard"

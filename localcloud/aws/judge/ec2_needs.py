@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from catalog.tables import table
+from components.aws_dl1.iam.decide import Need
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.judge import resource_tags
-from localcloud.aws.judge.decide import Need
 
 Keys = Mapping[str, Sequence[str]]
 _NUMBER = re.compile(r"\.\d+$")

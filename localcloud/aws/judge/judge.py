@@ -7,14 +7,13 @@ import logging
 from typing import Any
 
 from catalog.tables import table
+from components.aws_dl1.iam.decide import AwsPrincipal, decide, trusts
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
-from localcloud.aws.judge.decide import decide, trusts
 from localcloud.aws.judge.needs import needs_of
 from localcloud.aws.judge.policies import in_force, role_named, trust_of
 from localcloud.aws.judge.record import AwsRecord
-from localcloud.aws.principals import AwsPrincipal
 
 log = logging.getLogger("localcloud")
 

@@ -9,12 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from catalog.tables import table
+from components.aws_dl1.iam.decide import AwsPrincipal, Need
 from localcloud.api import clock
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.judge import ec2_needs, resource_tags, s3_needs
-from localcloud.aws.judge.decide import Need
-from localcloud.aws.principals import AwsPrincipal
 from localcloud.aws.services import Wire
 
 _NUMBERED = re.compile(r"^([A-Za-z.]+?)(?:\.member)?(?:\.\d+)?$")

@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from components.aws_dl1.iam.decide import AwsPrincipal, InForce, Need
+from components.aws_dl1.iam.documents import PolicyDocument, UnreadableDocumentError, statements_of
 from localcloud.aws.account import ACCOUNT, ADMINISTRATORS
-from localcloud.aws.judge.decide import InForce, Need
-from localcloud.aws.judge.documents import PolicyDocument, UnreadableDocumentError, statements_of
 from localcloud.aws.judge.endpoints import policies_on_the_way
-from localcloud.aws.principals import AwsPrincipal
 
 _Named = tuple[str, str]
 # On AWS the account's root may always do these. The local account has no root: its administrators stand in.

@@ -10,9 +10,8 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Any
 
+from components.aws_dl1.iam.decide import AwsPrincipal, Decision, Need
 from localcloud.api import clock
-from localcloud.aws.judge.decide import Decision, Need
-from localcloud.aws.principals import AwsPrincipal
 
 MOST_ROWS = 20_000
 # These differ at each call and would make a row of each.

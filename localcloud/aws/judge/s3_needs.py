@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from catalog.tables import table
+from components.aws_dl1.iam.decide import Need
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
-from localcloud.aws.judge.decide import Need
 
 Keys = Mapping[str, Sequence[str]]
 _HEADERS = ("x-amz-server-side-encryption", "x-amz-acl")

@@ -17,9 +17,9 @@ Digests of content are held at the border (localcloud/aws/border).
 from __future__ import annotations
 
 from catalog.tables import table
+from components.aws_dl1.iam.decide import AwsPrincipal
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
-from localcloud.aws.principals import AwsPrincipal
 from localcloud.aws.refusals import documents, filters, in_use, launches, objects, uploads, values
 
 # Judged whole, also in a dry run (localcloud/aws/additions/launches.py).

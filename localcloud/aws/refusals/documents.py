@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from catalog.tables import table
+from components.aws_dl1.iam.conditions import is_operator
+from components.aws_dl1.iam.patterns import fits
 from localcloud.api.values import read_json
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
-from localcloud.aws.judge.conditions import is_operator
-from localcloud.aws.judge.patterns import fits
 
 _OF_STATEMENTS = frozenset({
     "Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition", "Principal", "NotPrincipal",

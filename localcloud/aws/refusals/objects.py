@@ -8,14 +8,13 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from components.aws_dl1.iam.decide import AwsPrincipal, Need, decide
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.judge import s3_needs
-from localcloud.aws.judge.decide import Need, decide
 from localcloud.aws.judge.needs import common_keys
 from localcloud.aws.judge.policies import in_force
-from localcloud.aws.principals import AwsPrincipal
 
 _OF_THE_OWNER = "bucket-owner-full-control"
 # What a policy must ask of everybody, for S3 not to call it public.

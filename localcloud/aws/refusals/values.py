@@ -10,11 +10,11 @@ from functools import cache
 from typing import Any
 
 from catalog.tables import table
+from components.aws_dl1.iam.decide import AwsPrincipal
 from localcloud.aws.additions.log_filters import read_pattern
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.judge.policies import role_named
-from localcloud.aws.principals import AwsPrincipal
 from localcloud.aws.services import Wire
 
 _HOUR = 3600

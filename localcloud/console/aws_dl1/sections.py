@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from components.aws_dl1.iam.documents import PolicyStatement, UnreadableDocumentError, statements_of
 from localcloud.api import clock
 from localcloud.aws.account import ACCOUNT
-from localcloud.aws.judge.documents import PolicyStatement, UnreadableDocumentError, statements_of
 from localcloud.aws.judge.policies import attached
 from localcloud.aws.machines import GroupRule
 from localcloud.console.aws_dl1.state import InnerQueue, aware, buckets, instance_of, objects_of, tags_of

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from components.platform.runs import NodeRun
 from launcher.escaping import terminal
 from localcloud.console.runs import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
 from localcloud.openpai import views
@@ -18,7 +19,6 @@ from localcloud.openpai.store import JobRow
 from provider.openpai import states
 from provider.openpai.jobs import Job, RunId, run_id, start_of
 from provider.openpai.states import JobDetail
-from provider.runs.model import NodeRun
 
 _KEPT_SECONDS = 1.0
 _LONGEST_TITLE, _MOST_VARIABLES = 200, 500

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.openpai import UnreadableError, as_read, init_failure
+from components.openpai.protocol import runtime_text, with_secrets
 from localcloud.hosts.assignment import CannotStartError
 from localcloud.hosts.openpai.exits import InitError
 from localcloud.openpai.tasks import ABSENT_PLUGINS, TaskAttempt
-from provider.openpai.protocol import runtime_text, with_secrets
 
 _PLUGINS = "com.microsoft.pai.runtimeplugin"
 _RUNS_COMMANDS = "cmd"

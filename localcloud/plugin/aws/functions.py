@@ -5,15 +5,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from components.platform.calls import Call, Stop
+from components.platform.errors import ProviderError
+from components.platform.values import Properties
+from components.s3.calls import attempt, code_of
 from localcloud.plugin.aws.rows import fill
 from localcloud.plugin.aws.session import AwsSession
 from localcloud.plugin.aws.shapes import search, shown
 from localcloud.plugin.aws.tags import ATTEMPT, visible
-from provider.aws_dl1.calls import attempt, code_of
 from provider.base.engine import Engine, UrnReporter
-from provider.base.errors import ProviderError
-from provider.base.resource import Call, Function, Stop
-from provider.base.values import Properties
+from provider.base.resource import Function
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,15 @@
 
 from collections.abc import Iterable
 
+from components.platform.errors import InputFailure
+from components.platform.values import Properties
 from localcloud.plugin.aws import functions
 from localcloud.plugin.aws.rows import AwsRow
 from localcloud.plugin.aws.session import AwsSession
 from localcloud.plugin.aws.table import AwsResource
 from localcloud.plugin.aws.types import ROWS
 from localcloud.plugin.plugin import LocalPlugin
-from provider.base.errors import InputFailure
 from provider.base.resource import CheckedInputs, Function
-from provider.base.values import Properties
 
 _CONFIG = frozenset({"region", "profile", "defaultTags"})
 # What the real provider is told to leave out, and this one never does.

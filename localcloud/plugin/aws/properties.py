@@ -9,14 +9,15 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.errors import InputFailure
+from components.platform.values import Properties
 from localcloud.plugin.aws.rows import AwsRow, Change, fill, parts_of
 from localcloud.plugin.aws.session import AwsSession
 from localcloud.plugin.aws.shapes import MAPS, Judged, alike, member_of, pulumi_name, put, search, shape_at, shown
 from localcloud.plugin.aws.tags import all_tags, visible
 from localcloud.plugin.table import TableResource, rules_of
-from provider.base.errors import InputFailure
-from provider.base.resource import Call, CheckedInputs
-from provider.base.values import Properties
+from provider.base.resource import CheckedInputs
 
 # Every type has it, but for those of services that are the same in every region.
 REGION = "region"

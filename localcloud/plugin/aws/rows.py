@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from components.platform.values import Properties
 from localcloud.plugin.rows import TypeRow
-from provider.base.values import Properties
 
 # In a template: one name in braces.
 _NAME = re.compile(r"\{(\w+)\}")

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from components.platform.errors import ProviderError
+from components.platform.values import Properties
+from components.s3.session import Session
 from localcloud.plugin.marker import must_be_local, without_endpoint_error
-from provider.aws_dl1.session import Session
-from provider.base.errors import ProviderError
-from provider.base.values import Properties
 
 _ENDPOINT = "AWS_ENDPOINT_URL"
 _CONTROL = "s3control"

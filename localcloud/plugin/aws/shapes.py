@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from provider.base.errors import InputFailure
-from provider.base.values import UNKNOWN, Properties
+from components.platform.errors import InputFailure
+from components.platform.values import UNKNOWN, Properties
 
 # Properties whose keys users choose.
 MAPS = frozenset({"metadata", "tags", "tagsAll", "volumeTags"})

@@ -5,15 +5,15 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.values import Properties
+from components.s3.calls import attempt, code_of, is_gone
 from localcloud.plugin.aws.properties import AwsProperties
 from localcloud.plugin.aws.rows import Added, Change, Read, fill, names_in
 from localcloud.plugin.aws.shapes import Judged, search, shown
 from localcloud.plugin.aws.tags import ATTEMPT, all_tags, tags_for, visible
 from localcloud.plugin.table import seed_of, unchangeable_error
-from provider.aws_dl1.calls import attempt, code_of, is_gone
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.base.values import Properties
 
 T = TypeVar("T")
 # How often one thing may be made, deleted by somebody, and made again while AWS remembers the request.

@@ -7,9 +7,9 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
+from components.platform.errors import ProviderError
+from components.platform.values import Properties
 from localcloud.plugin.oci.names import pulumi_name
-from provider.base.errors import ProviderError
-from provider.base.values import Properties
 from provider.oci import sdk
 
 _LIST = re.compile(r"^list\[(.+)\]$")

@@ -3,13 +3,13 @@
 
 from collections.abc import Iterable
 
+from components.platform.values import Properties
 from localcloud.plugin.marker import must_be_local, without_endpoint_error
 from localcloud.plugin.oci import functions
 from localcloud.plugin.oci.rows import ROWS, ResourceTypeRow
 from localcloud.plugin.oci.table import OciResource
 from localcloud.plugin.plugin import LocalPlugin
 from provider.base.resource import Function
-from provider.base.values import Properties
 from provider.oci.session import CLIENTS, Session
 
 _OUR_NAMES = {"region": "region", "configFileProfile": "profile"}

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.values import Properties
 from localcloud.plugin.oci.convert import fields, from_model, to_model
 from localcloud.plugin.oci.rows import ResourceTypeRow
 from localcloud.plugin.table import TableResource, rules_of, seed_of, unchangeable_error
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.base.values import Properties
 from provider.oci.calls import attempt, is_gone, make_once, read_if_exists
 from provider.oci.session import Session
 

@@ -4,8 +4,8 @@
 import time
 from typing import Any
 
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
 from provider.oci.calls import attempt
 
 _SECONDS = 300.0

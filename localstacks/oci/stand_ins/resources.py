@@ -13,13 +13,13 @@ from ipaddress import ip_network
 from typing import Any, TypeVar
 
 from components.oci.plan import OciNetworkPlan
+from components.platform.calls import Tell, call_of
+from components.platform.errors import ProviderError
 from localcloud.control import Cloud
 from localstacks.oci.buckets import empty_and_delete
 from localstacks.oci.calls import ask, unless_gone
 from localstacks.oci.sessions import DEPLOYER, session_of
 from localstacks.oci.stand_ins import network as network_of_others
-from provider.base.asking import Tell, call_of
-from provider.base.errors import ProviderError
 from provider.oci import sdk
 from provider.oci.calls import make_once
 from schemas.oci.ocids import is_ocid

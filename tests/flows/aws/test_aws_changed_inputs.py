@@ -11,9 +11,9 @@ import pytest
 from pulumi import _types
 
 from catalog.tables import table
+from components.platform.values import Properties
 from localcloud.control import Cloud
 from localcloud.plugin.aws.types import ROWS
-from provider.base.values import Properties
 from tests.support.aws_clients import AwsClients
 from tests.support.aws_plugin_world import (
     ASSOCIATION,

@@ -7,13 +7,13 @@ import json
 
 import pytest
 
+from components.platform.image_errors import ImageError
+from components.platform.images import WantedImage
+from components.platform.registered import RegisteredImage
+from components.s3.session import Session
 from images.aws_dl1 import registry
 from images.aws_dl1.platform import make
-from images.errors import ImageError
-from images.registered import RegisteredImage
-from images.wanted import WantedImage
 from localcloud.control import Cloud
-from provider.aws_dl1.session import Session
 from tests.support.aws_clients import AwsClients
 from tests.support.aws_plans import ACCOUNT, REGION, aws_plan
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from components.platform.launcher_status import parse_status
 from launcher.aws_dl1.host_nic import numbers
 from launcher.aws_dl1.machine.tickets import ENDS
-from runstatus.launcher_status import parse_status
 from tests.support.aws_clients import AwsClients
 from tests.support.cloud_fixture import local_cloud
 from tests.support.documents import document

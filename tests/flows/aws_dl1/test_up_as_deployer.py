@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 
 from components.aws_dl1.deployer import deployer_policies
+from components.aws_dl1.iam.decide import AwsPrincipal, InForce, Need, decide
+from components.aws_dl1.iam.documents import PolicyDocument, statements_of
 from components.aws_dl1.plan import aws_dl1_plan
 from components.aws_dl1.statements import AwsPolicy, policies
 from components.plan.build import plan_of
 from localcloud import admin, control
-from localcloud.aws.judge.decide import InForce, Need, decide
-from localcloud.aws.judge.documents import PolicyDocument, statements_of
-from localcloud.aws.principals import AwsPrincipal
 from schemas.judge import judge_file
 from tests.support.aws_deployer import Deployer
 from tests.support.examples import stack_file

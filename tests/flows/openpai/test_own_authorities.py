@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from components.platform.values import Properties
 from localcloud.control import Cloud
-from provider.base.values import Properties
 from tests.support.openpai_runs import openpai_engine, run_inputs
 from tests.support.openpai_world import USER, OpenPaiWorld
 from tests.support.provider_client import EngineSide, Failed

@@ -12,9 +12,9 @@ import pytest
 
 from cli import outputs
 from cli.outputs import RunOutput, fetch, find_outputs
-from provider.runs.model import NodeRun
-from runstatus.seen import NodeStatus, RunStatus
-from transfers.errors import TransferError
+from components.platform.file_errors import TransferError
+from components.platform.runs import NodeRun
+from components.platform.status import NodeStatus, RunStatus
 
 _LOST = {"files": 1, "bytes": 2000, "largest": [], "remedy": "write it elsewhere"}
 _SAID = ["  not kept of rank 0: 1 file, 2 kB", "  write it elsewhere"]

@@ -11,14 +11,14 @@ import pytest
 
 from cli.runs_text import about, as_json, text
 from cli.runs_watch import Screen
+from components.platform.causes import find_cause
+from components.platform.launcher_status import parse_status
+from components.platform.runs import NodeRun
+from components.platform.status import NodeStatus, RunStatus
 from provider.oci.logs import LogLine
 from provider.runs.lost import read_lost
-from provider.runs.model import NodeRun
-from runstatus.causes import find_cause
 from runstatus.history import ProgressHistory
-from runstatus.launcher_status import parse_status
 from runstatus.oci.logs import LogMerger
-from runstatus.seen import NodeStatus, RunStatus
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 import pytest
 
 from catalog.tables import table
+from components.platform.image_errors import ImageError
+from components.platform.images import WantedImage
+from components.platform.recipes import PROJECT
 from images.aws_dl1.platform import make
 from images.aws_dl1.recipes import DOCKERFILE
-from images.errors import ImageError
-from images.recipes import PROJECT
-from images.wanted import WantedImage
 from schemas.aws_dl1.model import Cluster
 from tests.support import dockerfiles
 from tests.support.aws_plans import ACCOUNT, aws_job, aws_plan

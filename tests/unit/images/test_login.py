@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from images.errors import ImageError
+from components.platform.image_errors import ImageError
 from images.login import ENDPOINT_VARIABLE, Endpoint, endpoint, login_variables
 from images.tools import NAMES, TOOLS
 

@@ -9,9 +9,9 @@ import pytest
 
 from components.plan.build import plan_of
 from components.plan.model import Plan
-from images.errors import ImageError
+from components.platform.image_errors import ImageError
+from components.platform.images import WantedImage
 from images.platform import image_platform_of
-from images.wanted import WantedImage
 from schemas.judge import judge_file
 
 FILE = """\

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from images.errors import ImageError
+from components.platform.image_errors import ImageError
+from components.platform.registered import RegisteredImage
 from images.oci.addresses import wanted_images
 from images.oci.registry import PUSH_FAILURES, explain_failure, judge
-from images.registered import RegisteredImage
 from schemas.model import Registry
 from tests.support.samples import plan
 

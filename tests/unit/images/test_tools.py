@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from components.platform.image_errors import ImageError
 from images import tools as image_tools
-from images.errors import ImageError
 from images.tools import NAMES, TOOLS, Build
 
 ADDRESS = "iad.ocir.io/acme/vision/dt:1.0"

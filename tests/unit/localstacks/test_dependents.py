@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from components.platform.states import PROJECT_NAME, Row, State
 from localstacks.dependents import dependent_stacks
 from localstacks.platform import local_platform_of
-from localstacks.states import PROJECT_NAME, Row, State
 
 NAME = "vision-dev-training"
 GROUP_ID = "ocid1.dynamicgroup.oc1..aaaaaaaagroup"

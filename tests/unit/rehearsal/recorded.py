@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from iam.compartments import Compartments
-from iam.parse import parse
-from iam.printing import to_text
+from components.oci.iam.compartments import Compartments
+from components.oci.iam.parse import parse
+from components.oci.iam.printing import to_text
+from components.platform.traffic import RehearsedNode, Traffic, read_traffic
 from rehearsal.calls import AccessFacts, PolicyInForce, RecordedCall, read_call
 from rehearsal.judgement import Observations
 from rehearsal.model import Artifact, RankSeen, RunSeen
 from rehearsal.planned import PlannedNeeds, PlannedRule, PlannedStatement
-from rehearsal.traffic import RehearsedNode, Traffic, read_traffic
 
 SUBNET, SERVICES = "10.60.0.0/24", "all-iad-services-in-oracle-services-network"
 MAIN, FIRST, SECOND, STORE = "10.60.0.2", "10.60.0.3", "10.60.0.4", "198.51.100.2"

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from components.platform.traffic import read_traffic
 from rehearsal.judgement import judge_rehearsal, overall_verdict
 from rehearsal.model import EXIT_CODES, RankSeen, RunSeen
 from rehearsal.proof import prove
 from rehearsal.report import RENDERERS, as_json, markdown, text
-from rehearsal.traffic import read_traffic
 from tests.support.hostile import PLANTED, orders
 from tests.unit.rehearsal.recorded import (
     FIRST,
@@ -134,7 +134,7 @@ def test_rules_and_statements_are_told_with_their_use() -> None:
 
 
 def test_a_verdict_on_an_inferred_permission_says_so() -> None:
-    from iam.permissions import is_documented, resource_types
+    from components.oci.iam.permissions import is_documented, resource_types
 
     guessed = next(
         name for kind in resource_types().values() for name in sorted(kind.covers["manage"]) if not is_documented(name)

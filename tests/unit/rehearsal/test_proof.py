@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-import iam
-from iam.permissions import verb_covers
+from components.oci import iam
+from components.oci.iam.permissions import verb_covers
+from components.platform.traffic import read_traffic
 from rehearsal.mutations import rule_mutations, statement_mutations, wider_grant
 from rehearsal.proof import MutationOutcome, Proof, prove
-from rehearsal.traffic import read_traffic
 from tests.unit.rehearsal.recorded import (
     FIRST,
     MAIN,

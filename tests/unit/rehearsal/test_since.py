@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from components.platform.traffic import RehearsedNode, read_traffic
 from rehearsal.since import since
-from rehearsal.traffic import RehearsedNode, read_traffic
 
 MAIN, WORKER, STORE = "10.60.0.2", "10.60.0.3", "198.51.100.2"
 NODE = RehearsedNode("sum", "base", 0, "main", "main-0", MAIN)

@@ -8,10 +8,10 @@ from typing import Any
 
 from cli.runs_watch import Screen
 from cli.sparkline import BLOCKS
-from provider.runs.model import NodeRun
-from provider.runs.progress import MOST_POINTS, ProgressPoint
+from components.platform.progress import MOST_POINTS, ProgressPoint
+from components.platform.runs import NodeRun
+from components.platform.status import NodeStatus, RunStatus
 from runstatus.history import ProgressHistory
-from runstatus.seen import NodeStatus, RunStatus
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 

@@ -7,8 +7,7 @@ import socket
 
 import pytest
 
-from provider.base.asking import call_of
-from provider.base.resource import Call
+from components.platform.calls import Call, call_of
 
 
 @pytest.fixture
@@ -26,8 +25,8 @@ def closed() -> str:
 
 def test_s3_that_cannot_be_reached_hides_nothing(call: Call, closed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("botocore")
-    from provider.aws_dl1.session import Session
-    from transfers.aws_dl1.store import BucketStore
+    from components.s3.session import Session
+    from components.s3.store import BucketStore
 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "mine")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from components.platform.file_errors import TransferError
 from localcloud.control import Cloud
-from transfers.errors import TransferError
 from transfers.openpai.platform import make
 from transfers.platform import StoreRequest
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from components.openpai.shell import document, exported
-from tries.model import TryError
+from components.platform.tries import TryError
 from tries.openpai.merging import differences, merged
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Roles and managed policies."""
 
+from components.platform.calls import Call
+from components.platform.values import Properties
 from localcloud.plugin.aws.behaviours.names import NamedResource
 from localcloud.plugin.aws.table import AwsResource
-from provider.base.resource import Call
-from provider.base.values import Properties
 
 # AWS keeps so many versions of a policy.
 _VERSIONS = 5

@@ -3,9 +3,9 @@
 
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.values import Properties
 from localcloud.plugin.aws.table import AwsResource
-from provider.base.resource import Call
-from provider.base.values import Properties
 
 _TARGETS = {"instanceId": "InstanceId", "networkInterfaceId": "NetworkInterfaceId"}
 

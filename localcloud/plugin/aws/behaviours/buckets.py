@@ -3,14 +3,14 @@
 
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.values import Properties
 from localcloud.plugin.aws.rows import fill
 from localcloud.plugin.aws.shapes import Judged
 from localcloud.plugin.aws.table import AwsResource
 from localcloud.plugin.aws.tags import ATTEMPT, all_tags
 from localcloud.plugin.aws.types.buckets import BUCKET_ARN
 from localcloud.plugin.table import NameTakenError
-from provider.base.resource import Call
-from provider.base.values import Properties
 
 # The only region that a creation does not name.
 _UNNAMED = "us-east-1"

@@ -4,14 +4,14 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.errors import InputFailure, ProviderError
+from components.platform.values import Properties
+from components.s3.calls import code_of
 from localcloud.plugin.aws.shapes import Judged
 from localcloud.plugin.aws.table import AwsResource
 from localcloud.plugin.aws.tags import ATTEMPT, all_tags, tags_for
-from provider.aws_dl1.calls import code_of
 from provider.base.diff import Diff, DiffRules, compare
-from provider.base.errors import InputFailure, ProviderError
-from provider.base.resource import Call
-from provider.base.values import Properties
 
 _ANYWHERE = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
 _SIDES = {"ingress": "Ingress", "egress": "Egress"}

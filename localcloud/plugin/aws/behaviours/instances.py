@@ -6,13 +6,13 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.errors import InputFailure, ProviderError
+from components.platform.values import UNKNOWN, Properties
 from localcloud.plugin.aws.shapes import Judged
 from localcloud.plugin.aws.table import AwsResource
 from localcloud.plugin.aws.tags import visible
 from provider.base.diff import Diff, DiffRules, compare
-from provider.base.errors import InputFailure, ProviderError
-from provider.base.resource import Call
-from provider.base.values import UNKNOWN, Properties
 
 _USER_DATA = ("userData", "userDataBase64")
 # Changes that a stopped instance takes.

@@ -3,13 +3,12 @@
 
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.values import UNKNOWN, Properties, canonical
 from localcloud.plugin.aws.behaviours.names import NamedResource
 from localcloud.plugin.aws.shapes import Judged
 from localcloud.plugin.aws.table import AwsResource
 from localcloud.plugin.aws.types.machines import TEMPLATE_DATA
-from provider.base.diff import canonical
-from provider.base.resource import Call
-from provider.base.values import UNKNOWN, Properties
 
 _DATA = frozenset(TEMPLATE_DATA.split())
 _OWN_KIND = "launch-template"

@@ -3,8 +3,8 @@
 
 from typing import Any
 
+from components.platform.values import Properties
 from localcloud.plugin.aws.table import AwsResource
-from provider.base.values import Properties
 
 
 class NamedResource(AwsResource):

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from components.platform.calls import Call
+from components.platform.errors import InputFailure, ProviderError
+from components.platform.values import UNKNOWN, Properties, canonical
 from localcloud.plugin.aws.shapes import Judged
 from localcloud.plugin.aws.table import AwsResource
 from localcloud.plugin.aws.tags import ATTEMPT, all_tags
-from provider.base.diff import canonical
-from provider.base.errors import InputFailure, ProviderError
-from provider.base.resource import Call
-from provider.base.values import UNKNOWN, Properties
 
 _CONTENTS = ("content", "contentBase64", "source")
 _OTHER = frozenset({"forceDestroy", "tags", "tagsAll"})

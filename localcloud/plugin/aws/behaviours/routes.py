@@ -4,11 +4,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.errors import InputFailure
+from components.platform.values import Properties
 from localcloud.plugin.aws.shapes import Judged, member_of
 from localcloud.plugin.aws.table import AwsResource
-from provider.base.errors import InputFailure
-from provider.base.resource import Call
-from provider.base.values import Properties
 
 # A route of a table -> the API's member, where the names differ.
 _INLINE = {

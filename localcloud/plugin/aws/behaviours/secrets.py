@@ -3,11 +3,11 @@
 
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.values import Properties
+from components.s3.calls import code_of
 from localcloud.plugin.aws.table import AwsResource
-from provider.aws_dl1.calls import code_of
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.base.values import Properties
 
 _CURRENT = "AWSCURRENT"
 

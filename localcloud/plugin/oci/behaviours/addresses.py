@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from ipaddress import IPv4Network
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.values import Properties, has_unknown
 from localcloud.plugin.oci.convert import models_of
 from localcloud.plugin.oci.table import OciResource
 from localcloud.plugin.oci.work_requests import finished
 from localcloud.plugin.remedies import commands
 from provider.base.diff import Diff, changed_keys
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.base.values import Properties, has_unknown
 from provider.oci.calls import attempt
 
 _BLOCKS = "cidrBlocks"

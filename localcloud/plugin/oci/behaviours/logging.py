@@ -4,10 +4,10 @@
 from collections.abc import Callable
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.values import Properties
 from localcloud.plugin.oci.table import OciResource
 from localcloud.plugin.oci.work_requests import finished
-from provider.base.resource import Call
-from provider.base.values import Properties
 
 
 class LoggingResource(OciResource):

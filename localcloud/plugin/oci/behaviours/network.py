@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.values import Properties
 from localcloud.plugin.oci.convert import fields, from_model, models_of, to_model
 from localcloud.plugin.oci.table import OciResource
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.base.values import Properties
 from provider.oci.calls import attempt
 
 

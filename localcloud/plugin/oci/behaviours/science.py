@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.values import Properties
 from localcloud.plugin.oci.table import OciResource
 from localcloud.plugin.oci.work_requests import finished
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.base.values import Properties
 from provider.oci.calls import attempt
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.values import Properties
 from localcloud.plugin.oci.table import OciResource
 from localcloud.plugin.table import unchangeable_error
 from provider.base.diff import Diff
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.base.values import Properties
 from provider.oci.calls import attempt
 
 

@@ -3,11 +3,11 @@
 
 from typing import Any
 
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.values import Properties
 from localcloud.plugin.oci.convert import models_of
 from localcloud.plugin.oci.table import OciResource
-from provider.base.errors import ProviderError
-from provider.base.resource import Call
-from provider.base.values import Properties
 
 
 class SecretResource(OciResource):

@@ -14,6 +14,8 @@ import pytest
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
 from catalog.tables import table
+from components.aws_dl1.iam.decide import AwsPrincipal, InForce, Need, decide
+from components.aws_dl1.iam.documents import PolicyDocument, statements_of
 from components.aws_dl1.plan import AwsDl1Plan
 from components.aws_dl1.statements import (
     CHARACTERS_PER_POLICY,
@@ -28,9 +30,6 @@ from components.aws_dl1.statements import (
     too_large,
 )
 from localcloud.aws import seed
-from localcloud.aws.judge.decide import InForce, Need, decide
-from localcloud.aws.judge.documents import PolicyDocument, statements_of
-from localcloud.aws.principals import AwsPrincipal
 from schemas.aws_dl1.model import AwsAccess, AwsUsers
 from schemas.model import Bucket, Input, Was
 from tests.support.aws_plans import ACCOUNT, aws_job, aws_plan

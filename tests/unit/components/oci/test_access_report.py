@@ -8,12 +8,12 @@ from typing import get_args
 
 import pytest
 
-import iam
+from components.oci import iam
 from components.oci.access_report import MARKS, VERBS, OciAccessReport, build_report
+from components.oci.iam.permissions import is_documented
+from components.oci.iam.statement import VERBS as EVERY_VERB
 from components.oci.plan import OciPlan
 from components.oci.statements import STATEMENTS_PER_POLICY, policies, policy_lines
-from iam.permissions import is_documented
-from iam.statement import VERBS as EVERY_VERB
 from schemas.model import AccessMode, Bucket, Input, Uses
 from schemas.oci.model import OciAccess, OciLogs, OciStack, Users
 from tests.support.oci_plans import oci_plan

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import iam
 from catalog.tables import table
+from components.oci import iam
 from components.oci.deployer import deployer_lines
+from components.oci.iam.parse import parse
+from components.oci.iam.permissions import operation
 from components.oci.needs import permissions_of
 from components.oci.plan import OciPlan
 from components.oci.provider_calls import operations_of_kind
-from iam.parse import parse
-from iam.permissions import operation
 from schemas.model import Bucket, Registry, Role, Secret, Shape
 from schemas.oci.model import ComputeTarget, ExistingLog, FlowLog, OciAccess, OciLogs, OciNetwork, Project, Users, Vault
 from tests.support.samples import COMPARTMENT, NETWORKS, job, own, plan

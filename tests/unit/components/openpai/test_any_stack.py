@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from catalog import frameworks
 from catalog.tables import table
-from components.openpai.protocol import judged, protocol_of
+from components.openpai.job import judged, protocol_of
+from components.openpai.protocol import parse, problems, text_of
 from components.plan.build import plan_of
-from provider.openpai.protocol import parse, problems, text_of
 from tests.support.openpai_jobs import as_shown_by_a_cluster, judged_stack
 from tests.support.stack_strategies import names, texts, variables
 

@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from components.openpai.protocol import judged, protocol_of
+from components.openpai.job import judged, protocol_of
+from components.openpai.protocol import problems
 from components.plan.show import plan_text
-from provider.openpai.protocol import problems
 from schemas.findings import Finding
 from tests.support.openpai_jobs import carry_out, job_of, judged_stack, planned
 

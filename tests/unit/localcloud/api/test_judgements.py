@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record of judged calls is bounded, and counts what repeats itself."""
 
-from iam.judge import AccessDecision, Principal, Target
+from components.oci.iam.judge import AccessDecision, Principal, Target
 from localcloud.api.judgements import Judgements
 
 RUN = Principal("datasciencejobrun", "run0")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iam.wildcards import fits
+from components.oci.iam.wildcards import fits
 from localcloud.api.errors import ApiError
 from localcloud.api.log_query import FITS, MOST_CONDITIONS, MOST_SCOPES, parse, scopes_of
 from localcloud.api.metric_query import parse as parse_metrics

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from components.platform.progress import MOST_POINTS
 from localcloud.api import progress, pruning
 from localcloud.api.store import StateStore
-from provider.runs.progress import MOST_POINTS
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from catalog.tables import table
-from iam.permissions import operation
+from components.oci.iam.permissions import operation
 from localcloud.api.circumstances import CIRCUMSTANCES
 from localcloud.api.operations import ApiOperation
 from localcloud.api.references import kinds_of, rows_of

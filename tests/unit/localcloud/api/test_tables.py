@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from iam.permissions import operations as known_operations
+from components.oci.iam.permissions import operations as known_operations
 from localcloud.api import models, sdk
 from localcloud.api.kinds import ResourceKind
 from localcloud.api.operations import ApiOperation

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from localcloud.aws.judge.conditions import UnknownConditionError, hold
-from localcloud.aws.judge.decide import InForce, Need, decide, trusts
-from localcloud.aws.judge.documents import PolicyDocument, UnreadableDocumentError, statements_of
-from localcloud.aws.judge.patterns import UnknownVariableError, filled, fits, fits_arn
-from localcloud.aws.principals import AwsPrincipal
+from components.aws_dl1.iam.conditions import UnknownConditionError, hold
+from components.aws_dl1.iam.decide import AwsPrincipal, InForce, Need, decide, trusts
+from components.aws_dl1.iam.documents import PolicyDocument, UnreadableDocumentError, statements_of
+from components.aws_dl1.iam.patterns import UnknownVariableError, filled, fits, fits_arn
 
 USER = AwsPrincipal("arn:aws:iam::123456789012:user/user", user="user", id="AIDA")
 OBJECT = "arn:aws:s3:::bucket/team/a"

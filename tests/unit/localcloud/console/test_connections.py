@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from components.platform.runs import NodeRun
 from localcloud.console import connections as drawing
 from localcloud.console.oci.platform import OciPlaces
 from localcloud.console.runs import RunNode, TrainingRun
-from provider.runs.model import NodeRun
 
 SUBNET, SERVICES = "10.0.1.0/24", "all-iad-services-in-oracle-services-network"
 

@@ -3,12 +3,12 @@ from typing import Any
 
 import pytest
 
+from components.platform.errors import ProviderError
 from localcloud.plugin.oci.convert import from_model, to_model
 from localcloud.plugin.oci.functions import FUNCTIONS
 from localcloud.plugin.oci.names import pulumi_name
 from localcloud.plugin.oci.plugin import LocalOci
 from localcloud.plugin.projection import project
-from provider.base.errors import ProviderError
 from provider.oci.session import CLIENTS
 
 

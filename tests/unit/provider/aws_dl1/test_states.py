@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from components.platform.launch import launch_document
+from components.platform.status import run_key
 from provider.aws_dl1.endings import start_folder
 from provider.aws_dl1.machines import Instance, current
 from provider.aws_dl1.queue import NodeReport, document_of
 from provider.aws_dl1.states import Around, node_run
 from provider.aws_dl1.tickets import Cluster, RunId, Ticket, number_of
-from provider.runs.launch import launch_document
-from runstatus.seen import run_key
 
 LAUNCHED = datetime(2026, 1, 1, 12, 0, 0, 500_000, tzinfo=UTC)
 RUNNING = Instance("i-1", "main-0", "running", LAUNCHED)

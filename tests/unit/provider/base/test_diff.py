@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from components.platform.values import UNKNOWN
 from provider.base.diff import DiffRules, changed_keys, compare
-from provider.base.values import UNKNOWN
 
 _RULES = DiffRules(
     replace=frozenset({"name", "code.image", "whole"}),

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from components.platform.values import UNKNOWN, Secret, reveal
 from provider.base.diff import Change, Diff, DiffRules, compare
 from provider.base.reasons import as_path, reasons
-from provider.base.values import UNKNOWN, Secret, reveal
 
 _RULES = DiffRules(replace=frozenset({"nodes", "image"}))
 

@@ -10,18 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from components.platform.calls import Call
+from components.platform.errors import Cancelled, InputFailure, PartialFailureError, ProviderError
+from components.platform.values import UNKNOWN, Properties, Secret
 from provider.base.diff import DiffRules
-from provider.base.errors import Cancelled, InputFailure, PartialFailureError, ProviderError
-from provider.base.resource import (
-    Call,
-    CheckedInputs,
-    CreatedResource,
-    Function,
-    LiveResource,
-    Plugin,
-    ProviderResource,
-)
-from provider.base.values import UNKNOWN, Properties, Secret
+from provider.base.resource import CheckedInputs, CreatedResource, Function, LiveResource, Plugin, ProviderResource
 from tests.support.hostile import PLANTED, orders
 from tests.support.provider_client import EngineSide, Failed, engine_side
 from tests.support.waiting import eventually

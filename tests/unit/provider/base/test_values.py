@@ -6,7 +6,8 @@ from google.protobuf import struct_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provider.base.values import UNKNOWN, Secret, decode, encode, has_unknown, redact, reveal, seal, secret_texts
+from components.platform.values import UNKNOWN, Secret, has_unknown, redact, reveal, seal, secret_texts
+from provider.base.values import decode, encode
 
 _LEAVES = st.none() | st.booleans() | st.integers(-(2**50), 2**50) | st.text(max_size=8) | st.just(UNKNOWN)
 _PLAIN = st.recursive(

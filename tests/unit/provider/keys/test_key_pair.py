@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from provider.base.values import UNKNOWN, Secret
+from components.platform.values import UNKNOWN, Secret
 from provider.plugin import Trainyard
 from tests.support.provider_client import EngineSide, Failed, Resource, engine_side
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from oci.exceptions import RequestException, ServiceError
 
+from components.platform.calls import Call, Stop
+from components.platform.errors import Cancelled, ProviderError
+from components.platform.input_checks import with_defaults
+from components.platform.launch import LAUNCH_VARIABLE
+from components.platform.runs import run_spec
+from components.platform.values import reveal
 from provider.base.engine import Engine, UrnReporter
-from provider.base.errors import Cancelled, ProviderError
-from provider.base.resource import Call, Stop
-from provider.base.values import reveal
 from provider.oci import images, job_runs, status_place
 from provider.oci.calls import attempt, error_text, make_once
 from provider.oci.session import Session, host_overrides
-from provider.runs.check import with_defaults
-from provider.runs.launch import LAUNCH_VARIABLE
-from provider.runs.model import run_spec
 
 
 def _call() -> Call:

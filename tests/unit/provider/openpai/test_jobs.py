@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from provider.base.values import Properties
+from components.openpai.protocol import text_of
+from components.platform.runs import RunSpec, fingerprint, run_spec
+from components.platform.values import Properties
 from provider.openpai.inputs import INPUTS
 from provider.openpai.jobs import RELEASED, Job, RunId, described_inputs, job_name, job_of
-from provider.openpai.protocol import text_of
 from provider.openpai.session import user_of_token
-from provider.runs.model import RunSpec, fingerprint, run_spec
 
 ROLE = {
     "instances": 2,

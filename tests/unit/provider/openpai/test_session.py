@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from provider.base.asking import call_of
-from provider.base.errors import ProviderError
+from components.platform.calls import call_of
+from components.platform.errors import ProviderError
 from provider.openpai.caller import session_of_caller
 from provider.openpai.calls import ask, attempt
 from provider.openpai.session import Session

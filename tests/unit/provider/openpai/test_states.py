@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from components.platform.runs import NodeRun
 from provider.openpai.exits import exit_of
 from provider.openpai.states import JobDetail, node_run
-from provider.runs.model import NodeRun
 
 BEGAN, ENDED = 1_700_000_000_000, 1_700_000_060_000
 BEGAN_TEXT = "2023-11-14T22:13:20.000Z"

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from provider.base.asking import call_of
-from provider.base.errors import ProviderError
-from provider.base.values import Properties
-from provider.openpai.protocol import problems, refusals
+from components.openpai.protocol import problems, refusals
+from components.platform.calls import call_of
+from components.platform.errors import ProviderError
+from components.platform.runs import run_spec
+from components.platform.values import Properties
 from provider.openpai.session import Session
 from provider.openpai.submitting import submit
-from provider.runs.model import run_spec
 from tests.support.serving import serving
 
 _CLUSTERS = "The cluster has these virtual clusters: gold, silver. .* may use gold"

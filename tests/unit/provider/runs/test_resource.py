@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from components.platform.calls import Call, Stop
+from components.platform.errors import PartialFailureError, ProviderError
+from components.platform.runs import ACCESS_MINUTES, NodeRun, RunSpec
+from components.platform.values import Properties
 from provider.base.engine import Engine, UrnReporter
-from provider.base.errors import PartialFailureError, ProviderError
-from provider.base.resource import Call, Stop
-from provider.base.values import Properties
-from provider.runs.model import ACCESS_MINUTES, NodeRun, RunSpec
 from provider.runs.platform import RunPlatform, RunPlatforms
 from provider.runs.resource import RunResource
 from provider.runs.starting_again import RETRY_FAILED

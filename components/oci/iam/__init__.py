@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OCI policy statements: parses, prints and judges them, and finds the smallest grant. Pure, on its own.
+
+This module exports what is needed to write statements. To keep imports fast, reading and judging are imported from
+their own modules: `parse`, `matching`, `judge`, `explain`.
+"""
+
+from components.oci.iam.errors import StatementError
+from components.oci.iam.minimal import smallest
+from components.oci.iam.permissions import Operation, by_resource_type, grants, operation, type_of
+from components.oci.iam.printing import condition_text, to_text
+from components.oci.iam.statement import (
+    AllOf,
+    AnyOf,
+    Comparison,
+    CompartmentId,
+    CompartmentName,
+    Condition,
+    Grant,
+    Identified,
+    Location,
+    Named,
+    Pattern,
+    PermissionGrant,
+    Statement,
+    Subject,
+    Tenancy,
+    Text,
+    Trust,
+    Variable,
+    VerbGrant,
+    dynamic_group,
+    equals,
+    group,
+    service,
+)
+
+__all__ = [
+    "AllOf",
+    "AnyOf",
+    "Comparison",
+    "CompartmentId",
+    "CompartmentName",
+    "Condition",
+    "Grant",
+    "Identified",
+    "Location",
+    "Named",
+    "Operation",
+    "Pattern",
+    "PermissionGrant",
+    "Statement",
+    "StatementError",
+    "Subject",
+    "Tenancy",
+    "Text",
+    "Trust",
+    "Variable",
+    "VerbGrant",
+    "by_resource_type",
+    "condition_text",
+    "dynamic_group",
+    "equals",
+    "grants",
+    "group",
+    "operation",
+    "service",
+    "smallest",
+    "to_text",
+    "type_of",
+]

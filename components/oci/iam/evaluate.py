@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turns conditions into tests of a request's variables.
+
+A variable that the request does not have makes its comparison false, with `!=` too. Letters match in any case.
+"""
+
+from collections.abc import Callable, Mapping
+
+from components.oci.iam.clock import instant, time_of_day
+from components.oci.iam.statement import (
+    AllOf,
+    AnyOf,
+    Comparison,
+    Condition,
+    Exists,
+    Operator,
+    Pattern,
+    Text,
+    Value,
+    Variable,
+)
+from components.oci.iam.wildcards import fits
+
+# A request's variables by name in lower case. A variable has several values if a principal has several groups.
+Variables = Mapping[str, str | tuple[str, ...]]
+Test = Callable[[Variables], bool]
+_Matcher = Callable[[str, Variables], bool]
+
+
+def values_of(variables: Variables, name: str) -> tuple[str, ...]:
+    """The values of a variable, none if the request does not have it."""
+    values = variables.get(name, ())
+    return (values,) if isinstance(values, str) else values
+
+
+def _matcher(value: Value) -> _Matcher:
+    match value:
+        case Text(text):
+            lower = text.lower()
+            return lambda actual, _: actual.lower() == lower
+        case Pattern(text):
+            pattern = text.lower()
+            return lambda actual, _: fits(pattern, actual.lower())
+        case Variable(name):
+            other = name.lower()
+            return lambda actual, variables: actual.lower() in (v.lower() for v in values_of(variables, other))
+
+
+def _between(limits: tuple[str, ...]) -> Callable[[str], bool]:
+    start, end = map(time_of_day, limits)
+    if start is None or end is None:
+        return lambda value: False
+    first, last = start, end
+
+    def inside(value: str) -> bool:
+        moment = time_of_day(value)
+        if moment is None:
+            return False
+        # 17:00 to 01:00 goes over midnight.
+        return first <= moment <= last if first <= last else moment >= first or moment <= last
+
+    return inside
+
+
+def _ordered(operator: Operator, limit: str) -> Callable[[str], bool]:
+    bound = instant(limit)
+    if bound is None:
+        return lambda value: False
+
+    def ordered(value: str) -> bool:
+        moment = instant(value)
+        if moment is None:
+            return False
+        return moment < bound if operator == "before" else moment > bound
+
+    return ordered
+
+
+def _comparison(comparison: Comparison) -> Test:
+    name, operator = comparison.variable.lower(), comparison.operator
+    if operator in ("before", "after", "between"):
+        limits = tuple(value.text for value in comparison.values if isinstance(value, Text))
+        test = _between(limits) if operator == "between" else _ordered(operator, limits[0])
+        return lambda variables: any(test(value) for value in values_of(variables, name))
+    matchers = tuple(_matcher(value) for value in comparison.values)
+
+    def equal(variables: Variables) -> bool:
+        return any(fits(actual, variables) for actual in values_of(variables, name) for fits in matchers)
+
+    others = tuple(value.name.lower() for value in comparison.values if isinstance(value, Variable))
+
+    def different(variables: Variables) -> bool:
+        has_values = values_of(variables, name) and all(values_of(variables, other) for other in others)
+        return bool(has_values) and not equal(variables)
+
+    return different if operator == "!=" else equal
+
+
+def compile_condition(condition: Condition) -> Test:
+    """A function that says whether the condition holds for a request's variables."""
+    match condition:
+        case Comparison():
+            return _comparison(condition)
+        case Exists(variable):
+            name = variable.lower()
+            return lambda variables: bool(values_of(variables, name))
+        case AllOf(parts):
+            tests = tuple(map(compile_condition, parts))
+            return lambda variables: all(test(variables) for test in tests)
+        case AnyOf(parts):
+            tests = tuple(map(compile_condition, parts))
+            return lambda variables: any(test(variables) for test in tests)
+
+
+def variables_in(condition: Condition) -> frozenset[str]:
+    """Every variable the condition looks at, in lower case."""
+    match condition:
+        case Comparison(variable, _, values):
+            others = {value.name.lower() for value in values if isinstance(value, Variable)}
+            return frozenset({variable.lower()} | others)
+        case Exists(variable):
+            return frozenset({variable.lower()})
+        case AllOf(parts) | AnyOf(parts):
+            return frozenset().union(*map(variables_in, parts))

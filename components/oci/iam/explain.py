@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says why a request was refused, and which statement would have granted it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from components.oci.iam.errors import StatementError
+from components.oci.iam.evaluate import variables_in
+from components.oci.iam.judge import (
+    DEFAULT_DOMAIN,
+    CompiledPolicies,
+    CompiledStatement,
+    Membership,
+    Principal,
+    Target,
+    request_variables,
+)
+from components.oci.iam.minimal import smallest
+from components.oci.iam.permissions import type_of
+from components.oci.iam.printing import to_text
+from components.oci.iam.statement import (
+    AllOf,
+    Comparison,
+    CompartmentId,
+    Condition,
+    Grant,
+    Named,
+    PermissionGrant,
+    Statement,
+    Subject,
+    Tenancy,
+    Text,
+    equals,
+)
+
+# A proposed statement is narrowed by these variables, if the request has them.
+_NARROWING = ("target.bucket.name", "target.repo.name")
+
+
+@dataclass(frozen=True, slots=True)
+class NearMiss:
+    """A statement that names the principal and the permission, and why it did not apply."""
+
+    policy: str
+    statement: Statement
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The missing permissions, who lacks them, the statements that almost applied, and those that would grant them."""
+
+    principal: Principal
+    missing: tuple[str, ...]
+    near: tuple[NearMiss, ...]
+    remedies: tuple[Statement, ...]
+
+    def text(self) -> str:
+        """The refusal in plain words, several lines."""
+        who = self.principal.name or self.principal.ocid or self.principal.type
+        lines = [f"{self.principal.type} {who} lacks {', '.join(self.missing)}"]
+        lines += [f"does not apply ({miss.policy}): {to_text(miss.statement)}: {miss.why}" for miss in self.near]
+        lines += [f"would grant it: {to_text(statement)}" for statement in self.remedies]
+        return "\n".join(lines)
+
+
+def _member(row: Membership) -> tuple[Named, ...]:
+    return (Named(row.name, None if row.domain.lower() == DEFAULT_DOMAIN.lower() else row.domain),)
+
+
+def _who(principal: Principal) -> tuple[Subject, tuple[Condition, ...]]:
+    """The subject for this principal. If it is in no group, a condition excludes all others."""
+    if principal.type == "service":
+        return Subject("service", (Named(principal.name),)), ()
+    if principal.groups:
+        return Subject("group", _member(principal.groups[0])), ()
+    if principal.dynamic_groups:
+        return Subject("dynamic-group", _member(principal.dynamic_groups[0])), ()
+    if principal.ocid:
+        return Subject("any-user"), (equals("request.principal.id", principal.ocid),)
+    return Subject("any-user"), (equals("request.principal.type", principal.type),)
+
+
+def _grants(missing: Iterable[str]) -> tuple[Grant, ...]:
+    by_type: dict[str | None, set[str]] = {}
+    for permission in missing:
+        by_type.setdefault(type_of(permission), set()).add(permission)
+    return tuple(
+        PermissionGrant(tuple(sorted(names))) if kind is None else smallest(kind, frozenset(names))
+        for kind, names in by_type.items()
+    )
+
+
+def _remedies(
+    policies: CompiledPolicies, principal: Principal, missing: tuple[str, ...], target: Target
+) -> tuple[Statement, ...]:
+    """Statements that would grant the permissions. None if a name cannot be written: a request may hold any name."""
+    try:
+        return _statements(policies, principal, missing, target)
+    except StatementError:
+        return ()
+
+
+def _statements(
+    policies: CompiledPolicies, principal: Principal, missing: tuple[str, ...], target: Target
+) -> tuple[Statement, ...]:
+    subject, only_them = _who(principal)
+    values = {name.lower(): value for name, value in target.variables.items()}
+    conditions = only_them + tuple(
+        Comparison(name, "=", (Text(values[name]),)) for name in _NARROWING if "'" not in values.get(name, "'")
+    )
+    where = Tenancy() if target.compartment == policies.compartments.root else CompartmentId(target.compartment)
+    condition = None if not conditions else conditions[0] if len(conditions) == 1 else AllOf(conditions)
+    return tuple(Statement(subject, grant, where, condition) for grant in _grants(missing))
+
+
+def _why_not(policies: CompiledPolicies, rule: CompiledStatement, target: Target, variables: Iterable[str]) -> str:
+    if rule.scope not in policies.lineage(target.compartment):
+        return "another compartment"
+    absent = sorted(variables_in(rule.statement.condition) - set(variables)) if rule.statement.condition else []
+    return f"the request has no {', '.join(absent)}" if absent else "its condition does not hold"
+
+
+def explain(
+    policies: CompiledPolicies,
+    principal: Principal,
+    missing: tuple[str, ...],
+    target: Target,
+    request: Mapping[str, str] | None = None,
+) -> Refusal:
+    """Explains why permissions are missing, and proposes statements that grant them."""
+    variables = {*request_variables(policies, principal, target, request or {}), "request.permission"}
+    near = {
+        id(rule): NearMiss(rule.policy, rule.statement, _why_not(policies, rule, target, variables))
+        for permission in missing
+        for rule in policies.rules(principal, permission)
+    }
+    return Refusal(principal, missing, tuple(near.values()), _remedies(policies, principal, missing, target))

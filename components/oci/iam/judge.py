@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decides requests: is this principal allowed, and by which statement.
+
+Statements are compiled once into an index by subject and permission; a decision is then a few look-ups.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from components.oci.iam.compartments import Compartments
+from components.oci.iam.evaluate import Test, Variables, compile_condition
+from components.oci.iam.permissions import ALL_RESOURCES, grants
+from components.oci.iam.statement import Identified, Statement, Subject, VerbGrant
+
+DEFAULT_DOMAIN = "Default"
+# The index key of statements that also grant permissions the catalog does not know.
+EVERYTHING = "*"
+
+_Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A group or dynamic group that a principal belongs to."""
+
+    ocid: str
+    name: str
+    domain: str = DEFAULT_DOMAIN
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who asks. `type` is `user`, `service` or what a resource principal's OCID names (`datasciencejobrun`)."""
+
+    type: str
+    ocid: str = ""
+    name: str = ""
+    compartment: str = ""
+    groups: tuple[Membership, ...] = ()
+    dynamic_groups: tuple[Membership, ...] = ()
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def keys(self) -> tuple[_Key, ...]:
+        """The index keys of every subject that includes this principal."""
+        if self.type == "service":
+            return (("any-user",), ("service", self.name.lower()))
+        everyone: tuple[_Key, ...] = (("any-user",),)
+        if self.groups or self.dynamic_groups:
+            everyone += (("any-group",),)
+        kinds = (("group", self.groups), ("dynamic-group", self.dynamic_groups))
+        return everyone + tuple(key for kind, rows in kinds for row in rows for key in _membership_keys(kind, row))
+
+    @cached_property
+    def variables(self) -> Variables:
+        """The request.* variables that describe the principal."""
+        variables: dict[str, str | tuple[str, ...]] = {"request.principal.type": self.type}
+        if self.ocid:
+            variables["request.principal.id"] = self.ocid
+        if self.compartment:
+            variables["request.principal.compartment.id"] = self.compartment
+        if self.type == "user":
+            variables |= {"request.user.id": self.ocid, "request.user.name": self.name}
+        if self.groups:
+            variables["request.groups.id"] = tuple(row.ocid for row in self.groups)
+        return variables | {name.lower(): value for name, value in self.extra.items()}
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is asked for: the compartment it lies in, and the target.* variables the request has."""
+
+    compartment: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedPolicy:
+    """A policy as it is attached to a compartment (or to the tenancy, by its OCID)."""
+
+    name: str
+    compartment: str
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledStatement:
+    """One statement in force: which compartment it covers, with all below it, and its test."""
+
+    policy: str
+    statement: Statement
+    scope: str
+    test: Test | None
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A permission, and the statement it comes from."""
+
+    permission: str
+    policy: str
+    statement: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class AccessDecision:
+    """The decision: by which statements, or which permissions were missing."""
+
+    allowed: bool
+    by: tuple[Granted, ...]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CompiledPolicies:
+    """All policies of a tenancy, ready for decisions. `idle` are statements whose compartment does not exist."""
+
+    compartments: Compartments
+    index: Mapping[_Key, Mapping[str, tuple[CompiledStatement, ...]]]
+    idle: tuple[tuple[AttachedPolicy, Statement], ...]
+    lineages: dict[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
+
+    def lineage(self, compartment: str) -> frozenset[str]:
+        """The compartment and all above it. The answer is cached."""
+        lineage = self.lineages.get(compartment)
+        if lineage is None:
+            lineage = self.lineages[compartment] = frozenset(self.compartments.lineage(compartment))
+        return lineage
+
+    def rules(self, principal: Principal, permission: str) -> Iterable[CompiledStatement]:
+        """Every rule that names this principal and this permission, wherever and under whatever condition."""
+        for key in principal.keys:
+            by_permission = self.index.get(key)
+            if by_permission:
+                yield from by_permission.get(permission, ())
+                yield from by_permission.get(EVERYTHING, ())
+
+
+def _membership_keys(kind: str, row: Membership) -> tuple[_Key, _Key]:
+    return (kind, row.ocid.lower()), (kind, row.domain.lower(), row.name.lower())
+
+
+def _subject_keys(subject: Subject) -> Iterable[_Key]:
+    if not subject.members:
+        yield (subject.kind,)
+    for member in subject.members:
+        if isinstance(member, Identified):
+            yield (subject.kind, member.ocid.lower())
+        elif subject.kind == "service":
+            yield (subject.kind, member.name.lower())
+        else:
+            yield (subject.kind, (member.domain or DEFAULT_DOMAIN).lower(), member.name.lower())
+
+
+def _index_names(statement: Statement) -> Iterable[str]:
+    grant = statement.grant
+    if isinstance(grant, VerbGrant) and (grant.verb, grant.resource_type) == ("manage", ALL_RESOURCES):
+        return (EVERYTHING,)
+    return grants(grant)
+
+
+def compile_policies(policies: Iterable[AttachedPolicy], compartments: Compartments) -> CompiledPolicies:
+    """Index statements by subject and permission; do it again when a policy or compartment changes."""
+    index: dict[_Key, dict[str, tuple[CompiledStatement, ...]]] = {}
+    idle: list[tuple[AttachedPolicy, Statement]] = []
+    for policy in policies:
+        for statement in policy.statements:
+            scope = compartments.resolve(statement.location, policy.compartment)
+            if scope is None:
+                idle.append((policy, statement))
+                continue
+            test = compile_condition(statement.condition) if statement.condition else None
+            rule = CompiledStatement(policy.name, statement, scope, test)
+            for key in _subject_keys(statement.subject):
+                by_permission = index.setdefault(key, {})
+                for name in _index_names(statement):
+                    by_permission[name] = (*by_permission.get(name, ()), rule)
+    return CompiledPolicies(compartments, index, tuple(idle))
+
+
+def request_variables(
+    policies: CompiledPolicies, principal: Principal, target: Target, request: Mapping[str, str]
+) -> dict[str, str | tuple[str, ...]]:
+    """Every variable of a request except request.permission: that is each needed permission in turn."""
+    variables = {**principal.variables, "target.compartment.id": target.compartment}
+    name = policies.compartments.names.get(target.compartment)
+    if name is not None:
+        variables["target.compartment.name"] = name
+    for given in (target.variables, request):
+        variables.update((variable.lower(), value) for variable, value in given.items())
+    return variables
+
+
+def judge(
+    policies: CompiledPolicies,
+    principal: Principal,
+    needed: Iterable[str],
+    target: Target,
+    request: Mapping[str, str] | None = None,
+) -> AccessDecision:
+    """Whether the principal has every needed permission on the target.
+
+    `request` gives further variables: request.operation, request.region, those of `time_variables` …
+    """
+    lineage = policies.lineage(target.compartment)
+    variables: dict[str, str | tuple[str, ...]] | None = None
+    by: list[Granted] = []
+    missing: list[str] = []
+    for permission in needed:
+        for rule in policies.rules(principal, permission):
+            if rule.scope not in lineage:
+                continue
+            if rule.test is not None:
+                if variables is None:
+                    variables = request_variables(policies, principal, target, request or {})
+                variables["request.permission"] = permission
+                if not rule.test(variables):
+                    continue
+            by.append(Granted(permission, rule.policy, rule.statement))
+            break
+        else:
+            missing.append(permission)
+    return AccessDecision(not missing, tuple(by), tuple(sorted(missing)))

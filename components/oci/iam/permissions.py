@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What verbs and operations mean, read from the catalog's tables."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from catalog.tables import table
+from components.oci.iam.errors import StatementError, nearest
+from components.oci.iam.statement import VERBS, Grant, PermissionGrant, Trust, Verb
+
+ALL_RESOURCES = "all-resources"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceType:
+    """One kind of resource, everything that each verb covers (not only what it adds), and how sure that is."""
+
+    name: str
+    covers: Mapping[Verb, frozenset[str]]
+    documented: frozenset[str]
+    placement: Trust
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a call needs: all of `permissions`, and of `conditional` those whose circumstance holds."""
+
+    name: str
+    permissions: frozenset[str]
+    conditional: Mapping[str, frozenset[str]]
+    trust: Trust
+    source: str
+
+
+def _words(row: Mapping[str, str], key: str) -> frozenset[str]:
+    return frozenset(row.get(key, "").split())
+
+
+def _resource_type(name: str, row: Mapping[str, str]) -> ResourceType:
+    covers: dict[Verb, frozenset[str]] = {}
+    so_far: frozenset[str] = frozenset()
+    for verb in VERBS:
+        so_far |= _words(row, verb)
+        covers[verb] = so_far
+    documented = _words(row, "documented") if "documented" in row else so_far
+    placement: Trust = "inferred" if row.get("placement") == "inferred" else "documented"
+    return ResourceType(name, covers, documented, placement, table("permissions")["sources"][row["source"]])
+
+
+@cache
+def resource_types() -> Mapping[str, ResourceType]:
+    """Every resource type whose permissions are known, by name."""
+    return {name: _resource_type(name, row) for name, row in table("permissions")["types"].items()}
+
+
+@cache
+def families() -> Mapping[str, tuple[str, ...]]:
+    """Each family with its members; a member may be a type whose permissions are not known."""
+    rows = table("permissions")["families"]
+    named = {name: tuple(members.split()) for name, members in rows.items()}
+    return named | {ALL_RESOURCES: tuple(resource_types())}
+
+
+@cache
+def known_words() -> frozenset[str]:
+    """Every word that may stand where a resource type is expected."""
+    tables = table("permissions")
+    others = (word for row in tables["others"].values() for word in row.split())
+    members = (word for row in families().values() for word in row)
+    return frozenset((*resource_types(), *families(), *members, *others))
+
+
+@cache
+def type_of(permission: str) -> str | None:
+    """The resource type that has this permission."""
+    for name, kind in resource_types().items():
+        if permission in kind.covers["manage"]:
+            return name
+    return None
+
+
+def is_documented(permission: str) -> bool:
+    """Whether a document names it, so that it may be written into a statement."""
+    name = type_of(permission)
+    return name is not None and permission in resource_types()[name].documented
+
+
+@cache
+def verb_covers(verb: Verb, resource_type: str) -> frozenset[str]:
+    """The known permissions that `verb resource_type` grants; families count their members'."""
+    kinds = resource_types()
+    members = families().get(resource_type, (resource_type,))
+    return frozenset().union(*(kinds[name].covers[verb] for name in members if name in kinds))
+
+
+def grants(grant: Grant) -> frozenset[str]:
+    """The known permissions a statement's middle part grants."""
+    if isinstance(grant, PermissionGrant):
+        return frozenset(grant.permissions)
+    return verb_covers(grant.verb, grant.resource_type)
+
+
+def by_resource_type(permissions: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Permissions sorted by the resource type that has them: one statement each."""
+    sorted_out: dict[str, set[str]] = {}
+    for permission in sorted(permissions):
+        name = type_of(permission)
+        if name is None:
+            raise StatementError(f"no resource type has the permission `{permission}`")
+        sorted_out.setdefault(name, set()).add(permission)
+    return {name: frozenset(names) for name, names in sorted_out.items()}
+
+
+@cache
+def operations() -> Mapping[str, Operation]:
+    """Every operation whose permissions are known, by name."""
+    tables = table("operations")
+    also = tables["also"]
+    return {
+        name: Operation(
+            name,
+            frozenset(needs.split()),
+            {when: frozenset(extra.split()) for when, extra in also.get(name, {}).items()},
+            group["trust"],
+            tables["sources"][group["source"]],
+        )
+        for group in tables["groups"]
+        for name, needs in group["needs"].items()
+    }
+
+
+def operation(name: str) -> Operation:
+    """What a call needs, by the operation's name."""
+    try:
+        return operations()[name]
+    except KeyError:
+        raise StatementError(f"`{name}` is not an operation in the catalog{nearest(name, operations())}") from None

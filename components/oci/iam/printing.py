@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The canonical text of statements: one way to write each, quoted where OCI's language asks for it."""
+
+import re
+
+from components.oci.iam.statement import (
+    AllOf,
+    AnyOf,
+    Comparison,
+    CompartmentId,
+    CompartmentName,
+    Condition,
+    Exists,
+    Grant,
+    Identified,
+    Location,
+    Named,
+    PermissionGrant,
+    Statement,
+    Subject,
+    Tenancy,
+    Text,
+    Value,
+    Variable,
+)
+
+_BARE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+# Words that mean something where a name may stand.
+_RESERVED = frozenset({"id", "to", "in", "where", "tenancy", "compartment", "any-user", "any-group"})
+
+
+def _name(text: str) -> str:
+    bare = _BARE.fullmatch(text) and text.lower() not in _RESERVED
+    return text if bare else f"'{text}'"
+
+
+def _member(member: Named | Identified) -> str:
+    match member:
+        case Identified(ocid):
+            return f"id {ocid}"
+        case Named(name, None):
+            return _name(name)
+        case Named(name, domain):
+            return f"'{domain}'/'{name}'"
+
+
+def subject_text(subject: Subject) -> str:
+    """`group a, b`, `any-user` …"""
+    return " ".join(filter(None, [subject.kind, ", ".join(map(_member, subject.members))]))
+
+
+def grant_text(grant: Grant) -> str:
+    """`read buckets` or `{BUCKET_READ}`."""
+    if isinstance(grant, PermissionGrant):
+        return "{" + ", ".join(grant.permissions) + "}"
+    return f"{grant.verb} {grant.resource_type}"
+
+
+def location_text(location: Location) -> str:
+    """`tenancy`, `compartment A:B` or `compartment id ocid1…`."""
+    match location:
+        case Tenancy():
+            return "tenancy"
+        case CompartmentId(ocid):
+            return f"compartment id {ocid}"
+        case CompartmentName(path):
+            return "compartment " + ":".join(map(_name, path))
+
+
+def _value(value: Value) -> str:
+    match value:
+        case Text(text):
+            return f"'{text}'"
+        case Variable(name):
+            return name
+        case _:
+            return f"/{value.text}/"
+
+
+def _comparison(comparison: Comparison) -> str:
+    values = [_value(value) for value in comparison.values]
+    match comparison.operator:
+        case "between":
+            right = " and ".join(values)
+        case "in":
+            right = f"({', '.join(values)})"
+        case _:
+            right = values[0]
+    return f"{comparison.variable} {comparison.operator} {right}"
+
+
+def condition_text(condition: Condition) -> str:
+    """What stands after `where`, or a whole matching rule."""
+    match condition:
+        case Comparison():
+            return _comparison(condition)
+        case Exists(variable):
+            return variable
+        case AllOf(parts):
+            return "all {" + ", ".join(map(condition_text, parts)) + "}"
+        case AnyOf(parts):
+            return "any {" + ", ".join(map(condition_text, parts)) + "}"
+
+
+def to_text(statement: Statement) -> str:
+    """The statement as OCI reads it; equal statements give equal text."""
+    who, what, where = subject_text(statement.subject), grant_text(statement.grant), location_text(statement.location)
+    text = f"Allow {who} to {what} in {where}"
+    return text if statement.condition is None else f"{text} where {condition_text(statement.condition)}"

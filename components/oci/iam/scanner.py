@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a text from left to right, and explains for people where it is not what was expected."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from components.oci.iam.errors import StatementError, nearest
+from components.oci.iam.statement import Identified
+
+T = TypeVar("T")
+
+_BLANK = re.compile(r"\s*")
+_WORD = re.compile(r"[^\s,/:;'\"{}()=!<>]+")
+_QUOTED = re.compile(r"'([^']*)'")
+_PLACEHOLDER = re.compile(r"<[^<>]*>")
+
+
+class Scanner:
+    """A position in a text. Keywords match in any case; blanks and line breaks never matter."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.position = 0
+        self._skip()
+
+    def _skip(self) -> None:
+        match = _BLANK.match(self.text, self.position)
+        self.position = match.end() if match else self.position
+
+    def _advance(self, length: int) -> None:
+        self.position += length
+        self._skip()
+
+    def wrong(self, message: str, position: int | None = None) -> StatementError:
+        """An error at this position of the text, or at the current one."""
+        return StatementError(message, (self.position if position is None else position) + 1)
+
+    def expected(self, what: str, among: Iterable[str] = ()) -> StatementError:
+        """An error that says what was expected here, what is there, and which of the words `among` is most like it."""
+        placeholder = _PLACEHOLDER.match(self.text, self.position)
+        if placeholder:
+            return self.wrong(f"{placeholder.group()} is a placeholder: write the real name")
+        if self.peek('"') or self.peek("\u2018") or self.peek("\u201c"):
+            return self.wrong(f"expected {what}; OCI's policy language quotes with ' only")
+        word = self.word()
+        actual = f"`{word or self.text[self.position]}`" if self.position < len(self.text) else "the end"
+        return self.wrong(f"expected {what}, found {actual}{nearest(word, among) if word else ''}")
+
+    def at_end(self) -> bool:
+        """Whether nothing is left."""
+        return self.position >= len(self.text)
+
+    def peek(self, symbol: str) -> bool:
+        """Whether this symbol comes next."""
+        return self.text.startswith(symbol, self.position)
+
+    def accept(self, symbol: str) -> bool:
+        """Take this symbol if it comes next."""
+        if self.peek(symbol):
+            self._advance(len(symbol))
+            return True
+        return False
+
+    def word(self) -> str:
+        """The word that comes next, not taken; empty if there is none."""
+        match = _WORD.match(self.text, self.position)
+        return match.group() if match else ""
+
+    def take_word(self) -> str:
+        """The word that comes next, taken."""
+        word = self.word()
+        self._advance(len(word))
+        return word
+
+    def accept_word(self, keyword: str) -> bool:
+        """Take this keyword if it comes next."""
+        if self.word().lower() == keyword:
+            self.take_word()
+            return True
+        return False
+
+    def demand_word(self, keyword: str) -> None:
+        """Take this keyword or refuse."""
+        if not self.accept_word(keyword):
+            raise self.expected(f"`{keyword}`", [keyword])
+
+    def match(self, pattern: re.Pattern[str]) -> str | None:
+        """Take what the pattern matches here, and return its first group. None if it does not match."""
+        match = pattern.match(self.text, self.position)
+        if match is None:
+            return None
+        self._advance(match.end() - match.start())
+        return match.group(1)
+
+    def quoted(self) -> str | None:
+        """Take a quoted text if one comes next."""
+        if self.peek("'") and _QUOTED.match(self.text, self.position) is None:
+            raise self.wrong("this quote is never closed")
+        return self.match(_QUOTED)
+
+    def name(self, what: str) -> str:
+        """Take a name, quoted or bare, or refuse."""
+        quoted = self.quoted()
+        if quoted is not None:
+            return quoted
+        if not self.word():
+            raise self.expected(what)
+        return self.take_word()
+
+    def ocid(self) -> str:
+        """Take an OCID, quoted or bare, or refuse."""
+        position = self.position
+        text = self.name("an OCID")
+        return self.built(position, lambda: Identified(text)).ocid
+
+    def built(self, position: int, build: Callable[[], T]) -> T:
+        """Builds a value. An error that it raises gets the position."""
+        try:
+            return build()
+        except StatementError as error:
+            raise self.wrong(error.message, position) from None

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a policy statement says, as frozen values.
+
+Every value can be printed and parsed back. A value that OCI's language cannot express raises StatementError.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from components.oci.iam.errors import StatementError
+
+Verb = Literal["inspect", "read", "use", "manage"]
+VERBS: tuple[Verb, ...] = get_args(Verb)
+
+Trust = Literal["documented", "mixed", "inferred"]
+
+SubjectKind = Literal["any-user", "any-group", "group", "dynamic-group", "service"]
+SUBJECT_KINDS: tuple[SubjectKind, ...] = get_args(SubjectKind)
+
+Operator = Literal["=", "!=", "in", "before", "after", "between"]
+OPERATORS: tuple[Operator, ...] = get_args(Operator)
+
+_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_PERMISSION = re.compile(r"[A-Z][A-Z0-9_]*")
+_OCID = re.compile(r"ocid[0-9]*\.[A-Za-z0-9_.-]+")
+_VARIABLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+")
+# A slash inside a pattern is one of its characters unless what follows could end the pattern.
+PATTERN_BODY = r"(?:[^/'\n\r{}(),]|/(?![\s,})]|$))*"
+_PATTERN = re.compile(PATTERN_BODY)
+
+
+def _demand(ok: object, message: str) -> None:
+    if not ok:
+        raise StatementError(message)
+
+
+def _quotable(text: str, what: str) -> None:
+    _demand(
+        text and text == text.strip() and text.isprintable(), f"{what} {text!r}: empty, blank at an end or unprintable"
+    )
+    _demand("'" not in text, f"{what} {text!r}: a quote cannot be written in OCI's policy language")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A group, dynamic group or service by name; without a domain OCI looks in the Default domain."""
+
+    name: str
+    domain: str | None = None
+
+    def __post_init__(self) -> None:
+        for text in (self.name, self.domain):
+            if text is not None:
+                _quotable(text, "name")
+                _demand("/" not in text, f"name {text!r}: a slash separates domain and name")
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """A group or dynamic group by OCID."""
+
+    ocid: str
+
+    def __post_init__(self) -> None:
+        _demand(_OCID.fullmatch(self.ocid), f"{self.ocid!r} is not an OCID")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Who: everyone of a kind, or a list of members of one kind."""
+
+    kind: SubjectKind
+    members: tuple[Named | Identified, ...] = ()
+
+    def __post_init__(self) -> None:
+        everyone = self.kind in ("any-user", "any-group")
+        _demand(
+            everyone != bool(self.members),
+            f"subject {self.kind}: " + ("takes no names" if everyone else "needs a name"),
+        )
+        plain = all(isinstance(member, Named) and member.domain is None for member in self.members)
+        _demand(self.kind != "service" or plain, "services go by plain names")
+
+
+@dataclass(frozen=True, slots=True)
+class VerbGrant:
+    """`read buckets`; trust says how sure it is that the verb covers what it was chosen for."""
+
+    verb: Verb
+    resource_type: str
+    trust: Trust = field(default="documented", compare=False)
+
+    def __post_init__(self) -> None:
+        _demand(self.verb in VERBS, f"{self.verb!r} is not one of {', '.join(VERBS)}")
+        _demand(
+            _WORD.fullmatch(self.resource_type) and self.resource_type == self.resource_type.lower(),
+            f"{self.resource_type!r} is not a resource type",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionGrant:
+    """`{BUCKET_READ, OBJECT_READ}`: exactly these permissions, no resource type."""
+
+    permissions: tuple[str, ...]
+    trust: Trust = field(default="documented", compare=False)
+
+    def __post_init__(self) -> None:
+        _demand(self.permissions, "a permission list must not be empty")
+        for name in self.permissions:
+            _demand(_PERMISSION.fullmatch(name), f"{name!r} is not a permission")
+
+
+@dataclass(frozen=True, slots=True)
+class Tenancy:
+    """Everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompartmentName:
+    """A compartment by its path below where the policy is attached: `("A", "B")` is `A:B`."""
+
+    path: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _demand(self.path, "a compartment needs a name")
+        for part in self.path:
+            _quotable(part, "compartment")
+            _demand(":" not in part, f"compartment {part!r}: a colon separates the parts of a path")
+
+
+@dataclass(frozen=True, slots=True)
+class CompartmentId:
+    """A compartment by OCID."""
+
+    ocid: str
+
+    def __post_init__(self) -> None:
+        _demand(_OCID.fullmatch(self.ocid), f"{self.ocid!r} is not an OCID")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A quoted value."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        _demand(self.text.isprintable() and "'" not in self.text, f"value {self.text!r}: quotes and control characters")
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """`/prefix*/`: `*` stands for any characters."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        _demand(self.text and self.text.isprintable() and _PATTERN.fullmatch(self.text), f"pattern {self.text!r}")
+        _demand(self.text == self.text.strip(), f"pattern {self.text!r}: blank at an end")
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """The value of another variable of the request."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        _demand(_VARIABLE.fullmatch(self.name), f"{self.name!r} is not a variable")
+
+
+Value = Text | Pattern | Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One condition. `between` has two values, `in` any number, the others one."""
+
+    variable: str
+    operator: Operator
+    values: tuple[Value, ...]
+
+    def __post_init__(self) -> None:
+        _demand(_VARIABLE.fullmatch(self.variable), f"{self.variable!r} is not a variable")
+        _demand(self.operator in OPERATORS, f"{self.operator!r} is not an operator")
+        wanted = {"between": len(self.values) == 2, "in": len(self.values) >= 1}
+        _demand(wanted.get(self.operator, len(self.values) == 1), f"`{self.operator}`: wrong number of values")
+        plain = all(isinstance(value, Text) for value in self.values)
+        _demand(self.operator in ("=", "!=") or plain, f"`{self.operator}` takes quoted values")
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """A tag that is there, whatever its value; only in matching rules of dynamic groups."""
+
+    variable: str
+
+    def __post_init__(self) -> None:
+        _demand(_VARIABLE.fullmatch(self.variable), f"{self.variable!r} is not a variable")
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Every part holds."""
+
+    parts: tuple["Condition", ...]
+
+    def __post_init__(self) -> None:
+        _demand(self.parts, "`all` needs a condition")
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one part holds."""
+
+    parts: tuple["Condition", ...]
+
+    def __post_init__(self) -> None:
+        _demand(self.parts, "`any` needs a condition")
+
+
+Condition = Comparison | Exists | AllOf | AnyOf
+Grant = VerbGrant | PermissionGrant
+Location = Tenancy | CompartmentName | CompartmentId
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """`Allow <subject> to <grant> in <location> where <condition>`."""
+
+    subject: Subject
+    grant: Grant
+    location: Location
+    condition: Condition | None = None
+
+
+def group(name: str, domain: str | None = None) -> Subject:
+    """The users of one group, by name."""
+    return Subject("group", (Named(name, domain),))
+
+
+def dynamic_group(name: str, domain: str | None = None) -> Subject:
+    """The resources of one dynamic group, by name."""
+    return Subject("dynamic-group", (Named(name, domain),))
+
+
+def service(name: str) -> Subject:
+    """One of Oracle's own services."""
+    return Subject("service", (Named(name),))
+
+
+def equals(variable: str, value: str) -> Comparison:
+    """`variable = 'value'`, the condition nearly all statements need."""
+    return Comparison(variable, "=", (Text(value),))

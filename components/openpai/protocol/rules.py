@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of the protocol that no schema can say. Each takes a job of the right shape.
+
+`REFUSED`: what the REST server refuses, by rest-server/src/middlewares/v2/protocol.js and hived.js (v1.8.0).
+`OBSTACLES`: what it takes, and Kubernetes cannot start. `ADVICE`: what runs there, and not as its author means it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from components.openpai.protocol.commands import (
+    entrypoint,
+    looked_up,
+    references,
+    require_readable,
+    without_references,
+    written,
+)
+from components.openpai.protocol.template import TemplateError
+from components.openpai.protocol.text import LONGEST_TEXT, text_of
+
+Job = Mapping[str, Any]
+# A task gets its command in one environment variable. Linux takes no longer text there, name and end included.
+LONGEST_COMMAND = 128 * 1024 - len("USER_CMD=") - 1
+# How jobs end that the REST server takes. Kubernetes makes no such framework (setFailed of
+# database-controller/src/common/framework.js), or no such pod (pkg/apis/frameworkcontroller/v1/completion.go).
+FRAMEWORK_REFUSED, POD_REFUSED = -1100, -200
+_PLUGINS = "com.microsoft.pai.runtimeplugin"
+_KINDS = {"dockerImage": "dockerimage", "data": "data", "output": "output", "script": "script"}
+# What a role refers to by these exists for that role only if the role names such a prerequisite.
+_OF_ROLE = ("data", "output", "script")
+
+
+class Problem(NamedTuple):
+    """What is wrong, and where: `path` leads from the job to the value. `is_size`: there is too much of it.
+
+    `unhandled`: the REST server fails at it. `code`: how a job with it ends that the REST server has taken.
+    """
+
+    path: tuple[str | int, ...]
+    message: str
+    is_size: bool = False
+    unhandled: bool = False
+    code: int = 0
+
+    def __str__(self) -> str:
+        return f"{'.'.join(str(step) for step in self.path) or 'the job'}: {self.message}"
+
+
+def _rows(job: Job, key: str) -> list[Any]:
+    return job.get(key) or []
+
+
+def _extras(job: Job) -> Mapping[str, Any]:
+    return job.get("extras") or {}
+
+
+def _hived(job: Job) -> Mapping[str, Any]:
+    given = _extras(job).get("hivedScheduler")
+    return given if isinstance(given, Mapping) else {}
+
+
+def _keys(value: Any) -> list[str]:
+    """`Object.keys` of JavaScript."""
+    if isinstance(value, Mapping):
+        return list(value)
+    return [str(at) for at in range(len(value))] if isinstance(value, str | list) else []
+
+
+def _names_once(job: Job) -> Iterator[Problem]:
+    by_type = Counter((row["type"], row["name"]) for row in _rows(job, "prerequisites"))
+    for (kind, name), number in by_type.items():
+        if number > 1:
+            yield Problem(("prerequisites",), f"`{name}` is the name of {number} prerequisites of type {kind}")
+    yield from _repeated(("deployments",), (row["name"] for row in _rows(job, "deployments")), "deployments")
+
+
+def named_storages(job: Job) -> list[Mapping[str, Any]]:
+    """The storages that a job asks for. Rows without a name are none."""
+    rows = _extras(job).get("storages")
+    named = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+    return [row for row in named if row.get("name") not in (None, "", 0)]
+
+
+def _mounts_differ(job: Job) -> Iterator[Problem]:
+    """Two volumes of a pod have neither one name nor one place."""
+    rows = named_storages(job)
+    path = ("extras", "storages")
+    yield from _repeated(path, (str(row["name"]) for row in rows), "storages", POD_REFUSED)
+    mounts = (row.get("mountPath") or f"/mnt/{row['name']}" for row in rows)
+    yield from _repeated(path, mounts, "storages' mounts", POD_REFUSED)
+
+
+def _repeated(path: tuple[str, ...], names: Iterable[str], what: str, code: int = 0) -> Iterator[Problem]:
+    for name, number in Counter(names).items():
+        if number > 1:
+            yield Problem(path, f"`{name}` stands {number} times among the {what}", code=code)
+
+
+def _prerequisites_exist(job: Job) -> Iterator[Problem]:
+    by_type = {(row["type"], row["name"]) for row in _rows(job, "prerequisites")}
+    names = {name for _, name in by_type}
+    for role, row in job["taskRoles"].items():
+        for name in row.get("prerequisites", ()):
+            if name not in names:
+                yield Problem(("taskRoles", role, "prerequisites"), f"no prerequisite has the name `{name}`")
+        for field, kind in _KINDS.items():
+            if field in row and (kind, row[field]) not in by_type:
+                yield Problem(("taskRoles", role, field), f"no prerequisite of type {kind} has the name `{row[field]}`")
+
+
+def _deployment_exists(job: Job) -> Iterator[Problem]:
+    chosen = (job.get("defaults") or {}).get("deployment")
+    if chosen is not None and chosen not in {row["name"] for row in _rows(job, "deployments")}:
+        yield Problem(("defaults", "deployment"), f"no deployment has the name `{chosen}`")
+
+
+def _sku_or_cell(job: Job) -> Iterator[Problem]:
+    """What the scheduler hived is told. Which SKUs there are is the cluster's own."""
+    path, groups = ("extras", "hivedScheduler", "taskRoles"), dict[str, tuple[Any, Any]]()
+    by_role = _hived(job).get("taskRoles")
+    yield from _roles_exist(job, path, _keys(by_role))
+    for role, row in by_role.items() if isinstance(by_role, Mapping) else ():
+        wanted = row.get("skuType"), row.get("pinnedCellId")
+        if None not in wanted:
+            message = "has both skuType and pinnedCellId, and the scheduler takes one of them"
+            yield Problem((*path, role), message)
+        group = row.get("affinityGroupName")
+        if group is not None and groups.setdefault(group, wanted) != wanted:
+            yield Problem((*path, role), f"the affinity group `{group}` has one skuType or pinnedCellId for all")
+
+
+def _roles_of_plugins_exist(job: Job) -> Iterator[Problem]:
+    for index, row in enumerate(_rows(job, "deployments")):
+        yield from _roles_exist(job, ("deployments", index, "taskRoles"), row["taskRoles"])
+    for index, row in enumerate(_extras(job).get(_PLUGINS, ())):
+        yield from _roles_exist(job, ("extras", _PLUGINS, index, "taskroles"), row.get("taskroles", ()))
+
+
+def _roles_exist(job: Job, path: tuple[str | int, ...], roles: Iterable[str]) -> Iterator[Problem]:
+    for role in roles:
+        if role not in job["taskRoles"]:
+            yield Problem(path, f"no task role has the name `{role}`")
+
+
+def controller_name(role: str) -> str:
+    """What the controller calls a role: `FC_TASKROLE_NAME`, and the role in the names of `PAI_HOST_IP_…`."""
+    return "".join(letter for letter in role.lower() if letter.isascii() and letter.isalnum())
+
+
+def _roles_differ(job: Job) -> Iterator[Problem]:
+    for short, number in Counter(map(controller_name, job["taskRoles"])).items():
+        if number > 1 or not short:
+            message = f"the controller calls {number} task roles `{short}`: it keeps lowercase letters and digits only"
+            yield Problem(("taskRoles",), message, code=FRAMEWORK_REFUSED)
+
+
+def _templates_are_readable(job: Job) -> Iterator[Problem]:
+    for role in job["taskRoles"]:
+        yield from _unreadable(("taskRoles", role, "commands"), lambda role=role: entrypoint(job, role))  # type: ignore[misc]
+    for index, row in enumerate(_rows(job, "prerequisites")):
+        auth = row.get("auth") if row["type"] == "dockerimage" else None
+        for key, text in (auth or {}).items():
+            path = ("prerequisites", index, "auth", key)
+            yield from _unreadable(path, lambda text=text: require_readable(text if isinstance(text, str) else ""))  # type: ignore[misc]
+
+
+def _unreadable(path: tuple[str | int, ...], read: Callable[[], object]) -> Iterator[Problem]:
+    try:
+        read()
+    except TemplateError as error:
+        yield Problem(path, str(error), unhandled=True)
+
+
+def _references_exist(job: Job) -> Iterator[Problem]:
+    secrets, parameters = job.get("secrets", {}), job.get("parameters", {})
+    for role, row in job["taskRoles"].items():
+        chosen = {kind: _named(job, kind, row[kind]) for kind in _OF_ROLE if kind in row}
+        scope = {"secrets": secrets, "parameters": parameters, **chosen}
+        texts = f"{written(job, role)}\n{entrypoint(job, role)}"
+        yield from _unfilled(("taskRoles", role, "commands"), texts, scope)
+    for index, row in enumerate(_rows(job, "prerequisites")):
+        for key, text in _auth(row).items():
+            yield from _unfilled(("prerequisites", index, "auth", key), text, {"secrets": secrets})
+
+
+def _auth(row: Mapping[str, Any]) -> dict[str, str]:
+    """The texts of an image's `auth`. It may have more than a cluster reads."""
+    auth = row.get("auth") if row["type"] == "dockerimage" else None
+    return {key: text for key, text in (auth or {}).items() if isinstance(text, str)}
+
+
+def _unfilled(path: tuple[str | int, ...], text: str, scope: Mapping[str, Any]) -> Iterator[Problem]:
+    for reference in dict.fromkeys(references(text)):
+        if looked_up(scope, reference) is None:
+            yield Problem(path, f"nothing is called `${reference}`")
+    if "<%" in without_references(text):
+        yield Problem(path, "`<%` begins a reference, and this is none: `<% $parameters.name %>` is one")
+
+
+def _named(job: Job, kind: str, name: str) -> Any:
+    return next((row for row in _rows(job, "prerequisites") if (row["type"], row["name"]) == (kind, name)), None)
+
+
+def _passwords_are_secrets(job: Job) -> Iterator[Problem]:
+    for index, row in enumerate(_rows(job, "prerequisites")):
+        password = _auth(row).get("password")
+        if password and not any(reference.startswith("secrets.") for reference in references(password)):
+            yield Problem(("prerequisites", index, "auth", "password"), "is readable by all: refer to a secret")
+
+
+def _commands_fit(job: Job) -> Iterator[Problem]:
+    for role in job["taskRoles"]:
+        size = len(entrypoint(job, role).encode())
+        if size > LONGEST_COMMAND:
+            message = f"has {size} bytes, and a task takes no command longer than {LONGEST_COMMAND}"
+            yield Problem(("taskRoles", role, "commands"), message, is_size=True, code=POD_REFUSED)
+
+
+def _text_fits(job: Job) -> Iterator[Problem]:
+    size = len(text_of(job).encode())
+    if size > LONGEST_TEXT:
+        yield Problem((), f"has {size} bytes as text, and OpenPAI takes {LONGEST_TEXT} at the most", is_size=True)
+
+
+def _retries_end(job: Job) -> Iterator[Problem]:
+    for role, row in job["taskRoles"].items():
+        if row.get("taskRetryCount", 0) < 0:
+            yield Problem(("taskRoles", role, "taskRetryCount"), retry_reason(row["taskRetryCount"]))
+
+
+def retry_reason(count: int) -> str:
+    if count == -2:
+        return (
+            "is -2, which starts the job again also after it succeeded, on paid GPUs, until somebody stops it: "
+            "give the number of retries"
+        )
+    if count == -1:
+        return "is -1, and the protocol counts from 0: give the number of retries"
+    return f"is {count}, and retries are counted from 0"
+
+
+def _minima_count(job: Job) -> Iterator[Problem]:
+    for role, row in job["taskRoles"].items():
+        for key, count in (row.get("completion") or {}).items():
+            if count == 0:
+                yield Problem(("taskRoles", role, "completion", key), "is 0: give -1 or at least 1")
+
+
+def _switches_switch(job: Job) -> Iterator[Problem]:
+    """JavaScript takes any text for true, and only `false` itself ends a gang."""
+    if not isinstance(_extras(job).get("gangAllocation", True), bool):
+        yield Problem(("extras", "gangAllocation"), "is not of type boolean")
+    for role, row in job["taskRoles"].items():
+        if not isinstance((row.get("extraContainerOptions") or {}).get("infiniband", True), bool):
+            yield Problem(("taskRoles", role, "extraContainerOptions", "infiniband"), "is not of type boolean")
+
+
+Rules = tuple[Callable[[Job], Iterator[Problem]], ...]
+REFUSED: Rules = (
+    _names_once,
+    _prerequisites_exist,
+    _deployment_exists,
+    _templates_are_readable,
+    _sku_or_cell,
+)
+OBSTACLES: Rules = (_mounts_differ, _roles_differ, _commands_fit)
+ADVICE: Rules = (
+    _roles_of_plugins_exist,
+    _references_exist,
+    _passwords_are_secrets,
+    _retries_end,
+    _minima_count,
+    _switches_switch,
+    _text_fits,
+)

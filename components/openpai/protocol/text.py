@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job as text: YAML, as a cluster's REST server takes it, and values as JavaScript writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import yaml
+
+from components.openpai.protocol.scalars import RESOLVERS, Moment, moment, number
+
+# The REST server refuses a longer body with 413.
+LONGEST_TEXT = 100 * 1024
+_SECRETS, _MASK = "secrets", "******"
+_MERGE = "tag:yaml.org,2002:merge"
+_MOST_TAKEN_OVER = 10_000
+
+
+class NotAJobError(ValueError):
+    """A text that is not one YAML mapping."""
+
+
+class NotYamlError(NotAJobError):
+    """A text that is not even YAML."""
+
+
+def text_of(job: Mapping[str, Any]) -> str:
+    """The job as a cluster takes it.
+
+    Each top-level key begins a line: a cluster hides secrets by that, and shows those of any other text. Values are in
+    quotation marks: YAML in JavaScript takes some bare texts, such as 1e3, for numbers.
+    """
+    return yaml.dump(_quoted(job), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9)
+
+
+def parse(text: str) -> dict[str, Any]:
+    """The job in a text, read as the REST server reads it. Raises `NotAJobError`."""
+    try:
+        job = yaml.load(text, Loader=_Loader)
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+        raise NotYamlError(f"this is not YAML: {' '.join(str(error).split())[:300]}") from None
+    if not isinstance(job, dict):
+        raise NotAJobError("this is not a job: a job is a YAML mapping")
+    return job
+
+
+def masked(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The job without its secrets, as everybody may read it.
+
+    A cluster looks for them in the text, in lines that begin with `secrets:`. Here the job's value is replaced, so that
+    no way of writing it hides the secrets from us.
+    """
+    return {key: _MASK if key == _SECRETS else value for key, value in job.items()}
+
+
+def shares_secrets(text: str) -> bool:
+    """Whether YAML's references carry a value of a job's secrets elsewhere. The text is one that `parse` reads."""
+    loader = _Loader(text)
+    own: list[yaml.Node] = []
+    others: list[yaml.Node] = []
+    job = loader.get_single_node()
+    if isinstance(job, yaml.MappingNode):
+        loader.flatten_mapping(job)
+        for key, value in job.value:
+            is_secret = shown(loader.construct_object(key, deep=True)) == _SECRETS
+            (own if is_secret else others).append(value)
+    return not _reached(own).isdisjoint(_reached(others))
+
+
+def shown(value: Any) -> str:
+    """A value as JavaScript writes it into a text."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case float() if value.is_integer():
+            return str(int(value))
+        case list():
+            return ",".join("" if one is None else shown(one) for one in value)
+        case Mapping():
+            return "[object Object]"
+        case _:
+            return str(value)
+
+
+class _Text(str):
+    __slots__ = ()
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads bare values as js-yaml does.
+
+    `<<` takes keys over from other mappings. Chained, it doubles them at each step, so what one text may take over is
+    bounded.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._taken_over = 0
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        merged = [one for key, value in node.value if key.tag == _MERGE for one in _merged(value)]
+        for one in merged:
+            self.flatten_mapping(one)
+        self._taken_over += sum(len(one.value) for one in merged)
+        if self._taken_over > _MOST_TAKEN_OVER:
+            raise yaml.constructor.ConstructorError(None, None, "it repeats itself too often", node.start_mark)
+        super().flatten_mapping(node)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Keys are texts, and none stands twice: js-yaml's loader.js."""
+        if not isinstance(node, yaml.MappingNode):
+            return super().construct_mapping(node, deep)
+        own = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE]
+        if twice := _twice(own):
+            raise yaml.constructor.ConstructorError(None, None, f"the key {twice[:60]!r} stands twice", node.start_mark)
+        self.flatten_mapping(node)
+        pairs = [(shown(self.construct_object(key, deep=True)), value) for key, value in node.value]
+        return {key: self.construct_object(value, deep=deep) for key, value in pairs}
+
+    def construct_moment(self, node: Any) -> Moment:
+        return moment(self.construct_text(node))
+
+    def construct_text(self, node: Any) -> str:
+        return str(self.construct_scalar(node))
+
+    def construct_number(self, node: Any) -> float:
+        return number(self.construct_yaml_float(node))
+
+
+def _twice(keys: list[str]) -> str | None:
+    """The first key that stood before."""
+    seen: set[str] = set()
+    for key in keys:
+        if key in seen:
+            return key
+        seen.add(key)
+    return None
+
+
+def _reached(nodes: Iterable[yaml.Node]) -> set[int]:
+    """These nodes and all below them. A node that is referred to is the same one at each place."""
+    left, seen = list(nodes), set[int]()
+    while left:
+        node = left.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            left += [each for pair in node.value for each in pair]
+        elif isinstance(node, yaml.SequenceNode):
+            left += node.value
+    return seen
+
+
+def _merged(value: yaml.Node) -> list[yaml.MappingNode]:
+    nodes = value.value if isinstance(value, yaml.SequenceNode) else [value]
+    return [one for one in nodes if isinstance(one, yaml.MappingNode)]
+
+
+_Loader.yaml_implicit_resolvers = {None: list(RESOLVERS)}
+_Loader.add_constructor(_MERGE, _Loader.construct_text)  # as a value it is one
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_moment)
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_number)
+_Dumper.add_representer(_Text, lambda dumper, data: dumper.represent_scalar("tag:yaml.org,2002:str", data, style='"'))
+
+
+def _quoted(value: Any) -> Any:
+    match value:
+        case str():
+            return _Text(value)
+        case Mapping():
+            return {str(key): _quoted(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_quoted(one) for one in value]
+        case _:
+            return value

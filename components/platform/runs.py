@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A training run as values: its inputs, its nodes, and how far each node is."""
+
+import hashlib
+import math
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from components.platform.errors import ProviderError
+from components.platform.inputs import NODE_KEYS, is_own, mutable_inputs
+from components.platform.values import Properties, canonical
+
+# The platform's record of a node is gone. This does not say how the run ended.
+DELETED = "DELETED"
+TERMINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELED", "NEEDS_ATTENTION", DELETED})
+UNSUCCESSFUL = TERMINAL - {"SUCCEEDED"}
+_LOST = UNSUCCESSFUL - {DELETED} | {"CANCELING"}
+# The state of a run is the worst state of its nodes.
+_WORST_FIRST = ("FAILED", "CANCELED", "NEEDS_ATTENTION", "ACCEPTED", "IN_PROGRESS", "SUCCEEDED")
+# Some platforms say why a run failed in words only, without a code.
+_ABOUT_ACCESS = re.compile(r"polic(y|ies)|authori[sz]|permission|permitted|may not|denied|pull", re.IGNORECASE)
+_SHOWN_AS = {"CANCELING": "CANCELED", "DELETED": "NEEDS_ATTENTION"}
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """One node. `own`: what only its platform knows of it."""
+
+    name: str
+    role: str = ""
+    rank: int = 0
+    environment: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    own: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def command_line(self) -> str | None:
+        return shlex.join(self.arguments) if self.arguments else None
+
+
+# How many minutes new policies and groups may need until they take effect. The default is 5.
+ACCESS_MINUTES = "TRAINYARD_ACCESS_MINUTES"
+
+
+def _access_minutes() -> float:
+    text = os.environ.get(ACCESS_MINUTES, "5")
+    try:
+        minutes = float(text or "5")
+    except ValueError:
+        minutes = math.nan
+    if not math.isfinite(minutes) or minutes < 0:
+        raise ProviderError(f"{ACCESS_MINUTES} is `{text}`.", "Give a number of minutes, 0 or more.")
+    return minutes
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """In minutes."""
+
+    access: float = field(default_factory=_access_minutes)
+    started: float = 30.0
+    finished: float = 24 * 60.0
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """The columns that every run has. `own`: the platform's inputs beside them, by their names."""
+
+    platform: str
+    display_name: str
+    tags: Mapping[str, str]
+    nodes: tuple[NodeSpec, ...]
+    image: str | None
+    maximum_runtime_minutes: int | None
+    until: str
+    timeouts: Timeouts
+    fingerprint: str
+    own: Mapping[str, Any]
+    attempt: int = 1
+
+
+@dataclass(frozen=True)
+class NodeRun:
+    """One node's run, as the platform reports it."""
+
+    name: str
+    id: str
+    state: str
+    details: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.state in TERMINAL
+
+
+def run_spec(urn: str, inputs: Properties) -> RunSpec:
+    """The inputs of a checked resource, as values."""
+    return RunSpec(
+        platform=inputs["platform"],
+        display_name=inputs["displayName"],
+        tags=inputs.get("tags") or {},
+        nodes=tuple(_node(node) for node in inputs["nodes"]),
+        image=inputs.get("image"),
+        maximum_runtime_minutes=inputs.get("maximumRuntimeMinutes"),
+        until=inputs["until"],
+        timeouts=Timeouts(**{key: float(value) for key, value in (inputs.get("timeouts") or {}).items()}),
+        fingerprint=fingerprint(urn, inputs),
+        own={key: value for key, value in inputs.items() if is_own(key)},
+        attempt=inputs.get("attempt") or 1,
+    )
+
+
+def _node(node: Mapping[str, Any]) -> NodeSpec:
+    return NodeSpec(
+        name=node["name"],
+        role=node.get("role") or "",
+        rank=node.get("rank") or 0,
+        environment=node.get("environment") or {},
+        arguments=tuple(node.get("arguments") or ()),
+        own={key: value for key, value in node.items() if key not in NODE_KEYS},
+    )
+
+
+def fingerprint(urn: str, inputs: Properties) -> str:
+    """Equal for the same run of the same resource. A create that was interrupted finds its own run by it."""
+    mutable = mutable_inputs(inputs.get("platform"))
+    runs = {key: value for key, value in inputs.items() if key not in mutable}
+    return hashlib.sha256(f"{urn}\n{canonical(runs)}".encode()).hexdigest()[:32]
+
+
+def overall(nodes: Iterable[NodeRun]) -> str:
+    states = {_SHOWN_AS.get(node.state, node.state) for node in nodes}
+    return next((state for state in _WORST_FIRST if state in states), "ACCEPTED")
+
+
+def ended(nodes: Iterable[NodeRun]) -> bool:
+    """Whether the run has certainly ended, even if its records are gone since. One lost node ends all others."""
+    states = {node.state for node in nodes}
+    return bool(states & _LOST) or states == {"SUCCEEDED"}
+
+
+def remembered(recorded: Sequence[NodeRun], seen: Sequence[NodeRun]) -> list[NodeRun]:
+    """The nodes as they are now. A node whose record is gone keeps the end that was recorded before."""
+    live = {node.name: node for node in seen if node.state != DELETED}
+    past = {node.name: node for node in recorded if ended([node])}
+    gone = {node.name: node for node in seen if node.state == DELETED}
+    # The order stays: the first node is the main node, and its run is the resource.
+    names = dict.fromkeys(node.name for node in (*recorded, *seen))
+    chosen = {**gone, **past, **live}
+    return [chosen[name] for name in names if name in chosen]
+
+
+def outputs(inputs: Properties, nodes: Iterable[NodeRun]) -> Properties:
+    node_runs = list(nodes)
+    finished = [node.finished_at for node in node_runs if node.finished_at]
+    result = {
+        **inputs,
+        "state": overall(node_runs),
+        "nodeRuns": [
+            {"name": node.name, "id": node.id, "state": node.state, "details": node.details} for node in node_runs
+        ],
+    }
+    started = [node.started_at for node in node_runs if node.started_at]
+    if started:
+        result["startedAt"] = min(started)
+    if finished and all(node.over for node in node_runs):
+        result["finishedAt"] = max(finished)
+    return result
+
+
+def never_began(state: Properties) -> bool:
+    """Whether the run failed before any of its nodes started."""
+    return state.get("state") == "FAILED" and "startedAt" not in state
+
+
+def wants_access(state: Properties) -> bool:
+    """Whether the run failed before it began because of access. A new policy may soon take effect and solve that."""
+    details = (node["details"] or "" for node in state["nodeRuns"])
+    return never_began(state) and any(_ABOUT_ACCESS.search(text) for text in details)

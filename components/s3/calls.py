@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of AWS's API: which are retried and for how long, and what a refusal means."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from components.platform import retries
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from launcher.escaping import terminal
+
+T = TypeVar("T")
+
+# AWS may give these answers while a new role or policy is not in force yet.
+ACCESS_CODES = frozenset(
+    {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "UnauthorizedAccess", "AuthorizationError"}
+)
+_CREDENTIALS_CODES = frozenset(
+    {
+        "AuthFailure", "ExpiredToken", "ExpiredTokenException", "IncompleteSignature", "InvalidAccessKeyId",
+        "InvalidClientTokenId", "InvalidSignatureException", "MissingAuthenticationToken", "RequestExpired",
+        "RequestTimeTooSkewed", "SignatureDoesNotMatch", "UnrecognizedClientException",
+    }
+)  # fmt: skip
+_BUSY_CODES = frozenset(
+    {
+        "BandwidthLimitExceeded", "ConditionalRequestConflict", "EC2ThrottledException", "OperationAborted",
+        "PriorRequestNotComplete", "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException",
+        "RequestTimeout", "RequestTimeoutException", "SlowDown", "Throttling", "ThrottledException",
+        "ThrottlingException", "TooManyRequestsException",
+    }
+)  # fmt: skip
+_BUSY_STATUSES = frozenset({500, 502, 503, 504})
+# The service is well, but has no machine: to ask again soon does not help.
+CAPACITY_CODES = frozenset(
+    {"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity"}
+)
+_LIMIT_CODES = frozenset({"VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded"})
+_REMEDIES = {
+    **dict.fromkeys(
+        _CREDENTIALS_CODES,
+        "AWS does not take these credentials: they are wrong or have expired, or this machine's clock is wrong. "
+        "Try `aws sts get-caller-identity` with the same profile.",
+    ),
+    **dict.fromkeys(
+        CAPACITY_CODES,
+        "AWS has no free machine of this type in this zone now. Try later, use another zone, or reserve capacity.",
+    ),
+    **dict.fromkeys(
+        _LIMIT_CODES,
+        "The account's quota of vCPUs is used up. Ask for a higher one (Service Quotas: EC2, Running On-Demand DL "
+        "instances, or the Spot quota of the same name), or end instances that you no longer need.",
+    ),
+    "NoSuchBucket": "Somebody removed the bucket, or it is in another account or region. `up` makes it again.",
+    "OptInRequired": "The account is not signed up for this service.",
+    "InvalidInstanceID.NotFound": "Somebody terminated the instance. `up` makes it again.",
+}
+_PERFORM = re.compile(r"not authorized to perform: ([A-Za-z0-9-]+:[A-Za-z0-9]+)")
+# EC2 adds an encoded message of kilobytes, which only another permission decodes.
+_ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
+_UNREACHABLE = "AWS cannot be reached from here. Check the network, the region and AWS_ENDPOINT_URL."
+
+
+def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T:
+    """Do `operation`; try again while AWS is busy, and for `access_minutes` while access is not in force."""
+    return retries.attempt(_ANSWERS, call, what, operation, access_minutes)
+
+
+def pages(
+    call: Call, what: str, client: Any, operation: str, access_minutes: float = 0.0, **request: Any
+) -> Iterator[Any]:
+    """Every page of a list. Botocore knows how each list is continued; each page is tried again for itself."""
+    paginator = client.get_paginator(operation)
+    ask = getattr(client, operation)
+    # A paginator that has failed once is over, so the attempts are made below it.
+    paginator._method = lambda **page: attempt(call, what, lambda: ask(**page), access_minutes)
+    yield from paginator.paginate(**request)
+
+
+def read_if_exists(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T | None:
+    """The answer of a read, or None if the resource does not exist."""
+
+    def read() -> T | None:
+        try:
+            return operation()
+        except Exception as error:
+            if is_gone(error):
+                return None
+            raise
+
+    return attempt(call, what, read, access_minutes)
+
+
+def code_of(error: BaseException | None) -> str:
+    """AWS's code of an error; empty where AWS gave no answer."""
+    answer = getattr(error, "response", None)
+    return str((answer.get("Error") or {}).get("Code") or "") if isinstance(answer, dict) else ""
+
+
+def status_of(error: BaseException | None) -> int:
+    answer = getattr(error, "response", None)
+    status = (answer.get("ResponseMetadata") or {}).get("HTTPStatusCode") if isinstance(answer, dict) else None
+    return int(status or 0)
+
+
+def is_gone(error: BaseException | None) -> bool:
+    """Whether the answer says that the resource does not exist. S3 has no code where an answer has no body."""
+    code = code_of(error)
+    return code in ("404", "NoSuchBucket", "NoSuchKey", "NoSuchEntity", "NoSuchUpload") or code.endswith(
+        ("NotFound", "NotFoundException")
+    )
+
+
+def error_text(error: Exception) -> str:
+    """The error in one line. AWS repeats names that people chose, so it is escaped."""
+    code = code_of(error)
+    if code:
+        message = _ENCODED.sub("", str(error.response["Error"].get("Message") or ""))  # type: ignore[attr-defined]
+        return terminal(f"{code}: {message}".rstrip(": "))
+    if _is_network(error):
+        return terminal(f"no answer: {error}".splitlines()[0])
+    return terminal(f"{type(error).__name__}: {error}".splitlines()[0])
+
+
+def refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:
+    """Botocore's error for a person: what was tried, what AWS answered, what to do."""
+    if isinstance(error, ProviderError):
+        return error
+    if not (code_of(error) or _is_botocore(error) or _is_network(error)):
+        raise error
+    after = f" (still after {waited:.0f} s)" if waited >= 1 else ""
+    metadata = getattr(error, "response", {}).get("ResponseMetadata") or {}
+    request = f" [request {metadata['RequestId']}]" if metadata.get("RequestId") else ""
+    return ProviderError(f"{what}: {error_text(error)}{after}{request}", _remedy(error))
+
+
+def _remedy(error: Exception) -> str:
+    code = code_of(error)
+    if code in ACCESS_CODES:
+        named = _PERFORM.search(str(error))
+        action = named[1] if named else getattr(error, "operation_name", "this")
+        return (
+            f"These credentials may not do {action}. `trainyard access` prints the statements that the deployer and "
+            "the users need, and which of them allows it."
+        )
+    if code:
+        return _REMEDIES.get(code, "")
+    return _UNREACHABLE if _is_network(error) else ""
+
+
+def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -> float:
+    code = code_of(error)
+    if code in ACCESS_CODES:
+        return access_minutes * 60
+    if code in CAPACITY_CODES:
+        return 0.0
+    if code in _BUSY_CODES or status_of(error) in _BUSY_STATUSES:
+        # Who has no patience at all, as a preview, asks a busy cloud only once.
+        return retries.TRANSIENT_SECONDS if patience else 0.0
+    return patience if not code and _is_network(error) else 0.0
+
+
+def _is_botocore(error: BaseException) -> bool:
+    return any(base.__module__.split(".")[0] == "botocore" for base in type(error).__mro__)
+
+
+def _is_network(error: BaseException) -> bool:
+    names = {base.__name__ for base in type(error).__mro__}
+    return isinstance(error, OSError) or (
+        _is_botocore(error) and bool(names & {"ConnectionError", "HTTPClientError", "IncompleteReadError"})
+    )
+
+
+_ANSWERS = retries.Answers(_seconds_allowed, error_text, refusal)

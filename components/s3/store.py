@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One bucket of Amazon S3, through botocore.
+
+Its checksums are MD5, as everywhere in this room: S3 states them as ETags, in hexadecimal. Where a bucket encrypts by a
+key of KMS, ETags are something else. There an object of one piece keeps its MD5 in its metadata, and one of several
+parts has none that S3 could state.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from components.platform.calls import Call
+from components.platform.checksums import BLOCK_BYTES, as_text, of_parts
+from components.platform.errors import ProviderError
+from components.platform.file_errors import ContentChangedError, ObjectChangedError
+from components.platform.files import Content, Sink, StoredObject, StoredPart
+from components.platform.streams import body_of, drain
+from components.s3.calls import attempt, code_of, pages, read_if_exists, status_of
+from components.s3.session import Session
+
+T = TypeVar("T")
+# Under these names an object says its MD5, and in which parts it was uploaded.
+_MD5, _PART_BYTES = "trainyard-md5", "trainyard-part-bytes"
+_DIGEST = re.compile(r'"?([0-9a-f]{32})(-[0-9]+)?"?')
+_MOVED_ON = frozenset({"PreconditionFailed", "NoSuchKey", "NoSuchUpload", "InvalidPart", "InvalidPartOrder"})
+_CHANGED = frozenset({"BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch"})
+
+
+@dataclass
+class BucketStore:
+    """`transfers.platform.Store`. `explain` makes an error for people of one that may be a refusal."""
+
+    session: Session
+    call: Call
+    bucket: str
+    explain: Callable[[ProviderError], ProviderError]
+    # MD5 of parts that this process sent, by upload, number and ETag. S3 verified them as they came.
+    _sent: dict[tuple[str, int, str], str] = field(default_factory=dict, repr=False)
+    # Whether ETags are MD5, as far as somebody looked.
+    _plain: bool | None = None
+
+    @property
+    def address(self) -> str:
+        return f"s3://{self.bucket}"
+
+    def list(self, prefix: str) -> Iterator[StoredObject]:
+        what = f"List the objects of {self.bucket}"
+        request: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix}
+        try:
+            for page in pages(self.call, what, self._client, "list_objects_v2", **request):
+                for row in page.get("Contents") or ():
+                    checksum = checksum_of(row["ETag"]) if self._is_plain(row["Key"]) else ""
+                    yield StoredObject(row["Key"], row["Size"], checksum, row["ETag"], _time(row["LastModified"]))
+        except ProviderError as error:
+            raise self.explain(error) from error.__cause__
+
+    def _is_plain(self, name: str) -> bool:
+        """Lists do not say how objects are encrypted. A bucket does that alike for all."""
+        if self._plain is None:
+            head = self._head(name)
+            self._plain = head is None or _is_plain(head)
+        return self._plain
+
+    def look(self, name: str) -> tuple[StoredObject, int | None] | None:
+        head = self._head(name)
+        if head is None:
+            return None
+        metadata = head.get("Metadata") or {}
+        checksum = checksum_of(head["ETag"]) if _is_plain(head) else str(metadata.get(_MD5, ""))
+        stated = str(metadata.get(_PART_BYTES, ""))
+        part = int(stated) if stated.isdecimal() and len(stated) < 16 else None
+        found = StoredObject(name, head["ContentLength"], checksum, head["ETag"], _time(head["LastModified"]))
+        return found, part
+
+    def _head(self, name: str) -> Any:
+        ask = partial(self._client.head_object, Bucket=self.bucket, Key=name)
+        try:
+            return read_if_exists(self.call, f"Look at {name}", ask)
+        except ProviderError as error:
+            raise self.explain(error) from error.__cause__
+
+    def read(self, item: StoredObject, start: int, length: int, sink: Sink) -> None:
+        def fetch() -> None:
+            sink.restart()
+            wanted = f"bytes={start}-{start + length - 1}"
+            answer = self._client.get_object(Bucket=self.bucket, Key=item.name, Range=wanted, IfMatch=item.etag)
+            with closing(answer["Body"]) as body:
+                drain(body.iter_chunks(BLOCK_BYTES), sink, length)
+
+        self._attempt(f"Fetch {item.name}", fetch)
+
+    def put(self, name: str, content: Content, replaces: StoredObject | None) -> None:
+        self._attempt(
+            f"Put {name}",
+            lambda: self._client.put_object(
+                Bucket=self.bucket, Key=name, Body=body_of(content), ContentLength=content.size,
+                ContentMD5=content.md5, Metadata={_MD5: content.md5}, **_condition(replaces),
+            ),
+        )  # fmt: skip
+
+    def begin(self, name: str, part_bytes: int, replaces: StoredObject | None) -> str:
+        begin = partial(
+            self._client.create_multipart_upload, Bucket=self.bucket, Key=name, Metadata={_PART_BYTES: str(part_bytes)}
+        )
+        return str(self._attempt(f"Begin the upload of {name}", begin)["UploadId"])
+
+    def parts(self, name: str, upload: str) -> dict[int, StoredPart] | None:
+        made: dict[int, StoredPart] = {}
+        request: dict[str, Any] = {"Bucket": self.bucket, "Key": name, "UploadId": upload}
+        try:
+            for page in pages(self.call, f"List the parts of {name}", self._client, "list_parts", **request):
+                for row in page.get("Parts") or ():
+                    number, etag = row["PartNumber"], row["ETag"]
+                    md5 = self._sent.get((upload, number, etag)) or checksum_of(etag)
+                    made[number] = StoredPart(row["Size"], md5, etag)
+        except ProviderError as error:
+            if code_of(error.__cause__) == "NoSuchUpload":
+                return None
+            raise self.explain(error) from error.__cause__
+        return made
+
+    def put_part(self, name: str, upload: str, number: int, content: Content) -> None:
+        answer = self._attempt(
+            f"Put part {number} of {name}",
+            lambda: self._client.upload_part(
+                Bucket=self.bucket, Key=name, UploadId=upload, PartNumber=number, Body=body_of(content),
+                ContentLength=content.size, ContentMD5=content.md5,
+            ),
+        )  # fmt: skip
+        self._sent[upload, number, answer["ETag"]] = content.md5
+
+    def commit(self, name: str, upload: str, parts: Mapping[int, StoredPart], replaces: StoredObject | None) -> str:
+        each = [{"PartNumber": number, "ETag": part.etag} for number, part in sorted(parts.items())]
+        commit = partial(
+            self._client.complete_multipart_upload, Bucket=self.bucket, Key=name, UploadId=upload,
+            MultipartUpload={"Parts": each}, **_condition(replaces),
+        )  # fmt: skip
+        answer = self._attempt(f"Complete the upload of {name}", commit)
+        if not _is_plain(answer):
+            # S3 verified each part, and states no digest of the whole.
+            return of_parts(base64.b64decode(part.md5) for _, part in sorted(parts.items()))
+        return checksum_of(answer["ETag"])
+
+    def abandon(self, name: str, upload: str) -> None:
+        abort = partial(self._client.abort_multipart_upload, Bucket=self.bucket, Key=name, UploadId=upload)
+        # It costs room, no more. What made it useless is told anyway.
+        with suppress(ProviderError):
+            attempt(replace(self.call, patience=0.0), f"Abandon the upload of {name}", abort)
+
+    @property
+    def _client(self) -> Any:
+        return self.session.client("s3")
+
+    def _attempt(self, what: str, operation: Callable[[], T]) -> T:
+        try:
+            return attempt(self.call, what, operation)
+        except ProviderError as error:
+            cause = error.__cause__
+            if status_of(cause) == 412 or code_of(cause) in _MOVED_ON:
+                raise ObjectChangedError from None
+            if code_of(cause) in _CHANGED:
+                raise ContentChangedError from None
+            raise self.explain(error) from cause
+
+
+def checksum_of(etag: str) -> str:
+    """The checksum that an ETag is, as checksums.py writes it. Empty where it is none."""
+    match = _DIGEST.fullmatch(etag)
+    return as_text(bytes.fromhex(match[1])) + (match[2] or "") if match else ""
+
+
+def _is_plain(answer: Mapping[str, Any]) -> bool:
+    """Whether the ETag of this answer is an MD5: not so where a key of KMS, or of the client, encrypts."""
+    kms = str(answer.get("ServerSideEncryption") or "").startswith("aws:kms")
+    return not kms and not answer.get("SSECustomerAlgorithm")
+
+
+def _condition(replaces: StoredObject | None) -> dict[str, str]:
+    return {"IfMatch": replaces.etag} if replaces is not None else {"IfNoneMatch": "*"}
+
+
+def _time(moment: Any) -> str:
+    return str(moment.strftime("%Y-%m-%dT%H:%M:%SZ"))

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+from itertools import pairwise
+
+import pytest
+
+from catalog.tables import table
+from components.oci.iam import StatementError, by_resource_type, grants, operation, type_of
+from components.oci.iam.permissions import families, is_documented, known_words, operations, resource_types, verb_covers
+from components.oci.iam.statement import VERBS, PermissionGrant, VerbGrant
+
+
+def test_each_permission_belongs_to_one_type() -> None:
+    owners: dict[str, list[str]] = {}
+    for name, kind in resource_types().items():
+        for permission in kind.covers["manage"]:
+            owners.setdefault(permission, []).append(name)
+    assert {permission: names for permission, names in owners.items() if len(names) > 1} == {}
+
+
+def test_verbs_are_cumulative() -> None:
+    for kind in resource_types().values():
+        covered = [kind.covers[verb] for verb in VERBS]
+        assert all(less <= more for less, more in pairwise(covered)), kind.name
+        assert kind.documented <= kind.covers["manage"], kind.name
+
+
+@pytest.mark.parametrize("name", operations())
+def test_each_operation_needs_known_permissions(name: str) -> None:
+    needs = operation(name)
+    every = needs.permissions.union(*needs.conditional.values())
+    assert {permission for permission in every if type_of(permission) is None} == set()
+    assert needs.source
+
+
+def test_documented_operations_need_documented_permissions() -> None:
+    sure = [needs for needs in operations().values() if needs.trust == "documented"]
+    doubtful = {needs.name: {p for p in needs.permissions if not is_documented(p)} for needs in sure}
+    assert {name for name, names in doubtful.items() if names} == set()
+
+
+def test_circumstances_belong_to_operations() -> None:
+    assert set(table("operations")["also"]) <= set(operations())
+
+
+# Spot checks against Oracle's tables, where pattern and memory mislead.
+@pytest.mark.parametrize(
+    ("verb", "kind", "permission", "covered"),
+    [
+        ("use", "objects", "OBJECT_CREATE", False),
+        ("manage", "objects", "OBJECT_CREATE", True),
+        ("use", "subnets", "SUBNET_ATTACH", True),
+        ("inspect", "subnets", "SUBNET_READ", True),
+        ("use", "repos", "REPOSITORY_UPDATE", False),
+        ("use", "log-content", "LOG_CONTENT_PUSH", True),
+        ("use", "log-groups", "LOG_GROUP_CREATE", False),
+        ("use", "virtual-network-family", "VNIC_CREATE", True),
+        ("use", "virtual-network-family", "SECURITY_LIST_UPDATE", False),
+        ("use", "data-science-family", "DATA_SCIENCE_JOB_RUN_UPDATE", True),
+        ("use", "policies", "POLICY_UPDATE", False),
+        ("read", "all-resources", "METRIC_READ", True),
+        ("manage", "drgs", "DRG_ATTACH", False),
+    ],
+)
+def test_what_verbs_cover(verb: str, kind: str, permission: str, covered: bool) -> None:
+    assert (permission in verb_covers(verb, kind)) is covered
+
+
+def test_grants_of_both_kinds() -> None:
+    assert grants(VerbGrant("read", "buckets")) == {"BUCKET_INSPECT", "BUCKET_READ"}
+    assert grants(PermissionGrant(("BUCKET_READ",))) == {"BUCKET_READ"}
+
+
+def test_permissions_sort_by_type() -> None:
+    assert by_resource_type(operation("DeleteSecurityList").permissions) == {
+        "security-lists": {"SECURITY_LIST_DELETE"},
+        "vcns": {"VCN_DETACH"},
+    }
+    with pytest.raises(StatementError, match="no resource type has the permission `X_READ`"):
+        by_resource_type(["X_READ"])
+
+
+def test_families_name_known_words() -> None:
+    assert {member for members in families().values() for member in members} <= known_words()
+
+
+def test_an_unknown_operation_gets_the_nearest() -> None:
+    with pytest.raises(StatementError, match="did you mean `CreateBucket`"):
+        operation("CreateBuckt")
