@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.harness.rows import ROOT, Aim, Row
+from components.oci.client.job_runs import MAIN_VARIABLE, start_of
 from localcloud.admin import list_calls
 from localcloud.api.ocids import new_ocid
-from provider.oci.job_runs import MAIN_VARIABLE, start_of
 from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import World
 from tests.support.nodes import BUCKET, Place, planned

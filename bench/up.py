@@ -25,10 +25,10 @@ from typing import Any
 import yaml
 
 from bench.harness.rows import ROOT, Aim, Row, in_turns
+from components.oci.local.buckets import empty
+from components.oci.local.sessions import DEPLOYER, session_of
 from engine.tools import STAND_INS, plugin_path
 from localcloud import admin
-from localstacks.oci.buckets import empty
-from localstacks.oci.sessions import DEPLOYER, session_of
 from tests.support.cloud_world import TERMINAL
 from tests.support.local_team import Team
 from tests.support.waiting import eventually

@@ -31,21 +31,16 @@ def platform_in(config: Mapping[str, Any]) -> str:
 
 
 def platform_folder(name: str) -> str:
-    """What a platform's folder is called in each room that has one: a name that Python can import."""
+    """What a platform's home is called in `components`: a name that Python can import."""
     return name.replace("-", "_")
 
 
 @cache
-def platforms_in(room: str, module: str = "") -> tuple[str, ...]:
-    """The platforms that have a folder in this room, and this module in it."""
-    folders = {name: f"{room}.{platform_folder(name)}" for name in platforms()}
-    return tuple(
-        name
-        for name, folder in folders.items()
-        if find_spec(folder) and (not module or find_spec(f"{folder}.{module}"))
-    )
+def platforms_in(module: str) -> tuple[str, ...]:
+    """The platforms whose home has this module: `client.images` of those whose images are built."""
+    return tuple(name for name in platforms() if find_spec(f"components.{platform_folder(name)}.{module}"))
 
 
-def import_platform(room: str, platform: str, module: str = "") -> Any:
-    """A platform's folder in a room, or a module of it. No room imports one before it is needed."""
-    return import_module(".".join(filter(None, (room, platform_folder(platform), module))))
+def import_platform(platform: str, module: str) -> Any:
+    """A module of a platform's home. None is imported before it is needed."""
+    return import_module(f"components.{platform_folder(platform)}.{module}")

@@ -146,7 +146,7 @@ def question_of(
 def _everywhere(question: Question, cloud: Cloud) -> SeveralLooks:
     """All runs of the local cloud. A platform that tells nothing without a stack is asked about each of its stacks."""
     looks, files = [], deployed_files(cloud.home)
-    for platform in platforms_in("runstatus"):
+    for platform in platforms_in("client.look"):
         try:
             looks.append(run_look(replace(question, config={PLATFORM_KEY: platform})))
         except UnknownPlaceError:

@@ -46,10 +46,10 @@ class ImagePlatform(Protocol):
 
 def image_platform_of(plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
     """The platform that a plan is made for; `environment` says where its cloud is and who calls."""
-    able = platforms_in("images")
+    able = platforms_in("client.images")
     if plan.platform not in able:
         raise ImageError(
             f"{plan.stack} runs on {plan.platform}\nImages are built for stacks of {' and '.join(able)} so far"
         )
-    made: ImagePlatform = import_platform("images", plan.platform, "platform").make(plan, environment)
+    made: ImagePlatform = import_platform(plan.platform, "client.images").make(plan, environment)
     return made

@@ -77,7 +77,7 @@ class LocalPlatform(Protocol):
 
 def local_platform_of(name: str) -> LocalPlatform:
     """The platform of a stack."""
-    platform: LocalPlatform = import_platform("localstacks", name, "platform").PLATFORM
+    platform: LocalPlatform = import_platform(name, "local.stacks").PLATFORM
     return platform
 
 

@@ -102,5 +102,5 @@ class RehearsalPlatform(Protocol):
 
 
 def rehearsal_platform_of(name: str) -> RehearsalPlatform:
-    platform: RehearsalPlatform = import_platform("rehearsing", name, "platform").PLATFORM
+    platform: RehearsalPlatform = import_platform(name, "local.rehearsal").PLATFORM
     return platform

@@ -67,7 +67,7 @@ class RunLook(Protocol):
 
 def run_look(question: Question) -> RunLook:
     name = platform_in(question.config)
-    if name not in platforms_in("runstatus"):
+    if name not in platforms_in("client.look"):
         raise UnknownPlaceError(f"the stack runs on {name}: `trainyard runs` cannot show runs there yet")
-    made: RunLook = import_platform("runstatus", name, "platform").make(question)
+    made: RunLook = import_platform(name, "client.look").make(question)
     return made

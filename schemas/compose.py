@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One JSON Schema from neutral.schema.json and each platform's section: `python -m schemas.compose` writes it.
 
-A section (schemas/<platform>/section.schema.json) is a JSON merge patch (RFC 7396): it adds keys, changes them, and
+A section (components/<platform>/section.schema.json) is a JSON merge patch (RFC 7396): it adds keys, changes them, and
 removes with null what the platform does not have. The commands read the schema of one platform;
 stack.schema.json holds all of them for editors, which choose by `trainyard:platform`.
 """
@@ -18,6 +18,7 @@ from catalog.platforms import PLATFORM_KEY, default_platform, platform_folder, p
 from schemas.built_in import KINDS, built_in
 
 FOLDER = Path(__file__).parent
+_HOMES = FOLDER.parent / "components"
 COMPOSED = FOLDER / "stack.schema.json"
 _DEFS = "#/$defs/"
 _LONGEST_LINE = 118
@@ -37,7 +38,7 @@ def schema_of(platform: str) -> Mapping[str, Any]:
 @cache
 def section_of(platform: str) -> Mapping[str, Any]:
     """What a platform adds, changes and removes."""
-    section: Mapping[str, Any] = _read(FOLDER / platform_folder(platform) / "section.schema.json")
+    section: Mapping[str, Any] = _read(_HOMES / platform_folder(platform) / "section.schema.json")
     return section
 
 

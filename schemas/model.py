@@ -3,7 +3,7 @@
 
 Field names are the keys of the stack file in snake_case; `schemas/convert.py` goes both ways by these types alone,
 so a key is described in two places only: here and in neutral.schema.json (a contract test compares them).
-Keys of a single platform are in its folder: schemas/<platform>/model.py and section.schema.json.
+Keys of a single platform are in its folder: components/<platform>/stack.py and section.schema.json.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class StackFile(Protocol):
-    """`schemas/<platform>/__init__.py` has one, called STACK_FILE. Its keys are in section.schema.json beside it."""
+    """STACK_FILE in `components/<platform>/stack_file.py`. Its keys are in section.schema.json beside it."""
 
     @property
     def stack(self) -> type[Stack]:
@@ -30,5 +30,5 @@ class StackFile(Protocol):
 
 @cache
 def stack_file(platform: str) -> StackFile:
-    part: StackFile = import_platform("schemas", platform).STACK_FILE
+    part: StackFile = import_platform(platform, "stack_file").STACK_FILE
     return part

@@ -45,9 +45,9 @@ class StoreOpener(Protocol):
 def store_opener(request: StoreRequest) -> StoreOpener:
     """Raises TransferError where the platform has no store that trainyard knows."""
     name = platform_in(request.config)
-    if name not in platforms_in("transfers"):
+    if name not in platforms_in("client.files"):
         raise TransferError(
             f"the stack runs on {name}: trainyard does not know where runs keep files there, so it cannot move any"
         )
-    made: StoreOpener = import_platform("transfers", name, "platform").make(request)
+    made: StoreOpener = import_platform(name, "client.files").make(request)
     return made

@@ -43,7 +43,7 @@ class TryPlatform(Protocol):
 def try_platform(question: TryQuestion) -> TryPlatform:
     stack = question.judged.stack
     name = stack.platform if stack else ""
-    if name not in platforms_in("tries"):
+    if name not in platforms_in("client.tries"):
         raise TryError(f"the stack runs on {name}: nothing can be tried there yet")
-    made: TryPlatform = import_platform("tries", name, "platform").make(question)
+    made: TryPlatform = import_platform(name, "client.tries").make(question)
     return made

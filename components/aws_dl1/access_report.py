@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.aws_dl1.deployer import deployer_policies
+from components.aws_dl1.names import NAME
 from components.aws_dl1.plan import AwsDl1Plan
 from components.aws_dl1.statements import TRUST, AwsPolicy, AwsStatement, policies, too_large
 from components.plan.model import Grant
-from schemas.aws_dl1.names import NAME
 
 
 @dataclass(frozen=True, slots=True)

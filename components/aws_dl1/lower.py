@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from catalog.tables import table
+from components.aws_dl1.addresses import gateway_cidr
 from components.aws_dl1.plan import AwsAccessPlan, AwsDl1Plan, AwsJobPlan, AwsNetworkPlan, ClusterPlan
+from components.aws_dl1.stack import AwsDl1Stack, AwsJob
 from components.plan.access import grants
 from components.plan.model import INTERNET, SUBNET, JobPlan, NetworkPlan, Plan, PortRule, extend
 from components.plan.ports import HTTPS, OPEN
-from schemas.aws_dl1.addresses import gateway_cidr
-from schemas.aws_dl1.model import AwsDl1Stack, AwsJob
 
 
 def lower(stack: AwsDl1Stack, plan: Plan) -> AwsDl1Plan:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from components.aws_dl1.stack import Ingress, PublicAddress
 from components.plan.model import AccessPlan, JobPlan, NetworkPlan, Plan
-from schemas.aws_dl1.model import Ingress, PublicAddress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,10 @@ from schemas.model import Layout, Run
 
 if TYPE_CHECKING:
     from components.aws_dl1.plan import AwsDl1Plan
+    from components.aws_dl1.stack import AwsDl1Stack
     from components.plan.launch import RolePart
     from components.plan.model import Plan
     from components.plan.resolved import ResolvedJob
-    from schemas.aws_dl1.model import AwsDl1Stack
 
 
 class AwsDl1Platform(Platform):

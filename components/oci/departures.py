@@ -12,12 +12,12 @@ from functools import partial
 import pulumi_oci as oci
 
 from catalog.tables import table
+from components.oci.ocids import is_ocid
 from components.oci.plan import OciPlan
 from components.outputs import PROTECTED, Outputs, is_ours, last_outputs, unless_refused
 from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 from schemas.names import plural
-from schemas.oci.ocids import is_ocid
 
 # Outputs whose OCIDs contain the stack's region.
 _REGIONAL = ("projectId", "subnetId", "logGroupId")

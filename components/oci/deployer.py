@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from catalog.tables import table
 from components.oci import iam
 from components.oci.needs import Need, permissions_of, smallest_grant, weakest_trust
+from components.oci.ocids import is_ocid
 from components.oci.plan import OciPlan
 from components.oci.provider_calls import operations_of_kind
+from components.oci.stack import FlowLog
 from components.oci.statements import Line, group_named, place_of, policy_lines, verb_grant
-from schemas.oci.model import FlowLog
-from schemas.oci.ocids import is_ocid
 
 # Where, what, for which kinds of thing, and how certain that is.
 Granted = tuple[iam.Location, iam.Grant, tuple[str, ...], iam.Trust]

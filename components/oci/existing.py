@@ -10,14 +10,14 @@ from typing import Any
 
 import pulumi_oci as oci
 
+from components.oci.ocids import is_ocid
 from components.oci.plan import ComputeTargetPlan, OciLogsPlan, OciNetworkPlan, OciPlan
+from components.oci.stack import FlowLog
 from components.refusal import RefusedError
 from schemas.addresses import lies_outside
 from schemas.checks.registry import Wrong, at
 from schemas.findings import Path
 from schemas.names import nearest
-from schemas.oci.model import FlowLog
-from schemas.oci.ocids import is_ocid
 
 GONE = frozenset({"TERMINATING", "TERMINATED", "DELETING", "DELETED"})
 # The cloud's own answer, without what engine and provider wrap around it.

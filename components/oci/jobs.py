@@ -13,10 +13,10 @@ import pulumi_oci as oci
 from components.archives import CodeArtifact
 from components.oci.context import Context
 from components.oci.run_inputs import Where, job_tags, run_inputs
+from components.oci.stack_targets import MachineShare
 from components.oci.targets import MANAGED
 from components.plan.model import JobPlan, RunPlan
 from components.run import Run, RunProvider, aliases
-from schemas.oci.targets import MachineShare
 
 # Every run sets these itself. A change in the job would replace it, and delete the history of all its runs.
 RUNS_SAY = ["jobConfigurationDetails.maximumRuntimeInMinutes", "jobEnvironmentConfigurationDetails.image"]

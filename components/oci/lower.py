@@ -16,11 +16,11 @@ from components.oci.plan import (
     ProjectPlan,
     VaultPlan,
 )
+from components.oci.stack import FlowLog, OciJob, OciStack
+from components.oci.stack_targets import share_of
 from components.plan.access import grants
 from components.plan.model import Grant, JobPlan, Plan, extend
 from components.plan.resolved import ResolvedJob
-from schemas.oci.model import FlowLog, OciJob, OciStack
-from schemas.oci.targets import share_of
 
 
 def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPlan:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from components.oci.stack import FlowLog
+from components.oci.stack_targets import MachineShare
 from components.plan.model import AccessPlan, JobPlan, LogsPlan, NetworkPlan, Plan
 from schemas.model import Secret, Shape
-from schemas.oci.model import FlowLog
-from schemas.oci.targets import MachineShare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,10 @@ from schemas.model import Layout, Run
 
 if TYPE_CHECKING:
     from components.oci.plan import OciPlan
+    from components.oci.stack import OciStack
     from components.plan.launch import RolePart
     from components.plan.model import Plan
     from components.plan.resolved import ResolvedJob
-    from schemas.oci.model import OciStack
 
 _MEETINGS: Mapping[Layout, Meeting] = {
     "run-per-node": Meeting("bucket", "addresses are exchanged in the bucket"),

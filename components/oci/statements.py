@@ -11,9 +11,9 @@ from catalog.tables import table
 from components.oci import iam
 from components.oci.iam.permissions import grants
 from components.oci.needs import Need, permissions_for, smallest_grant, weakest_trust
+from components.oci.ocids import is_ocid
 from components.oci.plan import OciAccessPlan, OciPlan
 from components.plan.model import Grant
-from schemas.oci.ocids import is_ocid
 
 # OCI's default limit on statements in one policy.
 STATEMENTS_PER_POLICY = 50

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from components.oci.plan import ComputeTargetPlan, OciJobPlan, OciPlan
+from components.oci.stack import FlowLog
 from components.plan.platform import Row, Words
 from components.plan.show import made_or_not, name_or_owner
 from schemas.names import plural
-from schemas.oci.model import FlowLog
 
 
 def words(plan: OciPlan) -> Words:

@@ -10,15 +10,15 @@ from typing import Any
 from catalog.openpai import has_reference, reads, registry_of, same_registry
 from components.openpai import shell
 from components.openpai.as_is import as_is_commands
+from components.openpai.client.jobs import job_name
+from components.openpai.client.written import carried
 from components.openpai.code import PARAMETER, clone, unpack
 from components.openpai.plain import PlainCommand
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, TaskRolePlan
+from components.openpai.stack import IMAGE_NAME, RUNS_COMMANDS, Prerequisite
 from components.plan.model import NodePlan, RunPlan
 from components.plan.naming import expand
-from provider.openpai.jobs import job_name
-from provider.openpai.written import carried
 from schemas.model import EnvValue, Secret
-from schemas.openpai.model import IMAGE_NAME, RUNS_COMMANDS, Prerequisite
 
 Protocol = dict[str, Any]
 _IMAGE = IMAGE_NAME

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from catalog.tables import table
 from components.openpai.plan import ClusterPlan, OpenPaiJobPlan, OpenPaiPlan, StoragePlan, StorePlan, TaskRolePlan
+from components.openpai.stack import OpenPaiJob, OpenPaiStack
 from components.plan.access import grants
 from components.plan.model import JobPlan, NodePlan, Plan, RunPlan, extend
 from components.plan.resolved import ResolvedJob
 from schemas.model import EnvValue, Role
-from schemas.openpai.model import OpenPaiJob, OpenPaiStack
 
 # The protocol counts retries from 0, in 32 bits. So many are without limit.
 ENDLESS = 2**31 - 1

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from components.openpai.stack import ImageAuth, Plugin, Prerequisite, Priority, Sku, Start
 from components.plan.model import JobPlan, Plan
 from schemas.model import Secret
-from schemas.openpai.model import ImageAuth, Plugin, Prerequisite, Priority, Sku, Start
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from schemas.model import Layout
 
 if TYPE_CHECKING:
     from components.openpai.plan import OpenPaiPlan
+    from components.openpai.stack import OpenPaiStack
     from components.plan.model import Plan
     from components.plan.resolved import ResolvedJob
-    from schemas.openpai.model import OpenPaiStack
 
 
 class OpenPaiPlatform(Platform):

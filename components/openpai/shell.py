@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.openpai.model import END_OF_PARAMETER
+from components.openpai.stack import END_OF_PARAMETER
 
 _SPECIAL = re.compile(r"[\\\"$`]")
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from components.openpai.lower import ENDLESS
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
+from components.openpai.stack import Sku
 from components.plan.platform import Row, Words
 from schemas.names import plural
-from schemas.openpai.model import Sku
 
 _STARTS = {
     "launcher": "by trainyard's launcher, which the image has",

@@ -97,10 +97,10 @@ class Deploys(Protocol):
 
 @cache
 def platform_of(name: str) -> Platform:
-    platform: Platform = import_platform("components", name, "platform").PLATFORM
+    platform: Platform = import_platform(name, "platform").PLATFORM
     return platform
 
 
 def deploying_platform_of(name: str) -> Deploys:
-    platform: Deploys = import_platform("components", name, "platform").PLATFORM
+    platform: Deploys = import_platform(name, "platform").PLATFORM
     return platform

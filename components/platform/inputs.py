@@ -74,11 +74,11 @@ class OwnInputs:
 
 def able_platforms() -> tuple[str, ...]:
     """The platforms on which runs can be started."""
-    return platforms_in("provider", "platform")
+    return platforms_in("client.runs")
 
 
 def platform_module(name: str) -> Any:
-    return import_platform("provider", name, "platform")
+    return import_platform(name, "client.runs")
 
 
 def own_inputs(name: Any) -> OwnInputs | None:

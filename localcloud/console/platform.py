@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Protocol, TypeVar
 
-from catalog.platforms import import_platform, platforms_in
+from catalog.platforms import platform_folder, platforms
 from components.platform.progress import ProgressPoint
 from launcher.redraws import Lines
 from localcloud.api.operations import LocalCloud
 from localcloud.console.runs import TrainingRun
 
-ROOM = "localcloud.console"
 # So many things of a kind are shown.
 MANY = 100
 # So many lines of a run are shown, and so much of each.
@@ -78,9 +79,10 @@ class ConsolePlatform(Protocol[R]):
 
 
 def console_platforms(cloud: LocalCloud) -> Iterator[ConsolePlatform[Any]]:
-    for name in platforms_in(ROOM):
-        made: ConsolePlatform[Any] = import_platform(ROOM, name, "platform").make(cloud)
-        yield made
+    for name in platforms():
+        if find_spec(f"{__package__}.{platform_folder(name)}"):
+            made: ConsolePlatform[Any] = import_module(f"{__package__}.{platform_folder(name)}.platform").make(cloud)
+            yield made
 
 
 def shown_lines(run: TrainingRun, entries: Iterable[tuple[object, str]]) -> list[str]:

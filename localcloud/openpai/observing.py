@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from components.openpai.client.jobs import Job, start_of
 from launcher.walking import open_file
 from localcloud.api import clock, progress
 from localcloud.api.store import StateStore
 from localcloud.openpai.storages import storages_folder
 from localcloud.openpai.store import JobRow, JobStore
-from provider.openpai.jobs import Job, start_of
 
 # Launchers report every five seconds.
 EVERY_SECONDS = 2.0

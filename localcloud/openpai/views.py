@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from components.openpai.client.exits import exit_of
 from localcloud.api.http import Json
 from localcloud.openpai.environment import encoded_name
 from localcloud.openpai.framework import JobTry
 from localcloud.openpai.policies import SUCCEEDED
 from localcloud.openpai.states import job_state, task_state
 from localcloud.openpai.store import JobRow, TaskRow
-from provider.openpai.exits import exit_of
 
 _BEHAVIOURS = {"transient": "TRANSIENT", "permanent": "PERMANENT"}
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from components.aws_dl1.client import tickets as of_provider
 from components.platform.runs import NodeSpec, RunSpec, Timeouts
 from launcher.aws_dl1.machine import tickets as of_machine
-from provider.aws_dl1 import tickets as of_provider
 
 
 def _ticket(stack: str, job: str, run: str) -> of_provider.Ticket:

@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 
 from catalog.frameworks import sound
+from components.oci.client.job_runs import start_of
 from components.plan.launch import VERSION, VERSION_WITH_KEEP, VERSION_WITH_WAITS
 from components.plan.model import NodePlan
 from components.platform import launcher_status
@@ -24,7 +25,6 @@ from launcher.placeholders import Place, node_values, process_values
 from launcher.starts import name_of
 from launcher.status import Status
 from localcloud.api.ocids import fixed_ocid
-from provider.oci.job_runs import start_of
 from tests.support.examples import EXAMPLES, plan, stack
 from tests.support.oci_plans import oci_plan
 

@@ -16,7 +16,7 @@ from jsonschema.validators import Draft202012Validator
 from catalog.platforms import platform_folder, platforms
 
 ROOT = Path(__file__).resolve().parents[2]
-# Rooms in which each platform has a folder of its own.
+# Rooms that all platforms share; in two of them each has a folder of its own.
 ROOMS = (
     "schemas",
     "components",

@@ -101,7 +101,7 @@ def test_every_dataclass_of_the_models_was_compared() -> None:
     """A platform's own kind of a class stands for the neutral one."""
     named = dataclasses_of(model)
     for platform in platforms():
-        named |= dataclasses_of(import_module(f"schemas.{platform_folder(platform)}.model"))
+        named |= dataclasses_of(import_module(f"components.{platform_folder(platform)}.stack"))
     kinds = {kind for _, _, kind, _ in PAIRS}
     assert named - kinds == {Secret, model.Job, model.PortRange, model.Was, Stack}
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from components.oci.client import job_runs
 from launcher.errors import LaunchError
 from launcher.starts import name_of, placed
 from localcloud.api.ocids import fixed_ocid
-from provider.oci import job_runs
 from tests.support.documents import launch
 
 MAIN, OTHER = (fixed_ocid("datasciencejobrun", name, "iad") for name in ("main", "other"))

@@ -9,8 +9,8 @@ from typing import Any, get_args, get_origin
 
 from pulumi import _types
 
+from components.oci.client.session import Session
 from components.platform.values import Properties
-from provider.oci.session import Session
 from tests.support.plugin_world import BUCKET, COMPUTE_TARGET, RULE, VCN, World, compute_cluster
 
 Key = tuple[str, str]

@@ -14,9 +14,9 @@ from urllib.parse import unquote_to_bytes
 import oci
 import pytest
 
+from components.oci.client import job_runs
 from launcher import escaping
 from localcloud.control import Cloud
-from provider.oci import job_runs
 from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.hostile import PLANTED, orders

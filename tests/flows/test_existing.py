@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from provider.oci.session import Session
+from components.oci.client.session import Session
 from tests.support.local_team import Team, summary
 
 pytestmark = pytest.mark.engine

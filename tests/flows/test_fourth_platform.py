@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A platform that nobody has thought of is added to a copy of the checkout: its folders, a row, and nothing else."""
+"""A platform that nobody has thought of is added to a copy of the checkout: its home, a row, and nothing else."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ class Checkout:
         for name in self.files:
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.root / name)
-        for room in ("schemas", "components"):
-            shutil.copytree(ADDED / room / "paper", self.root / room / "paper")
+        shutil.copytree(ADDED / "paper", self.root / "components" / "paper")
         with (self.root / "catalog/platforms.toml").open("a") as table:
             table.write((ADDED / "row.toml").read_text())
         self.stack = self.root / "stacks/Pulumi.fair.yaml"

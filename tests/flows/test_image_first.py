@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from images.oci.registry import make_words
+from components.oci.client.registry import make_words
 from localcloud import control
 from tests.support.examples import plan
 from tests.support.local_team import Team

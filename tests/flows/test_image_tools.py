@@ -20,11 +20,11 @@ from typing import Any
 import oci
 import pytest
 
+from components.oci.client.registry_token import TOKEN_USER, token
+from components.oci.client.session import Session
 from images import login as image_login
-from images.oci.token import TOKEN_USER, token
 from images.tools import NAMES, TOOLS
 from localcloud.control import Cloud
-from provider.oci.session import Session
 from tests.support.cloud_fixture import Clients
 from tests.support.machine_base import VERSION as PYTHON
 from tests.support.machine_base import MachineBase

@@ -13,11 +13,11 @@ from unittest.mock import patch
 import oci
 import pytest
 
+from components.oci.client.session import Session
 from components.platform.values import UNKNOWN, Secret
 from localcloud import control
 from localcloud.admin import push_image
 from localcloud.plugin.oci.plugin import LocalOci
-from provider.oci.session import Session
 from provider.plugin import Trainyard
 from provider.runs.starting_again import RETRY_FAILED
 from tests.support.cloud_fixture import Clients, local_cloud

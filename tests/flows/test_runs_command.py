@@ -18,7 +18,7 @@ from typing import Any
 import oci
 import pytest
 
-from provider.oci import job_runs
+from components.oci.client import job_runs
 from tests.support.cloud_world import World
 from tests.support.waiting import LONGEST_SECONDS, eventually
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from provider.oci.session import Session
+from components.oci.client.session import Session
 from tests.support.local_team import Team, summary
 
 pytestmark = pytest.mark.engine

@@ -9,12 +9,12 @@ import sqlite3
 import pytest
 import yaml
 
+from components.oci.client.session import Session
+from components.oci.local.file import stand_in
+from components.oci.local.stacks import OciLocalPlatform
+from components.oci.local.stand_ins.resources import StandIns
 from localcloud.control import Cloud
 from localstacks.file import localize
-from localstacks.oci.file import stand_in
-from localstacks.oci.platform import OciLocalPlatform
-from localstacks.oci.stand_ins.resources import StandIns
-from provider.oci.session import Session
 from tests.support.counts import FIRST, wanted
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
 from tests.support.local_team import NOT_MADE

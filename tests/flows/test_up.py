@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from components.oci.local.sessions import DEPLOYER, session_of
 from localcloud import control
 from localstacks.claims import StackClaim
-from localstacks.oci.sessions import DEPLOYER, session_of
 from tests.support.local_team import ROOT, SEALED, Team, ended, summary
 
 pytestmark = pytest.mark.engine

@@ -24,9 +24,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from components.oci.deployer import deployer_lines
 from components.oci.iam.parse import parse
 from components.oci.iam.permissions import grants
+from components.oci.local.images import ready_images
 from components.oci.plan import OciPlan
 from localcloud.api.tenancy import private_pem
-from localstacks.oci.images import ready_images
 from schemas.facts import gather
 from schemas.load import load_file
 from tests.support.cloud_fixture import Clients

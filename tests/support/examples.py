@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 
 from components.oci.plan import OciPlan
+from components.oci.stack import OciStack
 from schemas.facts import gather
 from schemas.load import load_file
 from schemas.model import Stack
-from schemas.oci.model import OciStack
 from tests.support.oci_plans import oci_plan
 
 STACKS = Path(__file__).parents[2] / "stacks"

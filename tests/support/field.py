@@ -18,12 +18,12 @@ from typing import Any
 import oci
 import pytest
 
+from components.oci.client import job_runs
+from components.oci.client.job_runs import MAIN_VARIABLE, start_of
 from components.oci.rules import SecurityRule, security_rules
 from components.plan.model import NodePlan
 from localcloud import admin
 from localcloud.environments.find import Environment
-from provider.oci import job_runs
-from provider.oci.job_runs import MAIN_VARIABLE, start_of
 from schemas.model import NOTHING, Job, PortRange
 from tests.support.cloud_world import TERMINAL, World
 from tests.support.network_world import SERVICES, Network, egress, ingress

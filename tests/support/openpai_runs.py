@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from components.openpai.client.jobs import RunId
+from components.openpai.client.runs import OpenPaiRunPlatform
+from components.openpai.client.session import Session
 from components.platform.calls import call_of
 from components.platform.status import WantedRuns
 from components.platform.values import Properties
 from localcloud.control import Cloud
 from localcloud.openpai.accounts import read_accounts
-from provider.openpai.jobs import RunId
-from provider.openpai.platform import OpenPaiRunPlatform
-from provider.openpai.session import Session
 from provider.plugin import Trainyard
 from runstatus.platform import Question, RunLook, run_look
 from tests.support.cloud_fixture import local_cloud

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from components.oci.client.registry_token import TOKEN_USER, token
+from components.oci.client.session import Session
 from images import login as image_login
-from images.oci.token import TOKEN_USER, token
 from localcloud.control import Cloud
-from provider.oci.session import Session
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from components.oci.client.session import Session
 from components.platform.values import Properties
 from localcloud import control
 from provider.base.resource import Plugin
-from provider.oci.session import Session
 from tests.support.provider_client import EngineSide, Resource, engine_side
 
 _PROGRAM = """

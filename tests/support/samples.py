@@ -8,8 +8,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 from components.oci.plan import OciPlan
+from components.oci.stack import OciAccess, OciJob, OciStack, Users
 from schemas.model import Job, Role, Run, Shape
-from schemas.oci.model import OciAccess, OciJob, OciStack, Users
 from tests.support.oci_plans import oci_plan
 
 COMPARTMENT = "ocid1.compartment.oc1..vision"

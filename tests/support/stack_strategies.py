@@ -11,6 +11,17 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
+from components.oci.stack import (
+    ComputeTarget,
+    ExistingLog,
+    FlowLog,
+    OciAccess,
+    OciJob,
+    OciNetwork,
+    OciStack,
+    Project,
+    Vault,
+)
 from schemas.convert import unstructure
 from schemas.load import NAMESPACE
 from schemas.model import (
@@ -27,17 +38,6 @@ from schemas.model import (
     Shape,
     Uses,
     Was,
-)
-from schemas.oci.model import (
-    ComputeTarget,
-    ExistingLog,
-    FlowLog,
-    OciAccess,
-    OciJob,
-    OciNetwork,
-    OciStack,
-    Project,
-    Vault,
 )
 
 names = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from components.aws_dl1.client.tickets import Cluster
 from localcloud.api import progress
 from localcloud.aws.account import ACCOUNT, REGION
 from localcloud.console.aws_dl1.runs import AwsRun
 from localcloud.console.aws_dl1.state import InnerQueue
 from localcloud.console.platform import ENTRIES, Points, RunContent, shown_lines
 from localcloud.console.runs import RunNode
-from provider.aws_dl1.tickets import Cluster
 
 
 def content_of(run: AwsRun, points: Points) -> RunContent:

@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from components.aws_dl1.client import states
+from components.aws_dl1.client.endings import StatusFolder, parse_folder, start_folder
+from components.aws_dl1.client.machines import Instance
+from components.aws_dl1.client.tickets import Ticket
 from components.platform.launch import launch_document
 from components.platform.runs import NodeRun
 from localcloud.api import clock
 from localcloud.console.aws_dl1.state import InnerQueue, clusters, instances, once
 from localcloud.console.runs import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
-from provider.aws_dl1 import states
-from provider.aws_dl1.endings import StatusFolder, parse_folder, start_folder
-from provider.aws_dl1.machines import Instance
-from provider.aws_dl1.tickets import Ticket
 
 _LONGEST_TITLE, _MOST_VARIABLES = 200, 500
 Find = Callable[[Sequence[str]], Mapping[str, Instance]]

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from components.aws_dl1.client import machines
+from components.aws_dl1.client.tickets import Cluster
 from components.aws_dl1.iam.documents import PolicyStatement, UnreadableDocumentError, statements_of
 from localcloud.api import clock
 from localcloud.aws.account import ACCOUNT
@@ -15,8 +17,6 @@ from localcloud.aws.judge.policies import attached
 from localcloud.aws.machines import GroupRule
 from localcloud.console.aws_dl1.state import InnerQueue, aware, buckets, instance_of, objects_of, tags_of
 from localcloud.console.platform import MANY, Item, Section
-from provider.aws_dl1 import machines
-from provider.aws_dl1.tickets import Cluster
 
 _TITLES = {
     "Machines": "", "Networks": "No network.", "Who may do what": "No policies.", "Buckets": "No buckets."

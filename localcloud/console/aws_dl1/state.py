@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from components.aws_dl1.client.machines import Instance, newest
+from components.aws_dl1.client.queue import LONGEST_BYTES, QueueView
+from components.aws_dl1.client.tickets import ROOT, Cluster
 from launcher.escaping import terminal
 from localcloud.aws.account import ACCOUNT
-from provider.aws_dl1.machines import Instance, newest
-from provider.aws_dl1.queue import LONGEST_BYTES, QueueView
-from provider.aws_dl1.tickets import ROOT, Cluster
 
 
 def buckets() -> Mapping[str, Any]:

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from components.oci.client import job_runs, status_place
+from components.oci.client.status_place import StatusFolder
 from components.platform.launch import launch_document, ranks_of
 from components.platform.runs import NodeRun
 from localcloud.api.store import StateStore, StoredResource
 from localcloud.console.runs import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
-from provider.oci import job_runs, status_place
-from provider.oci.status_place import StatusFolder
 
 # So many job runs are looked at, the newest ones.
 _MOST_JOB_RUNS = 2_000

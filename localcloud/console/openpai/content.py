@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from components.openpai.client.exits import exit_of
 from localcloud.api import clock
 from localcloud.api.manifests import UnreadableManifestError, open_regular_file
 from localcloud.console.openpai.runs import OpenPaiRun
@@ -13,7 +14,6 @@ from localcloud.console.platform import LINES, LONGEST_LINE, Points, RunContent,
 from localcloud.openpai.attempts import log_folder
 from localcloud.openpai.observing import read_status
 from localcloud.openpai.rest import Parts
-from provider.openpai.exits import exit_of
 
 _FILE = "all"  # both streams, as the task wrote them
 _TAIL_BYTES = 64 * 1024

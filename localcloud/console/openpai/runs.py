@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from components.openpai.client import states
+from components.openpai.client.jobs import Job, RunId, run_id, start_of
+from components.openpai.client.states import JobDetail
 from components.platform.runs import NodeRun
 from launcher.escaping import terminal
 from localcloud.console.runs import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
 from localcloud.openpai import views
 from localcloud.openpai.rest import Parts
 from localcloud.openpai.store import JobRow
-from provider.openpai import states
-from provider.openpai.jobs import Job, RunId, run_id, start_of
-from provider.openpai.states import JobDetail
 
 _KEPT_SECONDS = 1.0
 _LONGEST_TITLE, _MOST_VARIABLES = 200, 500

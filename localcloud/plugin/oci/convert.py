@@ -7,10 +7,10 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
+from components.oci.client import sdk
 from components.platform.errors import ProviderError
 from components.platform.values import Properties
 from localcloud.plugin.oci.names import pulumi_name
-from provider.oci import sdk
 
 _LIST = re.compile(r"^list\[(.+)\]$")
 _DICT = re.compile(r"^dict\(str, (.+)\)$")

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from components.oci.client.calls import attempt
+from components.oci.client.session import Session
 from components.platform.calls import Call, Stop
 from components.platform.values import Properties
 from localcloud.plugin.oci.convert import from_model
 from provider.base.engine import Engine, UrnReporter
 from provider.base.resource import Function
-from provider.oci.calls import attempt
-from provider.oci.session import Session
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable
 
+from components.oci.client.session import CLIENTS, Session
 from components.platform.values import Properties
 from localcloud.plugin.marker import must_be_local, without_endpoint_error
 from localcloud.plugin.oci import functions
@@ -10,7 +11,6 @@ from localcloud.plugin.oci.rows import ROWS, ResourceTypeRow
 from localcloud.plugin.oci.table import OciResource
 from localcloud.plugin.plugin import LocalPlugin
 from provider.base.resource import Function
-from provider.oci.session import CLIENTS, Session
 
 _OUR_NAMES = {"region": "region", "configFileProfile": "profile"}
 

@@ -17,7 +17,7 @@ from localcloud.plugin.rows import TypeRow
 @dataclass(frozen=True)
 class ResourceTypeRow(TypeRow):
     service: str  # the SDK's package
-    client: str  # a row of provider.oci.session.CLIENTS
+    client: str  # a row of components.oci.client.session.CLIENTS
     noun: str
     model: str
     # What lists those of a compartment, for types whose names are unique and not their ids.

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from components.oci.client.calls import attempt, is_gone, make_once, read_if_exists
+from components.oci.client.session import Session
 from components.platform.calls import Call
 from components.platform.errors import ProviderError
 from components.platform.values import Properties
 from localcloud.plugin.oci.convert import fields, from_model, to_model
 from localcloud.plugin.oci.rows import ResourceTypeRow
 from localcloud.plugin.table import TableResource, rules_of, seed_of, unchangeable_error
-from provider.oci.calls import attempt, is_gone, make_once, read_if_exists
-from provider.oci.session import Session
 
 T = TypeVar("T")
 

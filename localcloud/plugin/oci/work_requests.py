@@ -4,9 +4,9 @@
 import time
 from typing import Any
 
+from components.oci.client.calls import attempt
 from components.platform.calls import Call
 from components.platform.errors import ProviderError
-from provider.oci.calls import attempt
 
 _SECONDS = 300.0
 

@@ -9,10 +9,10 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 
+from components.aws_dl1.local.stacks import AwsLocalPlatform
 from components.aws_dl1.plan import AwsDl1Plan, aws_dl1_plan
 from components.plan.file import plan_file
 from localcloud.control import Cloud
-from localstacks.aws_dl1.platform import AwsLocalPlatform
 from localstacks.file import LocalFile, localize
 from tests.support.aws_clients import AwsClients
 from tests.support.examples import STACKS, stack_file

@@ -7,12 +7,12 @@ import json
 
 import pytest
 
+from components.aws_dl1.client import registry
+from components.aws_dl1.client.images import make
 from components.platform.image_errors import ImageError
 from components.platform.images import WantedImage
 from components.platform.registered import RegisteredImage
 from components.s3.session import Session
-from images.aws_dl1 import registry
-from images.aws_dl1.platform import make
 from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients
 from tests.support.aws_plans import ACCOUNT, REGION, aws_plan

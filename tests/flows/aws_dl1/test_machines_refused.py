@@ -8,9 +8,9 @@ from unittest.mock import patch
 
 import pytest
 
+from components.aws_dl1.client import machines
 from localcloud import admin
 from localcloud.control import Cloud
-from provider.aws_dl1 import machines
 from tests.support.aws_cluster import AwsWorld, Cluster, aws_engine
 from tests.support.provider_client import Failed
 from tests.support.waiting import eventually

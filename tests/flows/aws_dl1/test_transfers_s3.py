@@ -14,11 +14,11 @@ from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from components.aws_dl1.client.files import make
 from components.platform import checksums
 from components.platform.errors import ProviderError
 from components.s3.store import BucketStore, checksum_of
 from tests.support.aws_cluster import STACK, AwsWorld, aws_world
-from transfers.aws_dl1.platform import make
 from transfers.platform import StoreRequest
 
 MEBIBYTE = 1 << 20

@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from components.openpai.client.jobs import Job
 from components.openpai.plan import openpai_plan
 from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.build import plan_of
 from components.platform.calls import call_of
 from components.platform.values import Properties
-from provider.openpai.jobs import Job
 from schemas.judge import judge_file
 from tests.support.openpai_runs import RUN, RunsWorld, runs_world
 

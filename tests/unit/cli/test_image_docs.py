@@ -8,11 +8,11 @@ import re
 import click
 
 from cli.image import image
+from components.oci.client.registry import make_words
+from components.oci.client.registry_token import TOKEN_USER
 from components.plan.build import build_plan
 from components.platform.recipes import PROJECT
 from images.login import ENDPOINT_VARIABLE
-from images.oci.registry import make_words
-from images.oci.token import TOKEN_USER
 from tests.support.samples import stack
 
 PAGE = (PROJECT / "docs" / "images.md").read_text("utf-8")

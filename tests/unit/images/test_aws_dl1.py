@@ -6,12 +6,12 @@ from __future__ import annotations
 import pytest
 
 from catalog.tables import table
+from components.aws_dl1.client.images import make
+from components.aws_dl1.client.recipes import DOCKERFILE
+from components.aws_dl1.stack import Cluster
 from components.platform.image_errors import ImageError
 from components.platform.images import WantedImage
 from components.platform.recipes import PROJECT
-from images.aws_dl1.platform import make
-from images.aws_dl1.recipes import DOCKERFILE
-from schemas.aws_dl1.model import Cluster
 from tests.support import dockerfiles
 from tests.support.aws_plans import ACCOUNT, aws_job, aws_plan
 

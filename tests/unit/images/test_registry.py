@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
+from components.oci.client.registry import PUSH_FAILURES, explain_failure, judge
+from components.oci.client.registry_addresses import wanted_images
 from components.platform.image_errors import ImageError
 from components.platform.registered import RegisteredImage
-from images.oci.addresses import wanted_images
-from images.oci.registry import PUSH_FAILURES, explain_failure, judge
 from schemas.model import Registry
 from tests.support.samples import plan
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
+from components.oci.local.file import stand_in
+from components.oci.local.stand_ins.resources import KINDS
 from localcloud.control import Cloud
 from localcloud.environments.needed import Obstacle
 from localstacks import environments
 from localstacks.file import LocalFile, localize, waited_for_again
-from localstacks.oci.file import stand_in
-from localstacks.oci.stand_ins.resources import KINDS
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
 
 CLOUD = Cloud(

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from components.oci.local.stacks import OciLocalPlatform
+from components.oci.stack import OciJob, OciStack
 from components.plan.build import build_plan
 from components.plan.model import Plan
-from localstacks.oci.platform import OciLocalPlatform
 from localstacks.renames import words
 from schemas.model import Role, Run, Shape, Was
-from schemas.oci.model import OciJob, OciStack
 
 OWN = {
     "mine": {

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
+from components.aws_dl1.local.rehearsal import PLATFORM as AWS
+from components.oci.local.planned import planned_needs
+from components.oci.local.rehearsal import PLATFORM
 from components.oci.plan import OciPlan, oci_plan
 from components.plan.build import plan_of
 from components.plan.file import plan_file
 from rehearsal.mapping import SMALL_SHAPE, RehearsedConfig, map_config, without_runs
-from rehearsing.aws_dl1.platform import PLATFORM as AWS
-from rehearsing.oci.planned import planned_needs
-from rehearsing.oci.platform import PLATFORM
 from schemas.judge import Judged, judge_config
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
 

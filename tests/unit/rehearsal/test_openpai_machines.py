@@ -7,10 +7,10 @@ from pathlib import Path
 
 import yaml
 
+from components.openpai.local.small_machines import small_tasks
 from components.plan.build import plan_of
 from rehearsal.mapping import map_config
 from rehearsing.files import prepare
-from rehearsing.openpai.machines import small_tasks
 from schemas.judge import judge_file
 from tests.support.examples import stack_file
 

@@ -12,11 +12,11 @@ import oci
 import pytest
 
 from cli.runs_watch import Screen
+from components.oci.client.flows import FlowWitness
 from components.platform.calls import call_of
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus
 from runstatus.history import ProgressHistory
-from runstatus.oci.flows import FlowWitness
 
 BEGAN = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 NAMED = {"group": "ocid1.loggroup.a", "log": "ocid1.log.a"}

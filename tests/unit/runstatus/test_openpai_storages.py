@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from provider.openpai.jobs import EXTRAS, Job, start_of
-from runstatus.openpai.storages import Storages
+from components.openpai.client.jobs import EXTRAS, Job, start_of
+from components.openpai.client.storages import Storages
 
 _OWN = {"version": 1, "nodes": [{"name": "worker-0", "role": "worker"}], "folder": "file:///data/team/train/first/1"}
 _MOUNTS = [{"name": "results", "mountPath": "/data"}, {"name": "..", "mountPath": "/up"}]

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from components.oci.client import job_runs
+from components.oci.client.lines import split_prefix
+from components.oci.client.logs import LogLine
+from components.oci.client.status import _launched, _nodes, is_wanted
 from components.platform.durations import duration, progress
 from components.platform.launcher_status import parse_status
 from components.platform.status import WantedRuns
-from provider.oci import job_runs
-from provider.oci.logs import LogLine
-from runstatus.oci.logs import split_prefix
-from runstatus.oci.looker import _launched, _nodes, is_wanted
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(0, "0 s"), (59.9, "59 s"), (61, "1 min 1 s"), (7260, "2 h 1 min")])

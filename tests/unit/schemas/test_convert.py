@@ -4,9 +4,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from components.oci.stack import OciStack, Vault
 from schemas.convert import ShapeError, camel, seal, structure, unstructure
 from schemas.model import Code, Git, Job, PortRange, Role, Run, Secret, Shape
-from schemas.oci.model import OciStack, Vault
 from tests.support.stack_strategies import stacks
 
 JOB = {"framework": "pytorch", "image": "i:1", "shape": "VM.GPU.A10.1", "roles": {"main": 1}, "command": "train.py"}

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from components.oci.stack import OciStack
 from schemas.judge import judge_config, judge_file
 from schemas.load import load_config, load_file, stack_name
 from schemas.model import Secret
-from schemas.oci.model import OciStack
 from tests.support.stack_strategies import as_config, as_pulumi, stacks
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "stacks").glob("Pulumi.*.yaml"))

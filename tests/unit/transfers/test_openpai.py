@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from components.openpai.client.files import make
 from components.platform.file_errors import TransferError
 from localcloud.control import Cloud
-from transfers.openpai.platform import make
 from transfers.platform import StoreRequest
 
 STORAGE = {"trainyard:storage": {"name": "results", "mount": "/data", "folder": "vision/dev"}}

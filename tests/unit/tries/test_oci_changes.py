@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from provider.oci.job_runs import models
+from components.oci.client.changes import changes_of
+from components.oci.client.job_runs import models
+from components.oci.stack import ComputeTarget
 from schemas.model import Shape
-from schemas.oci.model import ComputeTarget
 from tests.support.samples import job, own, plan
-from tries.oci.changes import changes_of
 
 OF = models()
 STANDALONE = OF.StandaloneJobInfrastructureConfigurationDetails(

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from components.openpai.client.merging import differences, merged
 from components.openpai.shell import document, exported
 from components.platform.tries import TryError
-from tries.openpai.merging import differences, merged
 
 
 def _job(args: str = "1", image: str = "a:1", code: str = "tar 1", stall: int = 5, **more: str) -> dict[str, Any]:

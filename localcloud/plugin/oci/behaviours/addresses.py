@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Network
 from typing import Any
 
+from components.oci.client.calls import attempt
 from components.platform.calls import Call
 from components.platform.errors import ProviderError
 from components.platform.values import Properties, has_unknown
@@ -13,7 +14,6 @@ from localcloud.plugin.oci.table import OciResource
 from localcloud.plugin.oci.work_requests import finished
 from localcloud.plugin.remedies import commands
 from provider.base.diff import Diff, changed_keys
-from provider.oci.calls import attempt
 
 _BLOCKS = "cidrBlocks"
 

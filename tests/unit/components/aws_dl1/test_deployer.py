@@ -9,8 +9,8 @@ from catalog.aws_actions import granted_on
 from catalog.tables import table
 from components.aws_dl1.deployer import deployer_policies
 from components.aws_dl1.plan import AwsDl1Plan
+from components.aws_dl1.stack import AwsAccess, AwsNetwork, AwsUsers, Cluster
 from components.aws_dl1.statements import AwsStatement
-from schemas.aws_dl1.model import AwsAccess, AwsNetwork, AwsUsers, Cluster
 from schemas.model import Bucket, Registry
 from tests.support.aws_plans import ACCOUNT, aws_job, aws_plan
 

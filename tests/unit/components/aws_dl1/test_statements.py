@@ -17,6 +17,7 @@ from catalog.tables import table
 from components.aws_dl1.iam.decide import AwsPrincipal, InForce, Need, decide
 from components.aws_dl1.iam.documents import PolicyDocument, statements_of
 from components.aws_dl1.plan import AwsDl1Plan
+from components.aws_dl1.stack import AwsAccess, AwsUsers
 from components.aws_dl1.statements import (
     CHARACTERS_PER_POLICY,
     POLICIES_PER_PRINCIPAL,
@@ -30,7 +31,6 @@ from components.aws_dl1.statements import (
     too_large,
 )
 from localcloud.aws import seed
-from schemas.aws_dl1.model import AwsAccess, AwsUsers
 from schemas.model import Bucket, Input, Was
 from tests.support.aws_plans import ACCOUNT, aws_job, aws_plan
 

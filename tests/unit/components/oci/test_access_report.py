@@ -13,9 +13,9 @@ from components.oci.access_report import MARKS, VERBS, OciAccessReport, build_re
 from components.oci.iam.permissions import is_documented
 from components.oci.iam.statement import VERBS as EVERY_VERB
 from components.oci.plan import OciPlan
+from components.oci.stack import OciAccess, OciLogs, OciStack, Users
 from components.oci.statements import STATEMENTS_PER_POLICY, policies, policy_lines
 from schemas.model import AccessMode, Bucket, Input, Uses
-from schemas.oci.model import OciAccess, OciLogs, OciStack, Users
 from tests.support.oci_plans import oci_plan
 from tests.support.samples import job
 from tests.support.samples import plan as plan_of

@@ -13,8 +13,18 @@ from components.oci.iam.permissions import operation
 from components.oci.needs import permissions_of
 from components.oci.plan import OciPlan
 from components.oci.provider_calls import operations_of_kind
+from components.oci.stack import (
+    ComputeTarget,
+    ExistingLog,
+    FlowLog,
+    OciAccess,
+    OciLogs,
+    OciNetwork,
+    Project,
+    Users,
+    Vault,
+)
 from schemas.model import Bucket, Registry, Role, Secret, Shape
-from schemas.oci.model import ComputeTarget, ExistingLog, FlowLog, OciAccess, OciLogs, OciNetwork, Project, Users, Vault
 from tests.support.samples import COMPARTMENT, NETWORKS, job, own, plan
 
 OTHER_TARGETS = ("internet gateway", "private ip", "local peering")

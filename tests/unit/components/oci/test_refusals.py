@@ -13,11 +13,11 @@ import pytest
 from catalog.tables import table
 from components.oci.plan import OciPlan
 from components.oci.refusals import find_refusals
+from components.oci.stack import OciNetwork, Vault
 from components.outputs import Recorded
 from components.refusal import RefusedError
 from schemas.checks.registry import Wrong
 from schemas.model import Bucket, Secret
-from schemas.oci.model import OciNetwork, Vault
 from tests.support.samples import job, plan
 
 VCN, SUBNET = "ocid1.vcn.oc1.iad.own", "ocid1.subnet.oc1.iad.other"

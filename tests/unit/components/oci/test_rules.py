@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from components.oci.plan import OciNetworkPlan
 from components.oci.rules import ANYWHERE, LONGEST_DESCRIPTION, RULES_PER_LIST, security_lists, security_rules
+from components.oci.stack import OciNetwork
 from components.plan.model import INTERNET, SERVICES, SUBNET, PortRule
 from schemas.model import PortRange
-from schemas.oci.model import OciNetwork
 from tests.support.samples import job, plan
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from catalog.tables import table
+from components.oci.stack import ComputeTarget, FlowLog, OciAccess, OciLogs, OciNetwork, OciStack, Users, Vault
 from components.plan.build import build_plan
 from schemas.model import Bucket, Code, Git, Input, Secret, Shape, Uses
-from schemas.oci.model import ComputeTarget, FlowLog, OciAccess, OciLogs, OciNetwork, OciStack, Users, Vault
 from tests.support.samples import job, own, plan, stack
 
 KEY = "ocid1.key.oc1.iad.a.b"

@@ -10,10 +10,10 @@ from catalog import frameworks
 from components.oci import statements
 from components.oci.deployer import deployer_lines
 from components.oci.iam.parse import parse
+from components.oci.stack import OciAccess, OciJob, OciNetwork, OciStack, Users
 from components.plan.model import SERVICES, SUBNET
 from components.plan.show import plain, plan_text
 from schemas.model import Role, Run, Shape
-from schemas.oci.model import OciAccess, OciJob, OciNetwork, OciStack, Users
 from tests.support.oci_plans import oci_plan
 
 ROWS = [

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from components.oci.plan import OciPlan
+from components.oci.stack import OciAccess, OciJob, OciNetwork, OciStack, Users, Vault
 from components.plan import show
 from schemas.model import Bucket, Code, Git, Input, PortRange, Role, Run, Secret, Shape, Uses
-from schemas.oci.model import OciAccess, OciJob, OciNetwork, OciStack, Users, Vault
 from tests.support.oci_plans import oci_plan
 
 TOKEN = "hf_do-not-print-me"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from components.oci.client.registry_addresses import needs_namespace, repository_of, wanted_images
 from components.platform.image_errors import ImageError
-from images.oci.addresses import needs_namespace, repository_of, wanted_images
 from schemas.model import Registry, Uses
 from tests.support.samples import job, plan
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from catalog.frameworks import framework, names
+from components.oci.client.shapes import has_gpu, is_arm
 from components.platform.recipes import IMAGES, PROJECT, Additions, Recipe, make_context, recipe
-from images.oci.shapes import has_gpu, is_arm
 from tests.support import dockerfiles
 
 FOLDER = PROJECT / IMAGES

@@ -3,13 +3,13 @@ from typing import Any
 
 import pytest
 
+from components.oci.client.session import CLIENTS
 from components.platform.errors import ProviderError
 from localcloud.plugin.oci.convert import from_model, to_model
 from localcloud.plugin.oci.functions import FUNCTIONS
 from localcloud.plugin.oci.names import pulumi_name
 from localcloud.plugin.oci.plugin import LocalOci
 from localcloud.plugin.projection import project
-from provider.oci.session import CLIENTS
 
 
 @pytest.mark.parametrize(

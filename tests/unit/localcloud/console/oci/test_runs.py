@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from components.oci.client import job_runs
 from components.platform.launch import LAUNCH_VARIABLE
 from localcloud.api.store import StateStore, StoredResource
 from localcloud.console.oci.runs import RunBook
-from provider.oci import job_runs
 
 
 @pytest.fixture

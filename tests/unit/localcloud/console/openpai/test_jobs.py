@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from components.openpai.client.jobs import start_of
 from localcloud.api import progress
 from localcloud.api.store import StateStore
 from localcloud.console.openpai.content import content_of
@@ -25,7 +26,6 @@ from localcloud.openpai.rest import Parts
 from localcloud.openpai.storages import storages_folder
 from localcloud.openpai.store import JobRow, JobStore
 from localcloud.openpai.tokens import Tokens
-from provider.openpai.jobs import start_of
 
 ROLES = {
     "main": {"instances": 1, "commands": ["export LR=0.1; export TRAINYARD_OUTPUT=/out"]},

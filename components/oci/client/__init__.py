@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of OCI: runs and what they print, files, images. Who acts, and where, is told."""

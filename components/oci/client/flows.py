@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run's rules refused, as the flow log of its subnet tells it. OCI writes it, some minutes late.
+
+A record names addresses, not nodes: each launcher says its own address in its status.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from ipaddress import ip_address
+from typing import Any
+
+from components.oci.client import logs
+from components.oci.client.calls import attempt
+from components.oci.client.session import Session
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.status import ConnectionsSeen, DroppedResult, RunStatus
+from components.platform.traffic import protocol
+
+# OCI collects records for a minute, and hands them on once a minute.
+_WINDOW = timedelta(minutes=1)
+# So many records and connections are looked at. A subnet in which more is refused has another problem.
+_MOST_RECORDS, _MOST_SIDES = 5_000, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Packets from a node that some rule refused."""
+
+    source: str
+    target: str
+    port: int
+    protocol: str
+
+
+@dataclass
+class FlowWitness:
+    """Asks the flow log of a run's subnet. `named`: group and log of one that the stack file names. `expected`: whether
+    that file speaks of one. Else nobody misses it where the log group may not be listed."""
+
+    session: Session
+    call: Call
+    named: Mapping[str, str] | None = None
+    expected: bool = False
+    _told: dict[str, tuple[float, ConnectionsSeen | None]] = field(default_factory=dict)
+    _logs: dict[str, list[Any]] = field(default_factory=dict)
+    _subnets: dict[str, str] = field(default_factory=dict)
+    _warned: bool = False
+
+    def __call__(self, run: RunStatus) -> ConnectionsSeen | None:
+        """None where no flow log records the run's subnet, or it may not be read."""
+        first, now = run.nodes[0].run.id, time.monotonic()
+        asked, known = self._told.get(first, (-_WINDOW.total_seconds(), None))
+        if now - asked < _WINDOW.total_seconds():
+            return known
+        try:
+            known = self._ask(run)
+        except ProviderError as error:
+            if self.expected and not self._warned:
+                self.call.report.warning(f"dropped packets are not shown: {error.cause}")
+            self._warned, known = True, None
+        self._told[first] = now, known
+        return known
+
+    def _ask(self, run: RunStatus) -> ConnectionsSeen | None:
+        names = {address: node.run.name for node in run.nodes if (address := _address(node.launcher_status))}
+        place = self._place(run) if names else None
+        if place is None:
+            return None
+        counted: Counter[Refused] = Counter()
+        for record in self._records(place, "data.action = 'REJECT'", run.created - _WINDOW, _MOST_RECORDS):
+            if _second(record, "startTime") <= _end(run) and record.get("sourceAddress") in names:
+                counted[_refused(record)] += _whole(record, "packets") or 1
+        return ConnectionsSeen(tuple(self._results(place, run, names, counted)))
+
+    def _results(
+        self, place: str, run: RunStatus, names: Mapping[str, str], counted: Counter[Refused]
+    ) -> Iterator[DroppedResult]:
+        for index, (one, packets) in enumerate(counted.items()):
+            source = names[one.source]
+            target = names.get(one.target) or f"outside ({one.target})"
+            left = index < _MOST_SIDES and self._left(place, run, one)
+            missing = f"ingress rule of {target}"
+            yield DroppedResult(
+                f"{source} -> {target} {protocol(one.protocol)} {one.port}",
+                packets,
+                f"no {missing} lets it through"
+                if left
+                else f"no egress rule of {source}, or no {missing}, lets it through",
+            )
+
+    def _left(self, place: str, run: RunStatus, one: Refused) -> bool:
+        """Whether the sender's own rules let the packets out: then the receiver's refused them."""
+        condition = (
+            f"data.action = 'ACCEPT' and data.sourceAddress = '{one.source}' and "
+            f"data.destinationAddress = '{one.target}' and data.destinationPort = {one.port}"
+        )
+        return any(True for _ in self._records(place, condition, run.created - _WINDOW, 1))
+
+    def _records(self, place: str, condition: str, since: datetime, most: int) -> Iterator[Mapping[str, Any]]:
+        query = f'search "{place}" | where {condition} | sort by datetime asc'
+        entries = logs.entries(self.session, self.call, query, "Read the flow log", since, most)
+        for content in entries:
+            data = content.get("data")
+            if isinstance(data, Mapping):
+                yield data
+
+    def _place(self, run: RunStatus) -> str | None:
+        """The flow log, as a search names it: the named one, or that of the run's subnet beside the run's own log."""
+        first = run.nodes[0]
+        group = self.named["group"] if self.named else (first.log or "//").split("/")[1]
+        if group not in self._logs:
+            self._logs[group] = self._in_group(group) if group else []
+        # Most groups have none, and then no run is asked for its subnet.
+        for log in self._logs[group]:
+            if self.named or log.configuration.source.resource == self._subnet(first.run.id):
+                return f"{log.compartment_id}/{group}/{log.id}"
+        return None
+
+    def _in_group(self, group: str) -> list[Any]:
+        client = self.session.client("logging")
+        if self.named:
+            return [attempt(self.call, "Read the flow log", partial(client.get_log, group, self.named["log"])).data]
+        chosen = {"log_type": "SERVICE", "source_service": "flowlogs"}
+        found = attempt(self.call, "List the flow logs", partial(client.list_logs, group, **chosen)).data
+        return [log for log in found if log.lifecycle_state == "ACTIVE"]
+
+    def _subnet(self, run: str) -> str:
+        if run not in self._subnets:
+            self._subnets[run] = self._ask_subnet(run)
+        return self._subnets[run]
+
+    def _ask_subnet(self, run: str) -> str:
+        client = self.session.client("data_science")
+        job_id = attempt(self.call, "Read the job run", partial(client.get_job_run, run)).data.job_id
+        job = attempt(self.call, "Read the job", partial(client.get_job, job_id)).data
+        layout = job.job_node_configuration_details
+        groups = getattr(layout, "job_node_group_configuration_details_list", None) or ()
+        places = (
+            getattr(layout, "job_network_configuration", None),
+            job.job_infrastructure_configuration_details,
+            *(group.job_infrastructure_configuration_details for group in groups),
+        )
+        return next((str(one.subnet_id) for one in places if getattr(one, "subnet_id", None)), "")
+
+
+def _address(status: Mapping[str, Any] | None) -> str:
+    """A node's address. Whoever may write into the bucket may have written anything."""
+    try:
+        return str(ip_address(str((status or {}).get("address") or "")))
+    except ValueError:
+        return ""
+
+
+def _refused(record: Mapping[str, Any]) -> Refused:
+    return Refused(
+        str(record["sourceAddress"]), str(record.get("destinationAddress")), _whole(record, "destinationPort"),
+        str(record.get("protocol")),
+    )  # fmt: skip
+
+
+def _whole(record: Mapping[str, Any], name: str) -> int:
+    try:
+        return int(record.get(name) or 0)
+    except (TypeError, ValueError):
+        return 0
+
+
+def _second(record: Mapping[str, Any], name: str) -> datetime:
+    return datetime.fromtimestamp(_whole(record, name), UTC)
+
+
+def _end(run: RunStatus) -> datetime:
+    """Later runs get the same addresses."""
+    ends = [node.run.finished_at for node in run.nodes]
+    if not run.over or None in ends:
+        return datetime.max.replace(tzinfo=UTC)
+    return max(datetime.fromisoformat(str(end)) for end in ends) + _WINDOW

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OCI, as building and pushing images ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from components.oci.client import registry, shapes
+from components.oci.client import registry_addresses as addresses
+from components.oci.client.registry_token import TOKEN_USER, token
+from components.oci.client.session import Session
+from components.plan.model import JobPlan, Plan
+from components.platform.image_errors import ImageError
+from components.platform.images import WantedImage
+from components.platform.recipes import Recipe, recipe
+from images.login import Endpoint
+
+
+class OciImages:
+    """`images.platform.ImagePlatform`, for one region and one caller."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def wanted_images(
+        self, plan: Plan, namespace: str, registry: str, only: str | None, dry_run: bool
+    ) -> tuple[list[WantedImage], list[str]]:
+        if not namespace and addresses.needs_namespace(plan, registry):
+            namespace = addresses.UNKNOWN_NAMESPACE if dry_run else self._namespace()
+        return addresses.wanted_images(plan, namespace, registry, only)
+
+    def _namespace(self) -> str:
+        return registry.namespace(self._session)
+
+    def recipe(self, job: JobPlan, gpu: bool | None) -> Recipe:
+        return recipe(job.framework, job.strategy, shapes.has_gpu(job.shape.name) if gpu is None else gpu)
+
+    def is_arm(self, shape: str) -> bool:
+        return shapes.is_arm(shape)
+
+    def judge(self, plan: Plan, image: WantedImage, overwrite: bool) -> str:
+        try:
+            registered = registry.look_up_image(self._session, plan, image)
+        except ImageError as error:
+            return str(error).partition("\n")[0]
+        if registered is not None:
+            registry.judge(plan, image, registered, overwrite)
+        return ""
+
+    def user_of(self, image: WantedImage) -> str:
+        return f"{addresses.namespace_of(image)}/<user>"
+
+    def by_hand(self, login: str) -> str:
+        return f"without an API key, log in first, with an auth token on standard input: {login}"
+
+    def login(self, place: Endpoint) -> tuple[str, str]:
+        return TOKEN_USER, token(self._session, place)
+
+    def explain_failure(self, output: str, plan: Plan, image: WantedImage, login: str) -> ImageError:
+        return registry.explain_failure(output, plan, image, login)
+
+
+def make(plan: Plan, environment: Mapping[str, str]) -> OciImages:
+    return OciImages(Session.of({"region": plan.region}, environment))

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Job runs of OCI Data Science: how we ask for them and how we read them. Pure, except for the SDK's models."""
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from components.oci.client import sdk
+from components.platform.launch import LAUNCH_VARIABLE
+from components.platform.runs import TERMINAL, NodeRun, NodeSpec, RunSpec
+from components.platform.values import Properties, Secret
+from provider.runs.tries import Try, liked_by
+
+RUN_TAG = "trainyard-run"
+NODE_TAG = "trainyard-node"
+RELEASED_TAG = "trainyard-run-released"
+_OURS = frozenset({RUN_TAG, NODE_TAG, RELEASED_TAG})
+MAIN_VARIABLE = "MAIN_JOB_RUN_OCID"
+# Images built with ADS leave their addresses and `stop` in this folder. Another start must not find them.
+WORK_VARIABLE = "OCI__WORK_DIR"
+# Our launcher reads it: how long it may retry failures that do not count.
+MAXIMUM_VARIABLE = "TRAINYARD_MAXIMUM_MINUTES"
+_WORK = re.compile(r"/start-[0-9a-f]{12}$")
+# How much of an OCID names a start, as the launcher has it (launcher/starts.py).
+_LETTERS = 12
+# The states of node groups, in the words of job runs.
+_GROUP_STATES = {"CREATING": "ACCEPTED", "ACTIVE": "IN_PROGRESS", "DELETING": "IN_PROGRESS"}
+
+
+def models() -> Any:
+    return sdk.module("data_science.models")
+
+
+def tags(spec: RunSpec, node: NodeSpec | None) -> dict[str, str]:
+    ours = {RUN_TAG: spec.fingerprint}
+    if node is not None:
+        ours[NODE_TAG] = f"{node.rank}/{node.role}/{node.name}"
+    return {**spec.tags, **ours}
+
+
+def node_of(run_tags: Mapping[str, str]) -> tuple[str, str, int]:
+    """Name, role and rank of the node whose run bears these tags."""
+    rank, _, rest = run_tags.get(NODE_TAG, "").partition("/")
+    role, _, name = rest.partition("/")
+    return name, role, int(rank) if rank.isdigit() else 0
+
+
+def is_like(run_tags: Mapping[str, str]) -> str | None:
+    """The run that a try is like; empty if its job had none. None if these are not the tags of a try."""
+    return liked_by(run_tags.get(RUN_TAG, ""))
+
+
+def living_tries(runs: Iterable[Any]) -> list[Try]:
+    """The tries among a job's runs that have not ended."""
+    together: dict[str, list[Any]] = {}
+    for run in runs:
+        tags = run.freeform_tags or {}
+        if is_like(tags) is not None and run.lifecycle_state not in TERMINAL:
+            together.setdefault(tags[RUN_TAG], []).append(run)
+    return [_try(own) for own in together.values()]
+
+
+def _try(runs: Sequence[Any]) -> Try:
+    tags = runs[0].freeform_tags
+    title = f"{tags.get('job', '')}/{tags.get('run', '')}"
+    return Try(title, is_like(tags) or "", tuple(node_run(run) for run in runs))
+
+
+def own_tags(run_tags: Mapping[str, str] | None) -> dict[str, str]:
+    return {key: value for key, value in (run_tags or {}).items() if key not in _OURS}
+
+
+def start_of(run_id: str, variables: Mapping[str, str]) -> str:
+    """The name of the start that a job run belongs to. It names the folder where the nodes meet and leave outputs."""
+    return (variables.get(MAIN_VARIABLE) or run_id).rpartition(".")[2][-_LETTERS:]
+
+
+def work_of(token: str) -> str:
+    """The part of `OCI__WORK_DIR` that belongs to one start.
+
+    It is made from the retry token: the main node's OCID is not known yet when that node is requested. OCI wants the
+    same request each time it gets the same token.
+    """
+    return f"/start-{token[:12]}"
+
+
+def work_in(run: Any) -> str:
+    """The same part, read from a main node that exists. Empty if that node got no such folder."""
+    configuration = getattr(run, "job_configuration_override_details", None)
+    variables = getattr(configuration, "environment_variables", None) or {}
+    made = _WORK.search(variables.get(WORK_VARIABLE, ""))
+    return made[0] if made else ""
+
+
+def request(spec: RunSpec, node: NodeSpec | None, job: Any, work: str, main: str | None = None) -> Any:
+    """CreateJobRunDetails for one node, or for all node groups if `node` is None. `main` is the main node's run."""
+    of = models()
+    details: dict[str, Any] = {
+        "project_id": spec.own["project"],
+        "compartment_id": spec.own["compartment"],
+        "job_id": spec.own["job"],
+        "display_name": display_name(spec, node),
+        "freeform_tags": tags(spec, node),
+        "job_log_configuration_override_details": _log_override(spec),
+    }
+    if node is None:
+        # An override replaces the whole configuration, so it repeats the job's network and startup order.
+        of_job = job.job_node_configuration_details
+        details["job_node_configuration_override_details"] = of.MultiNodeJobNodeConfigurationDetails(
+            startup_order=getattr(of_job, "startup_order", None),
+            maximum_runtime_in_minutes=spec.maximum_runtime_minutes,
+            job_network_configuration=getattr(of_job, "job_network_configuration", None),
+            job_node_group_configuration_details_list=[_group(spec, group, job, work) for group in spec.nodes],
+        )
+    else:
+        environment = {**_environment(spec, node, work), **({MAIN_VARIABLE: main} if main else {})}
+        details["job_configuration_override_details"] = of.DefaultJobConfigurationDetails(
+            environment_variables=environment or None,
+            command_line_arguments=node.command_line,
+            maximum_runtime_in_minutes=spec.maximum_runtime_minutes,
+        )
+        details["job_environment_configuration_override_details"] = _image_override(
+            spec, job.job_environment_configuration_details
+        )
+        details["job_infrastructure_configuration_override_details"] = _reserved(spec, job)
+    return of.CreateJobRunDetails(**details)
+
+
+def display_name(spec: RunSpec, node: NodeSpec | None) -> str:
+    return spec.display_name if node is None or len(spec.nodes) == 1 else f"{spec.display_name}-{node.name}"
+
+
+def _environment(spec: RunSpec, node: NodeSpec, work: str) -> dict[str, str]:
+    """A node's variables. If ADS's folder is in a bucket, the start gets a folder of its own there."""
+    place, minutes = node.environment.get(WORK_VARIABLE, ""), spec.maximum_runtime_minutes
+    return {
+        **node.environment,
+        **({WORK_VARIABLE: place.rstrip("/") + work} if place.startswith("oci://") else {}),
+        **({MAXIMUM_VARIABLE: str(minutes)} if minutes and LAUNCH_VARIABLE in node.environment else {}),
+    }
+
+
+def _group(spec: RunSpec, node: NodeSpec, job: Any, work: str) -> Any:
+    of = models()
+    of_job = {group.name: group for group in _groups(job.job_node_configuration_details)}
+    declared = of_job.get(node.name)
+    environment = declared.job_environment_configuration_details if declared else None
+    return of.JobNodeGroupConfigurationDetails(
+        name=node.name,
+        replicas=node.own.get("replicas"),
+        minimum_success_replicas=node.own.get("minimumSuccess"),
+        job_configuration_details=of.DefaultJobConfigurationDetails(
+            environment_variables=_environment(spec, node, work) or None, command_line_arguments=node.command_line
+        ),
+        job_infrastructure_configuration_details=getattr(declared, "job_infrastructure_configuration_details", None),
+        job_environment_configuration_details=_image_override(spec, environment) or environment,
+    )
+
+
+def _groups(configuration: Any) -> Sequence[Any]:
+    return getattr(configuration, "job_node_group_configuration_details_list", None) or ()
+
+
+def _log_override(spec: RunSpec) -> Any:
+    group, log = spec.own.get("logGroup"), spec.own.get("log")
+    if not group:
+        return None
+    return models().JobLogConfigurationDetails(
+        enable_logging=True,
+        log_group_id=group,
+        log_id=log,
+        enable_auto_log_creation=log is None,
+    )
+
+
+def _image_override(spec: RunSpec, of_job: Any) -> Any:
+    """The run's image. An override replaces the whole setting, so it repeats the job's command and entry point."""
+    if not spec.image or getattr(of_job, "image", None) == spec.image:
+        return None
+    return models().OcirContainerJobEnvironmentConfigurationDetails(
+        image=spec.image, cmd=getattr(of_job, "cmd", None), entrypoint=getattr(of_job, "entrypoint", None)
+    )
+
+
+def _reserved(spec: RunSpec, job: Any) -> Any:
+    """The job's machines in the run's reservation, which Oracle's Pulumi provider cannot write into the job."""
+    reservation = spec.own.get("capacityReservation")
+    if not reservation:
+        return None
+    # An override replaces the whole setting.
+    of_job = job.job_infrastructure_configuration_details
+    same = {field: getattr(of_job, field) for field in of_job.swagger_types}
+    return type(of_job)(**same | {"capacity_reservation_id": reservation})
+
+
+def node_run(run: Any, name: str | None = None) -> NodeRun:
+    """From a job run, or from its summary in a list."""
+    return NodeRun(
+        name=name or node_of(run.freeform_tags or {})[0] or run.display_name or run.id,
+        id=run.id,
+        state=run.lifecycle_state,
+        details=run.lifecycle_details or "",
+        started_at=_rfc3339(run.time_started),
+        finished_at=_rfc3339(run.time_finished),
+    )
+
+
+def group_runs(run: Any, names: Sequence[str]) -> list[NodeRun]:
+    """The node groups of one multi-node job run. They all end with the run."""
+    whole = node_run(run, name="")
+    groups = {group.name: group for group in getattr(run, "node_group_details_list", None) or ()}
+    return [_group_run(whole, name, groups.get(name)) for name in names or sorted(groups)]
+
+
+def _group_run(whole: NodeRun, name: str, group: Any) -> NodeRun:
+    state, details = whole.state, whole.details
+    if group is not None and not whole.over:
+        state = _GROUP_STATES.get(group.lifecycle_state, group.lifecycle_state)
+    if group is not None and group.lifecycle_details:
+        details = group.lifecycle_details
+    return NodeRun(name, whole.id, state, details, whole.started_at, whole.finished_at)
+
+
+def described_inputs(runs: Sequence[Any]) -> Properties:
+    """The inputs that would make these job runs, for `import`. The main node's run comes first."""
+    main = runs[0]
+    groups = _groups(main.job_node_configuration_override_details)
+    inputs: Properties = {
+        "platform": "oci",
+        "job": main.job_id,
+        "project": main.project_id,
+        "compartment": main.compartment_id,
+        "displayName": _common_name(main, runs),
+        "layout": "node-groups" if groups else "run-per-node",
+        "nodes": [_described_group(group) for group in groups] or [_described_node(run) for run in runs],
+        "tags": own_tags(main.freeform_tags) or None,
+        "image": _image(main.job_environment_configuration_override_details),
+        "maximumRuntimeMinutes": getattr(
+            main.job_node_configuration_override_details if groups else main.job_configuration_override_details,
+            "maximum_runtime_in_minutes",
+            None,
+        ),
+    }
+    machines = main.job_infrastructure_configuration_override_details
+    inputs["capacityReservation"] = getattr(machines, "capacity_reservation_id", None)
+    logs = main.job_log_configuration_override_details
+    if logs is not None and logs.enable_logging:
+        inputs |= {"logGroup": logs.log_group_id, "log": logs.log_id}
+    return {key: value for key, value in inputs.items() if value is not None}
+
+
+def _common_name(main: Any, runs: Sequence[Any]) -> str:
+    name = node_of(main.freeform_tags or {})[0]
+    shown = str(main.display_name or main.id)
+    return shown.removesuffix(f"-{name}") if name and len(runs) > 1 else shown
+
+
+def _described_node(run: Any) -> Properties:
+    name, role, rank = node_of(run.freeform_tags or {})
+    described = {"name": name or "main", "rank": rank, **({"role": role} if role else {})}
+    return {**described, **_described_configuration(run.job_configuration_override_details)}
+
+
+def _described_group(group: Any) -> Properties:
+    described = {"name": group.name, "replicas": group.replicas, "minimumSuccess": group.minimum_success_replicas}
+    configuration = _described_configuration(group.job_configuration_details)
+    return {**{key: value for key, value in described.items() if value is not None}, **configuration}
+
+
+def _described_configuration(configuration: Any) -> Properties:
+    environment = dict(getattr(configuration, "environment_variables", None) or {})
+    for ours in (MAIN_VARIABLE, MAXIMUM_VARIABLE):
+        environment.pop(ours, None)
+    if WORK_VARIABLE in environment:
+        environment[WORK_VARIABLE] = _WORK.sub("", environment[WORK_VARIABLE])
+    line = getattr(configuration, "command_line_arguments", None)
+    # We cannot know which variables of a foreign run are secrets, so we treat all of them as secrets.
+    described: Properties = {"environment": {key: Secret(value) for key, value in environment.items()}}
+    return {**described, "arguments": shlex.split(line)} if line else described
+
+
+def _image(environment: Any) -> str | None:
+    image: str | None = getattr(environment, "image", None)
+    return image
+
+
+def _rfc3339(moment: Any) -> str | None:
+    """Always with the fraction: otherwise the text of a whole second would sort after half a second later."""
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z") if moment is not None else None

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs printed, from OCI Logging."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+from components.oci.client import sdk
+from components.oci.client.calls import attempt
+from components.oci.client.session import Session
+from components.platform.calls import Call
+from launcher.redraws import whole_lines
+
+# Lines reach the search a moment after they are written.
+_LOOKS = 5
+_SECONDS_BETWEEN_LOOKS = 2.0
+# The search takes at most two weeks at once.
+SPAN = timedelta(days=13)
+# The end of a search is a little ahead: if our clock is behind the service's, the newest lines must still show.
+_AHEAD = timedelta(minutes=5)
+_PAGE = 500
+# One query asks for so many runs at most: the length of a query is limited.
+_SOURCES = 20
+# A line that was drawn over and over has several entries (launcher/redraws.py).
+_PARTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line of a log. `time` is milliseconds since 1970, `source` the run, `subject` its node (for node groups)."""
+
+    time: int
+    id: str
+    source: str
+    subject: str
+    text: str
+
+
+def last_lines(session: Session, call: Call, run: Any, limit: int, looks: int = _LOOKS) -> list[str]:
+    """The last lines of a job run, oldest first."""
+    place = place_of(run)
+    if place is None:
+        return []
+    query = f"search \"{place}\" | where source = '{run.id}' | sort by datetime desc"
+    for look in range(looks):
+        lines = _page(session, call, query, datetime.now(UTC) - SPAN, limit * _PARTS)[0]
+        if lines:
+            return whole_lines(line.text for line in lines[::-1])[-limit:]
+        if look + 1 < looks:
+            call.report.status("waiting for the last log lines")
+            call.stop.wait(_SECONDS_BETWEEN_LOOKS)
+    return []
+
+
+def place_of(run: Any) -> str | None:
+    """The log of a job run, as a search names it. None for a run without a log."""
+    details = run.log_details
+    if details is None or not details.log_id:
+        return None
+    return f"{run.compartment_id}/{details.log_group_id}/{details.log_id}"
+
+
+def lines_since(session: Session, call: Call, place: str, sources: Sequence[str], since: datetime) -> Iterator[LogLine]:
+    """Every line that these job runs wrote into one log since `since`. Each batch of runs is sorted by time."""
+    since = max(since, datetime.now(UTC) - SPAN)
+    for start in range(0, len(sources), _SOURCES):
+        wanted = " or ".join(f"source = '{source}'" for source in sources[start : start + _SOURCES])
+        query = f'search "{place}" | where {wanted} | sort by datetime asc'
+        page: str | None = None
+        while True:
+            lines, page = _page(session, call, query, since, _PAGE, page)
+            yield from lines
+            if not page:
+                break
+
+
+def entries(
+    session: Session, call: Call, query: str, what: str, since: datetime, most: int
+) -> Iterator[Mapping[str, Any]]:
+    """The first entries that a search finds, each with what OCI wraps around its data."""
+    since = max(since, datetime.now(UTC) - SPAN)
+    page: str | None = None
+    while most > 0:
+        found, page = _search(session, call, query, what, since, min(most, _PAGE), page)
+        yield from (entry.get("logContent", entry) for entry in found if isinstance(entry, dict))
+        most = most - _PAGE if page else 0
+
+
+def _page(
+    session: Session, call: Call, query: str, since: datetime, limit: int, page: str | None = None
+) -> tuple[list[LogLine], str | None]:
+    found, following = _search(session, call, query, "Read the run's log", since, limit, page)
+    return [line for line in map(_line, found) if line is not None], following
+
+
+def _search(
+    session: Session, call: Call, query: str, what: str, since: datetime, limit: int, page: str | None
+) -> tuple[list[Any], str | None]:
+    details = sdk.module("loggingsearch.models").SearchLogsDetails(
+        time_start=since, time_end=datetime.now(UTC) + _AHEAD, search_query=query
+    )
+    client = session.client("log_search")
+    options: dict[str, Any] = {"limit": limit, **({"page": page} if page else {})}
+    answer = attempt(call, what, partial(client.search_logs, details, **options))
+    return [result.data for result in answer.data.results or []], answer.headers.get("opc-next-page")
+
+
+def _line(entry: Any) -> LogLine | None:
+    if not isinstance(entry, dict):
+        return None
+    content = entry.get("logContent", entry)
+    data = content.get("data", content)
+    message = data.get("message") if isinstance(data, dict) else data
+    if message is None:
+        return None
+    identifier, source, subject = (str(content.get(name) or "") for name in ("id", "source", "subject"))
+    return LogLine(int(entry.get("datetime") or 0), identifier, source, subject, str(message).rstrip())

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs on OCI Data Science."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from components.oci.client import endings, job_runs, logs
+from components.oci.client import image_lookup as images
+from components.oci.client.calls import attempt, is_gone, make_once, pages, read_if_exists, refusal
+from components.oci.client.inputs import INPUTS as INPUTS
+from components.oci.client.session import Session
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.runs import DELETED, NodeRun, NodeSpec, RunSpec
+from components.platform.values import Properties
+from provider.runs.tries import Try
+
+
+def knows(run_id: str) -> bool:
+    """Whether an id is of a run here."""
+    return run_id.startswith("ocid1.datasciencejobrun.")
+
+
+def platform(config: Properties) -> "OciRunPlatform":
+    return OciRunPlatform(Session.of(config))
+
+
+class OciRunPlatform:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def _client(self) -> Any:
+        return self._session.client("data_science")
+
+    def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
+        access = spec.timeouts.access
+        job = attempt(call, "Read the job", lambda: self._client.get_job(spec.own["job"]), access).data
+        past = list(self.runs_of_job(call, spec.own["compartment"], spec.own["job"], access))
+        made = [run for run in past if (run.freeform_tags or {}).get(job_runs.RUN_TAG) == spec.fingerprint]
+        if made and not started and not call.anew:
+            call.report.info(f"an interrupted attempt had made {len(made)} job run(s) already; going on from there")
+        lives = sum((run.freeform_tags or {}).get(job_runs.RELEASED_TAG) == spec.fingerprint for run in past)
+        if call.anew and not started:
+            made, lives = [], lives + len(made)
+        if spec.image and len(made) < (1 if spec.own["layout"] == "node-groups" else len(spec.nodes)):
+            images.require_image(self._session, call, spec.image, spec.own["compartment"], access)
+        if spec.own["layout"] == "node-groups":
+            yield from self._ensure_groups(call, spec, job, made, lives)
+        else:
+            yield from self._ensure_nodes(call, spec, job, {job_runs.node_run(run).name: run for run in made}, lives)
+
+    def _ensure_groups(self, call: Call, spec: RunSpec, job: Any, made: list[Any], lives: int) -> Iterator[NodeRun]:
+        run = made[0] if made else self._create(call, spec, None, lives, _request_by_token(spec, None, job, None))
+        yield from job_runs.group_runs(run, [node.name for node in spec.nodes])
+
+    def _ensure_nodes(self, call: Call, spec: RunSpec, job: Any, made: dict[str, Any], lives: int) -> Iterator[NodeRun]:
+        main: Any = None
+        for node in spec.nodes:
+            run = made.get(node.name)
+            if run is None:
+                main = main and self._whole(call, main)
+                run = self._create(call, spec, node, lives, _request_by_token(spec, node, job, main))
+            main = main or run
+            yield job_runs.node_run(run, node.name)
+
+    def _whole(self, call: Call, run: Any) -> Any:
+        """A listed job run with all its fields: lists leave some out, such as its configuration."""
+        return run if hasattr(run, "job_configuration_override_details") else self._get(call, run.id) or run
+
+    def _create(
+        self, call: Call, spec: RunSpec, node: NodeSpec | None, lives: int, request: Callable[[str], Any]
+    ) -> Any:
+        shown = job_runs.display_name(spec, node)
+        call.report.status(f"starting {shown}")
+        return make_once(
+            call,
+            f"Start the job run {shown}",
+            f"{spec.fingerprint}/{node.name if node else ''}/{lives}",
+            lambda token: self._client.create_job_run(request(token), opc_retry_token=token).data,
+            spec.timeouts.access,
+        )
+
+    def observe(self, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
+        runs = {run_id: self._get(call, run_id) for run_id in dict.fromkeys(node.id for node in nodes)}
+        return [_observed(node, runs[node.id], shared=len(runs) < len(nodes)) for node in nodes]
+
+    def _get(self, call: Call, run_id: str) -> Any:
+        return read_if_exists(call, "Read the job run", lambda: self._client.get_job_run(run_id))
+
+    def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
+        for run_id in dict.fromkeys(node.id for node in nodes):
+            attempt(call, "Cancel the job run", partial(self._cancel, run_id))
+
+    def _cancel(self, run_id: str) -> None:
+        try:
+            self._client.cancel_job_run(run_id)
+        except Exception as error:
+            # The run may have ended just before we cancelled it. Then there is nothing left to do.
+            if not is_gone(error) and getattr(error, "status", None) != 409:
+                raise
+
+    def release(self, call: Call, nodes: Sequence[NodeRun]) -> None:
+        for run_id in dict.fromkeys(node.id for node in nodes):
+            run = self._get(call, run_id)
+            gone = run is None or run.lifecycle_state == DELETED
+            tags = {} if gone else dict(run.freeform_tags or {})
+            if job_runs.RUN_TAG in tags:
+                tags[job_runs.RELEASED_TAG] = tags.pop(job_runs.RUN_TAG)
+                self._tag(call, run_id, freeform_tags=tags)
+
+    def relabel(self, call: Call, spec: RunSpec, nodes: Sequence[NodeRun]) -> None:
+        by_name = {node.name: node for node in spec.nodes}
+        for node in nodes:
+            declared = by_name.get(node.name) if spec.own["layout"] == "run-per-node" else None
+            name, tags = job_runs.display_name(spec, declared), job_runs.tags(spec, declared)
+            self._tag(call, node.id, display_name=name, freeform_tags=tags)
+
+    def _tag(self, call: Call, run_id: str, **fields: Any) -> None:
+        details = job_runs.models().UpdateJobRunDetails(**fields)
+        attempt(call, "Update the job run", lambda: self._client.update_job_run(run_id, details))
+
+    def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
+        run = self._get(call, node.id)
+        if run is None:
+            raise ProviderError("the job run no longer exists")
+        return logs.last_lines(self._session, call, run, limit)
+
+    def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
+        compartment, job = inputs["compartment"], inputs["job"]
+        try:
+            if patiently:
+                return job_runs.living_tries(self.runs_of_job(call, compartment, job, 0))
+            return job_runs.living_tries(pages(partial(self._client.list_job_runs, compartment, job_id=job)))
+        except Exception as error:
+            refused = refusal("List the job's runs", error)
+            if is_gone(error.__cause__ or error):
+                # A job that somebody deleted has no runs any more.
+                return []
+            raise refused from error
+
+    def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
+        main = self._get(call, run_id)
+        if main is None or main.lifecycle_state == "DELETED":
+            return None
+        runs = [main, *self._siblings(call, main)]
+        inputs = job_runs.described_inputs(runs)
+        if inputs["layout"] == "node-groups":
+            return inputs, job_runs.group_runs(main, [node["name"] for node in inputs["nodes"]])
+        names = [node["name"] for node in inputs["nodes"]]
+        return inputs, [job_runs.node_run(run, name) for run, name in zip(runs, names, strict=True)]
+
+    def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
+        return endings.ending(self._session, call, run_id, inputs.get("nodes") or ())
+
+    def _siblings(self, call: Call, main: Any) -> list[Any]:
+        mark = (main.freeform_tags or {}).get(job_runs.RUN_TAG)
+        if not mark:
+            return []
+        others = [
+            run.id
+            for run in self.runs_of_job(call, main.compartment_id, main.job_id, 0)
+            if (run.freeform_tags or {}).get(job_runs.RUN_TAG) == mark and run.id != main.id
+        ]
+        runs = [run for run in (self._get(call, run_id) for run_id in others) if run is not None]
+        return sorted(runs, key=lambda run: job_runs.node_of(run.freeform_tags or {})[2])
+
+    def runs_of_job(self, call: Call, compartment: str, job: str, access_minutes: float) -> Iterator[Any]:
+        """Job runs of a job, as a list has them."""
+
+        def list_page(**options: Any) -> Any:
+            ask = partial(self._client.list_job_runs, compartment, job_id=job, **options)
+            return attempt(call, "List the job's runs", ask, access_minutes)
+
+        return (run for run in pages(list_page) if run.lifecycle_state != DELETED)
+
+
+def _request_by_token(spec: RunSpec, node: NodeSpec | None, job: Any, main: Any) -> Callable[[str], Any]:
+    """The request for a retry token. Further nodes get the same start folder as the main node."""
+    if main is None:
+        return lambda token: job_runs.request(spec, node, job, job_runs.work_of(token))
+    return lambda _: job_runs.request(spec, node, job, job_runs.work_in(main), main.id)
+
+
+def _observed(node: NodeRun, run: Any, shared: bool) -> NodeRun:
+    if run is None:
+        return NodeRun(node.name, node.id, "DELETED", "the job run no longer exists")
+    groups = getattr(run, "node_group_details_list", None)
+    return job_runs.group_runs(run, [node.name])[0] if shared or groups else job_runs.node_run(run, node.name)

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs as the cloud shows them now: job runs put together by their tags, each rank with what its launcher says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from components.oci.client import job_runs, logs, status_place
+from components.oci.client.calls import attempt, pages, read_if_exists, refusal
+from components.oci.client.session import Session
+from components.platform import launch, launcher_status
+from components.platform.calls import Call
+from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus, WantedRuns, run_key
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What one node, or one group of like nodes, was told: enough to find what its launcher says.
+
+    `folder` is that of the run's start.
+    """
+
+    role: str
+    ranks: tuple[int, ...]
+    attempt: int
+    folder: str | None
+    log: str | None
+
+
+@dataclass
+class Looker:
+    """Looks again and again; what never changes of a job run is asked for once."""
+
+    session: Session
+    call: Call
+    compartment: str
+    wanted: WantedRuns
+    witness: Callable[[RunStatus], ConnectionsSeen | None] = lambda run: None
+    _launched: dict[str, tuple[Launched, ...]] = field(default_factory=dict)
+    _ended: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    _unreadable: set[str] = field(default_factory=set)
+
+    def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
+        """Every run, the oldest first; `deeply` with what the launchers say, `history` with earlier attempts."""
+        together: dict[str, list[Any]] = {}
+        for run in self._summaries():
+            together.setdefault(run.freeform_tags[job_runs.RUN_TAG], []).append(run)
+        chosen = _latest(together.values()) if not history else list(together.values())
+        seen = [self._run(runs, deeply) for runs in chosen]
+        return sorted(seen, key=lambda run: (run.created, run.title))
+
+    def _summaries(self) -> Iterator[Any]:
+        client = self.session.client("data_science")
+
+        def list_page(**options: Any) -> Any:
+            return attempt(self.call, "List the job runs", partial(client.list_job_runs, self.compartment, **options))
+
+        for run in pages(list_page):
+            if run.lifecycle_state != "DELETED" and is_wanted(self.wanted, run.freeform_tags or {}):
+                yield run
+
+    def _run(self, runs: list[Any], deeply: bool) -> RunStatus:
+        nodes: list[NodeStatus] = []
+        launched: list[Launched] = []
+        for run in runs:
+            shown = self._launch(run.id) if deeply else ()
+            launched += shown
+            nodes += _nodes(run, shown)
+        folder = next((one.folder for one in launched if one.folder), None)
+        if deeply:
+            nodes = [replace(node, launcher_status=self._launcher_status(folder, node)) for node in nodes]
+        tags = runs[0].freeform_tags
+        seen = RunStatus(
+            stack=tags.get("stack", ""),
+            job=tags.get("job", ""),
+            name=tags.get("run", ""),
+            attempt=launched[0].attempt if launched else None,
+            created=min(run.time_accepted for run in runs),
+            nodes=tuple(sorted(nodes, key=lambda node: (node.rank, node.run.name))),
+            folder=folder,
+        )
+        # What succeeded missed nothing.
+        return replace(seen, connections=self.witness(seen)) if deeply and seen.state != "SUCCEEDED" else seen
+
+    def _launch(self, run_id: str) -> tuple[Launched, ...]:
+        if run_id not in self._launched:
+            client = self.session.client("data_science")
+            run = read_if_exists(self.call, "Read the job run", lambda: client.get_job_run(run_id))
+            self._launched[run_id] = tuple(_launched(run)) if run is not None else ()
+        return self._launched[run_id]
+
+    def _launcher_status(self, folder: str | None, node: NodeStatus) -> Mapping[str, Any] | None:
+        """The status object of a rank; None while there is none, or where it may not be read."""
+        place = status_place.parse_folder(folder)
+        if place is None or node.run.state == "ACCEPTED" or place.bucket in self._unreadable:
+            return None
+        name = place.status(node.rank)
+        if name in self._ended:
+            return self._ended[name]
+        ending = self._status(place.namespace, place.bucket, name)
+        if ending is not None and node.run.over:
+            self._ended[name] = ending
+        return ending
+
+    def _status(self, namespace: str, bucket: str, name: str) -> Mapping[str, Any] | None:
+        """One try: progress is a help, states and logs are told without it."""
+        client = self.session.client("object_storage")
+        try:
+            part = f"bytes=0-{launcher_status.LONGEST_BYTES - 1}"
+            return launcher_status.parse_status(client.get_object(namespace, bucket, name, range=part).data.content)
+        except Exception as error:
+            refused = refusal("Read a status", error)
+            if getattr(error, "code", None) == "NotAuthorizedOrNotFound":
+                self._unreadable.add(bucket)
+                self.call.report.warning(f"progress is not shown: {refused.cause}")
+            return None
+
+
+def is_wanted(wanted: WantedRuns, tags: Mapping[str, str]) -> bool:
+    """A job run that somebody started without trainyard is nobody's."""
+    return job_runs.RUN_TAG in tags and wanted.includes(tags)
+
+
+def _latest(together: Iterable[list[Any]]) -> list[list[Any]]:
+    """Of each run of each job the attempt that was accepted last."""
+    newest: dict[tuple[str, ...], list[Any]] = {}
+    for runs in together:
+        tags = runs[0].freeform_tags
+        key = run_key(tags)
+        if key not in newest or _accepted(runs) > _accepted(newest[key]):
+            newest[key] = runs
+    return list(newest.values())
+
+
+def _accepted(runs: list[Any]) -> datetime:
+    latest: datetime = max(run.time_accepted for run in runs)
+    return latest
+
+
+def _nodes(run: Any, launched: tuple[Launched, ...]) -> Iterator[NodeStatus]:
+    name, role, rank = job_runs.node_of(run.freeform_tags)
+    groups = [one for one in launched if len(launched) > 1 or len(one.ranks) > 1]
+    if name or not groups:
+        log = launched[0].log if launched else None
+        yield NodeStatus(rank, job_runs.node_run(run, name or None), role, log)
+        return
+    for group in groups:
+        for index, one in enumerate(group.ranks):
+            yield NodeStatus(one, job_runs.node_run(run, f"{group.role}-{index}"), group.role, group.log)
+
+
+def _launched(run: Any) -> Iterator[Launched]:
+    place = logs.place_of(run)
+    node = job_runs.node_of(run.freeform_tags or {})
+    layout = run.job_node_configuration_override_details
+    groups = getattr(layout, "job_node_group_configuration_details_list", None) or ()
+    configurations = [group.job_configuration_details for group in groups] or [run.job_configuration_override_details]
+    for configuration in configurations:
+        variables = getattr(configuration, "environment_variables", None) or {}
+        document = launch.launch_document(variables)
+        ranks = launch.ranks_of(document) if groups else (node[2],)
+        role, times = document.get("role"), document.get("attempt")
+        folder = status_place.status_folder(document, run.id, variables)
+        yield Launched(
+            role if isinstance(role, str) else node[1], ranks, times if type(times) is int else 1, folder, place
+        )

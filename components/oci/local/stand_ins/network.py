@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network of others, stood in for: addresses for the plan's nodes, a way to Oracle's services, the planned rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_network
+from typing import Any
+
+from components.oci.client import sdk
+from components.oci.client.session import Session
+from components.oci.plan import OciNetworkPlan
+from components.oci.rules import TCP, SecurityRule, security_rules
+
+# The largest VCN there can be.
+_VCN_PREFIX = 16
+_SERVICES = "SERVICE_CIDR_BLOCK"
+
+
+def fields(noun: str, network: OciNetworkPlan | None, session: Session, gateway: str) -> Mapping[str, Any]:
+    """What a stand-in of this kind is made with; `network` None where nobody asks what is in it."""
+    match noun:
+        case "vcn":
+            subnet = ip_network(network.subnet_cidr if network else "10.0.0.0/24")
+            return {"cidr_blocks": [str(subnet.supernet(new_prefix=min(_VCN_PREFIX, subnet.prefixlen)))]}
+        case "subnet":
+            return {"cidr_block": network.subnet_cidr if network else "10.0.0.0/24"}
+        case "service_gateway":
+            return {"services": [_models().ServiceIdRequestDetails(service_id=_services(session).id)]}
+        case "route_table":
+            route = _models().RouteRule(
+                destination=_services(session).cidr_block, destination_type=_SERVICES, network_entity_id=gateway
+            )
+            return {"route_rules": [route]}
+        case "security_list":
+            return _rules(network, session)
+    return {}
+
+
+def _rules(network: OciNetworkPlan | None, session: Session) -> Mapping[str, Any]:
+    if network is None:
+        return {"ingress_security_rules": [], "egress_security_rules": []}
+    planned, services = security_rules(network), _services(session).cidr_block
+    return {
+        "ingress_security_rules": list(_side("Ingress", "source", planned.ingress, services)),
+        "egress_security_rules": list(_side("Egress", "destination", planned.egress, services)),
+    }
+
+
+def _side(model: str, end: str, rules: Iterable[SecurityRule], services: str) -> Iterable[Any]:
+    of = _models()
+    for rule in rules:
+        ports = of.PortRange(min=rule.ports.first, max=rule.ports.last) if rule.ports else None
+        yield getattr(of, f"{model}SecurityRule")(
+            protocol=TCP,
+            description=rule.description,
+            tcp_options=of.TcpOptions(destination_port_range=ports) if ports else None,
+            **{end: services if rule.peer_type == _SERVICES else rule.peer, f"{end}_type": rule.peer_type},
+        )
+
+
+def _services(session: Session) -> Any:
+    """All of the region's services behind one gateway, as OCI offers them."""
+    services = session.client("core").list_services().data
+    return next(service for service in services if service.name.startswith("All "))
+
+
+def _models() -> Any:
+    return sdk.module("core.models")

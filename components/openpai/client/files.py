@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Buckets that speak S3, as `transfers.platform` asks for them, and words for storages of the cluster.
+
+The launcher chooses a store by the scheme of its address. So do we: the room's folder that speaks S3 opens the bucket,
+with the caller's own keys. Those of the stack file are secrets, and belong to the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from catalog.platforms import import_platform
+from components.platform.file_errors import TransferError
+from components.platform.files import Store
+from launcher.escaping import terminal
+from transfers.platform import StoreOpener, StoreRequest
+
+BUCKET_KEY, STORAGE_KEY = "trainyard:bucket", "trainyard:storage"
+# Whose folder of this room speaks S3, and by which keys of a stack file it is told where.
+_S3, _REGION, _ENDPOINT = "aws-dl1", "aws:region", "aws:endpoint"
+
+
+@dataclass(frozen=True)
+class OpenPaiOpener:
+    """`transfers.platform.StoreOpener`."""
+
+    request: StoreRequest
+
+    def bucket(self, name: str) -> Store:
+        if self._storage and not _mapping(self.request.config.get(BUCKET_KEY)):
+            raise TransferError(self._on_storage(str(self._storage.get("folder") or "")))
+        return self._s3().bucket(name)
+
+    def folder(self, address: str) -> tuple[Store, str]:
+        parts = urlsplit(address)
+        if parts.scheme == "file":
+            raise TransferError(self._on_storage(unquote(parts.path)))
+        return self._s3().folder(address)
+
+    @property
+    def _storage(self) -> Mapping[str, Any]:
+        return _mapping(self.request.config.get(STORAGE_KEY))
+
+    def _on_storage(self, path: str) -> str:
+        """Why nothing can be moved, and where the files are. A job may name any folder."""
+        name = str(self._storage.get("name") or "")
+        mount = str(self._storage.get("mount") or f"/mnt/{name}")
+        below = path.removeprefix(f"{mount}/")
+        called = f"the storage {name}" if name else "a storage"
+        inside = f", in {terminal(below)}" if below else ""
+        if self.request.cloud is not None:
+            folder = terminal(str(self.request.cloud.home / "storages" / name / below.lstrip("/")))
+            where = f"The local cloud keeps them in {folder}: copy them from there"
+        else:
+            where = (
+                "OpenPAI has no API for the files of a storage: mount it here, as its page in the web portal says, "
+                "and copy them"
+            )
+        return f"runs of this stack keep their files on {called} of the cluster{inside}\n{where}"
+
+    def _s3(self) -> StoreOpener:
+        bucket = _mapping(self.request.config.get(BUCKET_KEY))
+        where = {_REGION: bucket.get("region"), _ENDPOINT: bucket.get("endpoint")}
+        config = {key: value for key, value in where.items() if isinstance(value, str) and value}
+        made: StoreOpener = import_platform(_S3, "client.files").make(_for_s3(self.request, config))
+        return made
+
+
+def _for_s3(request: StoreRequest, config: Mapping[str, Any]) -> StoreRequest:
+    return StoreRequest(request.purpose, request.stack, config, request.cloud, request.profile, request.tell)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def make(request: StoreRequest) -> OpenPaiOpener:
+    return OpenPaiOpener(request)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tasks printed, by the cluster's log API."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from components.openpai.client.calls import ask_if_exists, attempt, job_path
+from components.openpai.client.errors import ApiError
+from components.openpai.client.jobs import RunId
+from components.openpai.client.session import Answer, Session
+from components.openpai.client.states import JobDetail
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from launcher.redraws import whole_lines
+
+# Both streams in one file, as the task wrote them; else one of them.
+_FILES = ("all", "stdout", "stderr")
+# A cluster's log server may be down while everything else is well. Nobody waits long for lines.
+_SECONDS_FOR_LINES = 10.0
+# Lines can be read a moment after they are written.
+_LOOKS = 4
+_SECONDS_BETWEEN_LOOKS = 1.0
+_NO_MORE = 416
+
+
+@dataclass(frozen=True)
+class LogPlace:
+    """A place in what a node printed: the attempts that the lines are of, and how many bytes of them were read."""
+
+    job_attempt: int = 0
+    task_attempt: int = 0
+    offset: int = 0
+
+    @property
+    def attempts(self) -> tuple[int, int]:
+        return self.job_attempt, self.task_attempt
+
+
+class _PastTheEnd(Exception):  # noqa: N818 - it is how a read ends that found nothing new
+    """The log has not so many bytes. `size`: how many it has, where the server says so."""
+
+    def __init__(self, size: int | None) -> None:
+        super().__init__(size)
+        self.size = size
+
+
+def attempts_of(run: RunId, detail: JobDetail) -> LogPlace | None:
+    """The beginning of what the task's last attempt prints. None while the task has none."""
+    task = detail.tasks.get(run.task_key)
+    number = task.get("attemptId") if task else None
+    return LogPlace(detail.attempt, number) if type(number) is int else None
+
+
+def last_lines(session: Session, call: Call, run: RunId, place: LogPlace, limit: int, looks: int = _LOOKS) -> list[str]:
+    """The last lines of a node, oldest first."""
+    for look in range(looks):
+        address = _address(session, call, run, place, tail=True)
+        answer = _read(session, call, address, {}) if address else None
+        # The cluster cuts the end out by bytes, so the first line may be a part of one.
+        lines = whole_lines(_text(answer.body).removesuffix("\n").split("\n")) if answer and answer.body else []
+        if lines:
+            return lines[-limit:]
+        if look + 1 < looks:
+            call.report.status("waiting for the last log lines")
+            call.stop.wait(_SECONDS_BETWEEN_LOOKS)
+    return []
+
+
+def text_after(session: Session, call: Call, run: RunId, place: LogPlace) -> tuple[list[str], str, LogPlace]:
+    """Whole lines after a place, the beginning of the line that is still growing, and the place between them."""
+    address = _address(session, call, run, place, tail=False)
+    headers = {"Range": f"bytes={place.offset}-"} if place.offset else {}
+    try:
+        answer = _read(session, call, address, headers) if address else None
+    except _PastTheEnd as end:
+        # A log that became too long was put aside, and a new one begun.
+        return [], "", replace(place, offset=0) if end.size is not None and end.size < place.offset else place
+    if answer is None:
+        return [], "", place
+    # A server that knows no ranges sends everything again.
+    fresh = answer.body if answer.status == 206 or not place.offset else answer.body[place.offset :]
+    *whole, rest = fresh.split(b"\n")
+    return [_text(line) for line in whole], _text(rest), replace(place, offset=place.offset + len(fresh) - len(rest))
+
+
+def _read(session: Session, call: Call, address: str, headers: Mapping[str, str]) -> Answer | None:
+    """None where there is nothing."""
+    hurried = replace(call, patience=min(call.patience, _SECONDS_FOR_LINES))
+    try:
+        return attempt(hurried, "Read the run's log", lambda: session.send("GET", address, headers=headers))
+    except ProviderError as error:
+        cause = error.__cause__
+        if isinstance(cause, ApiError) and cause.status == _NO_MORE:
+            size = cause.content_range.rpartition("/")[2]
+            raise _PastTheEnd(int(size) if size.isascii() and size.isdigit() else None) from None
+        if isinstance(cause, ApiError) and cause.status == 404:
+            return None
+        raise
+
+
+def _address(session: Session, call: Call, run: RunId, place: LogPlace, tail: bool) -> str | None:
+    """Where the log is now: addresses have a token of the log server in them, which expires."""
+    role, index = run.task_key
+    path = job_path(
+        run.user, run.job, "attempts", place.job_attempt, "taskRoles", role, "taskIndex", index,
+        "attempts", place.task_attempt, "logs",
+    )  # fmt: skip
+    hurried = replace(call, patience=min(call.patience, _SECONDS_FOR_LINES))
+    query = {"tail-mode": "true"} if tail else {}
+    answer = ask_if_exists(session, hurried, "Ask for the run's log", path, **query)
+    named = _locations(answer)
+    return next((session.within(named[name]) for name in _FILES if name in named), None)
+
+
+def _locations(answer: Any) -> Mapping[str, str]:
+    rows = answer.get("locations") if isinstance(answer, Mapping) else None
+    pairs = ((row.get("name"), row.get("uri")) for row in rows or () if isinstance(row, Mapping))
+    return {name: uri for name, uri in pairs if isinstance(name, str) and isinstance(uri, str)}
+
+
+def _text(body: bytes) -> str:
+    return body.decode("utf-8", "replace")

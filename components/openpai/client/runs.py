@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs on OpenPAI: each is a job of its own, and its nodes are the job's tasks (docs/decisions/0023)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from components.openpai.client import logs, states, submitting
+from components.openpai.client.calls import ask_if_exists, attempt, if_exists, job_path, jobs, tell
+from components.openpai.client.errors import is_gone
+from components.openpai.client.inputs import INPUTS as INPUTS
+from components.openpai.client.jobs import (
+    PLATFORM,
+    RELEASED,
+    Job,
+    RunId,
+    described_inputs,
+    is_job_name,
+    job_name,
+    run_id,
+)
+from components.openpai.client.session import Session
+from components.openpai.client.states import JobDetail
+from components.platform.calls import Call
+from components.platform.errors import ProviderError
+from components.platform.runs import NodeRun, RunSpec
+from components.platform.values import Properties
+from launcher.escaping import terminal
+from provider.runs.tries import Try, liked_by
+
+# A job in one of these states may still do something.
+ALIVE = "WAITING,RUNNING,STOPPING"
+
+
+def knows(run_id: str) -> bool:
+    """Whether an id is of a run here."""
+    return run_id.startswith(f"{PLATFORM}/")
+
+
+def platform(config: Properties) -> OpenPaiRunPlatform:
+    return OpenPaiRunPlatform(Session.of(config))
+
+
+class OpenPaiRunPlatform:
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        # Not every release has events.
+        self._has_events = True
+
+    def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
+        user = str(spec.own["cluster"]["user"])
+        before = RunId.parse(started[0].id) if started else None
+        name = before.job if before else self._submitted(call, spec, user)
+        for node in spec.nodes:
+            yield NodeRun(node.name, str(run_id(user, name, node.name, node.role)), "ACCEPTED")
+
+    def _submitted(self, call: Call, spec: RunSpec, user: str) -> str:
+        """The name of the run's job: one that an interrupted attempt submitted, or a new one."""
+        for start in count(1):
+            name = job_name(spec.display_name, spec.fingerprint, start)
+            before = self.job(call, user, name)
+            if before is None:
+                call.report.status(f"submitting {name}")
+                if submitting.submit(self.session, call, spec, name) or self._is_mine(call, spec, user, name):
+                    call.report.info(f"run {spec.display_name}: the job {user}~{name} on {self.session.uri}")
+                    return name
+            elif not call.anew and self._is_mine(call, spec, user, name):
+                call.report.info(f"an interrupted attempt had submitted {name} already; going on from there")
+                return name
+        raise AssertionError("numbers do not end")
+
+    def _is_mine(self, call: Call, spec: RunSpec, user: str, name: str) -> bool:
+        job = self.run_of(call, user, name)
+        return job is not None and job.fingerprint == spec.fingerprint and not job.released
+
+    def job(self, call: Call, user: str, name: str) -> Mapping[str, Any] | None:
+        """What the cluster says of a job; None if there is none of this name."""
+        detail = ask_if_exists(self.session, call, "Read the job", job_path(user, name))
+        return detail if isinstance(detail, Mapping) else None
+
+    def run_of(self, call: Call, user: str, name: str, marks: Any = None) -> Job | None:
+        """The run that a job is; None if it is none of ours, or is gone. `marks`: its tags, where they are at hand."""
+        if marks is None:
+            detail = self.job(call, user, name)
+            if detail is None:
+                return None
+            marks = detail.get("tags")
+        address = self.session.address(job_path(user, name, "config"))
+
+        def read() -> str:
+            return self.session.send("GET", address).body.decode("utf-8", "replace")
+
+        config = if_exists(lambda: attempt(call, "Read the job's text", read))
+        return Job.read(user, name, config, marks) if config is not None else None
+
+    def observe(self, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
+        seen = {node.id: states.deleted(node) for node in nodes}
+        for user, name in _jobs_of(nodes):
+            detail = JobDetail(self.job(call, user, name) or {})
+            mine = [node for node in nodes if (RunId.parse(node.id) or ())[:2] == (user, name)]
+            seen |= {node.id: node for node in self.nodes_of(call, user, name, detail, mine)}
+        return [seen[node.id] for node in nodes]
+
+    def nodes_of(self, call: Call, user: str, name: str, detail: JobDetail, nodes: Sequence[NodeRun]) -> list[NodeRun]:
+        """The nodes of a job that was read already. One that is gone has an empty detail."""
+        if not detail.content:
+            return [states.deleted(node) for node in nodes]
+        if detail.failed and detail.maximum_minutes is None:
+            job = self.run_of(call, user, name, detail.content.get("tags") or [])
+            detail = replace(detail, maximum_minutes=job.maximum_minutes if job else None)
+        waits = self._waits(call, user, name) if detail.state == "WAITING" else ""
+        return [states.node_run(node, detail, waits) for node in nodes]
+
+    def _waits(self, call: Call, user: str, name: str) -> str:
+        """Why the scheduler has not placed the job yet. Empty where the cluster does not say."""
+        if not self._has_events:
+            return ""
+        path = job_path(user, name, "events")
+        try:
+            answer = ask_if_exists(
+                self.session, replace(call, patience=0.0), "Ask what the job waits for", path, type="Warning"
+            )
+        except ProviderError:
+            self._has_events = False
+            return ""
+        rows = answer.get("data") if isinstance(answer, Mapping) else None
+        messages = (row.get("message") for row in rows or () if isinstance(row, Mapping))
+        return next((terminal(text) for text in messages if isinstance(text, str) and text), "")
+
+    def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
+        for user, name in _jobs_of(nodes):
+            self._unless_gone(call, "Stop the job", job_path(user, name, "executionType"), "STOP")
+
+    def release(self, call: Call, nodes: Sequence[NodeRun]) -> None:
+        for user, name in _jobs_of(nodes):
+            self._unless_gone(call, "Mark the job as history", job_path(user, name, "tag"), RELEASED)
+
+    def relabel(self, call: Call, spec: RunSpec, nodes: Sequence[NodeRun]) -> None:
+        """A job's name and text never change, so its tags say how the run is called now."""
+        for user, name in _jobs_of(nodes):
+            job = self.run_of(call, user, name)
+            if job is None:
+                continue
+            path, wanted = job_path(user, name, "tag"), job.labels(spec)
+            for key, mark in job.changing_marks.items():
+                if wanted.get(key) != mark:
+                    self._unless_gone(call, "Remove a tag of the job", path, mark, "DELETE")
+            for mark in set(wanted.values()) - set(job.marks):
+                self._unless_gone(call, "Add a tag to the job", path, mark)
+
+    def _unless_gone(self, call: Call, what: str, path: str, value: str, method: str = "PUT") -> None:
+        try:
+            tell(self.session, call, what, method, path, {"value": value})
+        except ProviderError as error:
+            if not is_gone(error.__cause__):
+                raise
+
+    def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
+        run = RunId.parse(node.id)
+        content = self.job(call, run.user, run.job) if run else None
+        if run is None or content is None:
+            raise ProviderError("the cluster no longer has the job")
+        place = logs.attempts_of(run, JobDetail(content))
+        return logs.last_lines(self.session, call, run, place, limit) if place else []
+
+    def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
+        """Those of the same job of the stack: the cluster knows nothing that they stand on together."""
+        if not patiently:
+            call = replace(call, patience=0.0)
+        wanted = _group(inputs.get("tags") or {})
+        alive = [job for job in self.living(call, str(inputs["cluster"]["user"])) if _group(job.tags) == wanted]
+        made = [(job, liked_by(job.fingerprint)) for job in alive]
+        tries = [self._try(call, job, like) for job, like in made if like is not None]
+        return [one for one in tries if one.nodes]
+
+    def living(self, call: Call, user: str) -> Iterator[Job]:
+        """The runs of a user that may still do something."""
+        return (job for job in self.runs_of(call, user, state=ALIVE) if not job.released)
+
+    def runs_of(self, call: Call, user: str, **query: str) -> Iterator[Job]:
+        """The runs of a user, the newest first. Of everybody where no user is named."""
+        for row in jobs(self.session, call, "List the jobs", **({"username": user} if user else {}), **query):
+            job = None
+            if is_job_name(str(row.get("name"))):
+                job = self.run_of(call, str(row.get("username")), str(row.get("name")), row.get("tags") or [])
+            if job is not None:
+                yield job
+
+    def _try(self, call: Call, job: Job, like: str) -> Try:
+        nodes = self.observe(call, [NodeRun(str(node["name"]), job.run_id(node), "") for node in job.nodes])
+        return Try(job.title, like, tuple(node for node in nodes if not node.over))
+
+    def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
+        run = RunId.parse(run_id)
+        job = self.run_of(call, run.user, run.job) if run else None
+        if job is None:
+            return None
+        nodes = [NodeRun(str(node["name"]), job.run_id(node), "") for node in job.nodes]
+        return described_inputs(job, self.session.uri), self.observe(call, nodes)
+
+    def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
+        """Nobody can tell: a storage of the cluster is not open to us, and a bucket's keys are the tasks'."""
+        return None
+
+
+def _jobs_of(nodes: Sequence[NodeRun]) -> dict[tuple[str, str], None]:
+    runs = (RunId.parse(node.id) for node in nodes)
+    return dict.fromkeys((run.user, run.job) for run in runs if run is not None)
+
+
+def _group(tags: Mapping[str, str]) -> tuple[str, str]:
+    """The job of the stack file that a run is of."""
+    return tags.get("stack") or "", tags.get("job") or ""

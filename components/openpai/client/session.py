@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The REST API of a cluster: where it is, whose token counts, and which authorities sign its certificate."""
+
+import base64
+import binascii
+import http.client
+import json
+import os
+import re
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from catalog.version import VERSION
+from components.openpai.client.addresses import Portal, address_problem
+from components.openpai.client.authorities import trust
+from components.openpai.client.errors import redirection, refused_answer
+from components.platform.errors import ProviderError
+
+URI_VARIABLE, TOKEN_VARIABLE, USER_VARIABLE = "OPENPAI_URI", "OPENPAI_TOKEN", "OPENPAI_USER"
+_SECONDS_TO_ANSWER = 60
+# The list of a cluster's jobs is the largest answer; more than this is none.
+_LONGEST_BYTES = 256 * 1024 * 1024
+_API = "/rest-server/api/v2/"
+# Tokens are written into a header, which has no place for other characters.
+_TOKEN = re.compile(r"[!-~]+")
+_WHERE = f"Name it in the stack file (`trainyard:cluster`), or set {URI_VARIABLE} to the address of the web portal."
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`headers`: names in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """Raises ValueError where the body is none."""
+        try:
+            return json.loads(self.body)
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect may lead to another host, which must not get the token."""
+
+    def redirect_request(self, *args: Any, **options: Any) -> None:
+        return None
+
+
+@dataclass
+class Session:
+    """One user of one cluster. `token_from`: where the token comes from, for a person whose token is refused.
+
+    `user`: whose runs are meant. Empty where nobody says it: then everybody's are.
+    """
+
+    uri: str
+    user: str = ""
+    virtual_cluster: str = ""
+    token: str = field(default="", repr=False)
+    token_from: str = ""
+    certificate: str = ""
+    # The portal that the environment's token is for, where that is another one.
+    token_elsewhere: str = ""
+    _made: Any = None
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> "Session":
+        """`config` has the inputs that connect. A token of the environment comes first: those in a state expire."""
+        variables = os.environ if environment is None else environment
+        cluster = config.get("cluster") or {}
+        # Files and commands that a value comes from end with a line break, which is no part of it.
+        named, given = (variables.get(name, "").strip() for name in (URI_VARIABLE, TOKEN_VARIABLE))
+        uri = (str(cluster.get("uri") or "").strip() or named).rstrip("/")
+        token, source, caller = str(config.get("token") or "").strip(), "the stack's", ""
+        meant = not named or Portal.of(named) == Portal.of(uri)
+        if given and meant:
+            token, source = given, f"that of {TOKEN_VARIABLE}"
+            caller = variables.get(USER_VARIABLE) or ""
+        return cls(
+            uri=uri,
+            user=str(cluster.get("user") or caller or user_of_token(token)),
+            virtual_cluster=str(cluster.get("virtualCluster") or ""),
+            token=token,
+            token_from=source,
+            certificate=str(config.get("certificate") or ""),
+            token_elsewhere=named if given and not meant else "",
+        )
+
+    def address(self, path: str) -> str:
+        """The address of a resource of the REST API."""
+        if not self.uri:
+            raise ProviderError("No OpenPAI cluster is named.", _WHERE)
+        if problem := address_problem(self.uri):
+            raise ProviderError(f"{self.uri} is not the address of a cluster: {problem}.", _WHERE)
+        return f"{self.uri}{_API}{path}"
+
+    def within(self, address: str) -> str:
+        """An address that the cluster gave, as a whole one: some are paths below the portal, which may have one too."""
+        return Portal.of(self.uri).within(address)
+
+    def send(
+        self, method: str, address: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """One call, tried once. Raises ApiError where the cluster refuses, and errors of the network.
+
+        The token goes to the portal only: an address that the cluster gave may be another host's.
+        """
+        request = urllib.request.Request(address, data=body, method=method, headers=dict(headers or {}))
+        request.add_header("User-Agent", f"trainyard/{VERSION}")
+        if Portal.of(address).host == Portal.of(self.uri).host:
+            request.add_unredirected_header("Authorization", f"Bearer {self._usable_token()}")
+        try:
+            with self._opener().open(request, timeout=_SECONDS_TO_ANSWER) as answer:
+                names = {name.lower(): value for name, value in answer.headers.items()}
+                return Answer(answer.status, names, answer.read(_LONGEST_BYTES))
+        except urllib.error.HTTPError as error:
+            with error:
+                if 300 <= error.code < 400:
+                    raise redirection(self.uri, error.headers.get("Location") or "") from None
+                ranged = error.headers.get("Content-Range") or ""
+                raise refused_answer(error.code, _rest(error), self.token_from, ranged) from None
+
+    def _usable_token(self) -> str:
+        if not self.token:
+            elsewhere = f" {TOKEN_VARIABLE} is set, but for {self.token_elsewhere}, which {URI_VARIABLE} names."
+            raise ProviderError(
+                f"There is no token for {self.uri}.{elsewhere if self.token_elsewhere else ''}",
+                f"Make one in the web portal (your profile, Tokens), and set {TOKEN_VARIABLE}. "
+                "`pulumi up` also takes `token` of `trainyard:cluster`, a secret that Pulumi alone decrypts.",
+            )
+        if not _TOKEN.fullmatch(self.token):
+            raise ProviderError(
+                f"The token for {self.uri} ({self.token_from}) has spaces, line breaks or letters that no token has.",
+                "Copy it once more from the web portal (your profile, Tokens): a token is one word of ASCII letters.",
+            )
+        return self.token
+
+    def _opener(self) -> urllib.request.OpenerDirector:
+        """Proxies are those of the environment, as for every client."""
+        with self._lock:
+            if self._made is None:
+                context = urllib.request.HTTPSHandler(context=trust(self.certificate))
+                self._made = urllib.request.build_opener(_NoRedirects, context)
+            made: urllib.request.OpenerDirector = self._made
+            return made
+
+
+def user_of_token(token: str) -> str:
+    """The user that a token names. It is a JSON web token; we read it, and the cluster judges it. Empty if unknown."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return ""
+    try:
+        content = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (ValueError, binascii.Error, RecursionError):
+        return ""
+    user = content.get("username") if isinstance(content, Mapping) else None
+    return user if isinstance(user, str) else ""
+
+
+def _rest(error: urllib.error.HTTPError) -> bytes:
+    try:
+        return error.read(64 * 1024)
+    except (OSError, http.client.HTTPException):
+        return b""

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the nodes of a run are, from what the cluster says of its job. Pure.
+
+The job decides, not its tasks: while it lives, a failed task may be tried again, or the job may go on without it. When
+it has succeeded, tasks that it stopped, or could do without, are no failures.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from components.openpai.client.exits import STOPPED, code_in, exit_of
+from components.openpai.client.jobs import RunId, moment_of
+from components.platform.runs import DELETED, NodeRun
+from launcher.escaping import terminal
+
+_OVER = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
+_LONGEST_DETAILS = 2000
+# How a task ends that its time limit ended: as `timeout` says it, as the runtime reports any small code, and killed.
+_OF_A_LIMIT = frozenset({124, 255, 137})
+
+
+def deleted(node: NodeRun) -> NodeRun:
+    return NodeRun(node.name, node.id, DELETED, "the cluster no longer has its job")
+
+
+@dataclass(frozen=True)
+class JobDetail:
+    """What `GET …/jobs/{user}~{job}` answers. Anything may be missing: clusters differ in their releases."""
+
+    content: Mapping[str, Any]
+    # What the run's tasks may take. None where it is not known.
+    maximum_minutes: int | None = None
+
+    @cached_property
+    def status(self) -> Mapping[str, Any]:
+        return _mapping(self.content.get("jobStatus"))
+
+    @property
+    def state(self) -> str:
+        return str(self.status.get("state") or "")
+
+    @property
+    def over(self) -> bool:
+        return self.state in _OVER
+
+    @property
+    def stopping(self) -> bool:
+        return not self.over and (self.state == "STOPPING" or self.status.get("executionType") == "STOP")
+
+    @property
+    def attempt(self) -> int:
+        """The number of the attempt that the tasks are of, from 0."""
+        return code_in(self.status, "attemptId") or 0
+
+    @cached_property
+    def tasks(self) -> Mapping[tuple[str, int], Mapping[str, Any]]:
+        """Every task of the last attempt, by its role and index."""
+        made: dict[tuple[str, int], Mapping[str, Any]] = {}
+        for role, value in _mapping(self.content.get("taskRoles")).items():
+            rows = _mapping(value).get("taskStatuses")
+            for row in rows if isinstance(rows, list) else ():
+                index = code_in(_mapping(row), "taskIndex")
+                if index is not None:
+                    made[str(role), index] = row
+        return made
+
+    @cached_property
+    def failed(self) -> bool:
+        """Whether a task failed of its own. If none did, the job's own end is that of all its nodes."""
+        return any(task.get("taskState") == "FAILED" for task in self.tasks.values())
+
+    @property
+    def why(self) -> str:
+        """Why the job ended, as the cluster says it."""
+        code = code_in(self.status, "appExitCode")
+        words = exit_of(code).text if code is not None else ""
+        first = _first_line(self.status.get("appExitTriggerMessage") or self.status.get("appExitDiagnostics"))
+        return "; ".join(part for part in (words, first) if part) or "no reason given"
+
+    @property
+    def retried(self) -> str:
+        """How often the job was tried again, in words. Empty if it was not."""
+        retries, details = code_in(self.status, "retries") or 0, _mapping(self.status.get("retryDetails"))
+        if not retries:
+            return ""
+        counted = code_in(details, "user")
+        return f"attempt {retries + 1}" + (f", {counted} counted as retries" if counted is not None else "")
+
+
+def node_run(node: NodeRun, detail: JobDetail, waits: str = "") -> NodeRun:
+    """The node as it is now. `waits`: what a job waits for that has not begun."""
+    run = RunId.parse(node.id)
+    task = detail.tasks.get(run.task_key, {}) if run else {}
+    state, details = _ended(task, detail) if detail.over else _living(task, detail, waits)
+    made = NodeRun(node.name, node.id, state, _fit(details), _started(task, detail))
+    if not made.over:
+        return made
+    return replace(made, finished_at=_finished(task, detail))
+
+
+def _living(task: Mapping[str, Any], detail: JobDetail, waits: str) -> tuple[str, str]:
+    state = task.get("taskState")
+    if state == "SUCCEEDED":
+        return "SUCCEEDED", ""
+    if detail.stopping:
+        return "CANCELING", "the job is being stopped"
+    if state in ("FAILED", "STOPPED"):
+        return "IN_PROGRESS", f"its task ended with {_task_words(task, detail)}; the job goes on"
+    if state == "RUNNING":
+        return "IN_PROGRESS", _tried(task, detail)
+    return "ACCEPTED", "; ".join(part for part in (_tried(task, detail), waits) if part)
+
+
+def _ended(task: Mapping[str, Any], detail: JobDetail) -> tuple[str, str]:
+    state = task.get("taskState")
+    if detail.state == "SUCCEEDED":
+        without = state == "FAILED"
+        return (
+            "SUCCEEDED",
+            f"its task ended with {_task_words(task, detail)}; the job did without it" if without else "",
+        )
+    if state == "SUCCEEDED":
+        return "SUCCEEDED", ""
+    if detail.state == "STOPPED":
+        return "CANCELED", "the job was stopped"
+    tried = _tried(task, detail)
+    if state == "FAILED":
+        # Of a program's own failure its last lines say more.
+        why = "" if _began(task) else _first_line(task.get("containerExitDiagnostics"))
+        return "FAILED", "; ".join(part for part in (_task_words(task, detail), why, tried) if part)
+    if detail.failed:
+        return "CANCELED", "it was stopped when the job failed"
+    return "FAILED", "; ".join(part for part in (detail.why, tried) if part)
+
+
+def _task_words(task: Mapping[str, Any], detail: JobDetail) -> str:
+    code = code_in(task, "containerExitCode")
+    if code in _OF_A_LIMIT and _took_too_long(task, detail.maximum_minutes):
+        limit = "1 minute" if detail.maximum_minutes == 1 else f"{detail.maximum_minutes} minutes"
+        return f"exit code {code}: it was ended after {limit}, its maximumRuntimeMinutes"
+    return exit_of(code).text if code is not None else "no exit code"
+
+
+def _took_too_long(task: Mapping[str, Any], minutes: int | None) -> bool:
+    began, ended = code_in(task, "launchedTime"), code_in(task, "completedTime")
+    return minutes is not None and began is not None and ended is not None and ended - began >= minutes * 60_000
+
+
+def _tried(task: Mapping[str, Any], detail: JobDetail) -> str:
+    """Of its own retries where the task has some, else of the job's."""
+    retries, counted = code_in(task, "retries") or 0, code_in(task, "accountableRetries")
+    if not retries:
+        return detail.retried
+    return f"attempt {retries + 1} of its task" + (f", {counted} counted as retries" if counted is not None else "")
+
+
+def _started(task: Mapping[str, Any], detail: JobDetail) -> str | None:
+    """When it began. The cluster fills in the end where a task never began."""
+    if task.get("taskState") in (None, "WAITING"):
+        return moment_of(detail.status.get("launchedTime")) if detail.retried and not detail.over else None
+    return moment_of(task.get("launchedTime")) if _began(task) else None
+
+
+def _began(task: Mapping[str, Any]) -> bool:
+    """Whether the task's program began. A task that is over has a time of launch in any case."""
+    code = code_in(task, "containerExitCode")
+    stopped = code in STOPPED and task.get("launchedTime") == task.get("completedTime")
+    return not stopped and (code is None or exit_of(code).began)
+
+
+def _finished(task: Mapping[str, Any], detail: JobDetail) -> str | None:
+    return moment_of(task.get("completedTime")) or moment_of(detail.status.get("completedTime"))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _first_line(text: Any) -> str:
+    lines = text.strip().splitlines() if isinstance(text, str) else []
+    return lines[0] if lines else ""
+
+
+def _fit(text: str) -> str:
+    return terminal(text)[:_LONGEST_DETAILS]

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Stacks of AWS DL1 on the local cloud."""

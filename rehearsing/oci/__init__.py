@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""What of a rehearsal is OCI's: people and groups, job runs, policies and security lists."""

@@ -1,4 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""The checks of OpenPAI. Importing a file of checks declares them."""
-
-from schemas.openpai.checks import jobs, places, runtime, starts  # noqa: F401
