@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from catalog.tables import table
@@ -33,12 +31,6 @@ def platform_in(config: Mapping[str, Any]) -> str:
 def platform_folder(name: str) -> str:
     """What a platform's home is called in `components`: a name that Python can import."""
     return name.replace("-", "_")
-
-
-@cache
-def platforms_in(module: str) -> tuple[str, ...]:
-    """The platforms whose home has this module: `client.images` of those whose images are built."""
-    return tuple(name for name in platforms() if find_spec(f"components.{platform_folder(name)}.{module}"))
 
 
 def import_platform(platform: str, module: str) -> Any:

@@ -19,7 +19,7 @@ from cli.out import json_data, say, say_aside
 from cli.planning import end_with_findings, stack_file
 from cli.running import home_option, running_cloud
 from components.platform.file_errors import TransferError
-from components.platform.files import Store, StoredObject
+from components.platform.files import Store, StoredObject, StoreRequest, store_opener
 from components.platform.object_names import local_path
 from launcher.escaping import terminal
 from schemas.load import load_file
@@ -27,7 +27,6 @@ from schemas.model import Stack
 from schemas.names import plural, suggestion
 from transfers.account import Account
 from transfers.buckets import bucket_name
-from transfers.platform import StoreRequest, store_opener
 
 # Where data goes that nobody gave another place: no job's runs write there.
 DATA = "data"

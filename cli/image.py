@@ -14,13 +14,12 @@ from cli.planning import plan_or_exit
 from cli.problems import ErrorReportingGroup
 from cli.running import running_cloud
 from components.plan.model import Plan
-from components.platform.images import WantedImage
+from components.platform.images import ImagePlatform, WantedImage, image_platform_of
 from components.platform.recipes import Additions
 from images import tools as image_tools
 from images.building import BuildOptions, choose_recipe
 from images.building import build as build_image
 from images.login import endpoint
-from images.platform import ImagePlatform, image_platform_of
 from images.pushing import Push
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -16,14 +16,13 @@ from cli.moving import end_with, progress, size_words
 from cli.out import json_data, say, say_aside
 from cli.run_selection import config_of
 from components.platform.file_errors import TransferError
-from components.platform.files import Store, StoredObject
+from components.platform.files import Store, StoredObject, StoreOpener, StoreRequest, store_opener
 from components.platform.status import RunStatus
 from launcher.escaping import terminal
 from provider.runs.lost import Lost, read_lost
 from schemas.load import load_file
 from schemas.names import plural
 from transfers.account import Account
-from transfers.platform import StoreOpener, StoreRequest, store_opener
 
 if TYPE_CHECKING:
     from cli.run_selection import RunSelection

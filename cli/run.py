@@ -18,13 +18,12 @@ from cli.run_selection import RunSelection, question_of
 from cli.running import home_option, running_cloud
 from cli.runs import follow_lines
 from components.plan.show import table
+from components.platform.look import Question, UnknownPlaceError, run_look
 from components.platform.status import WantedRuns
-from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, WantedTry
-from runstatus.platform import Question, UnknownPlaceError, run_look
+from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, TryQuestion, WantedTry, try_platform
 from schemas.names import listing, plural
 from schemas.source import read
 from tries.planning import environment, plan_try
-from tries.platform import TryQuestion, try_platform
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 

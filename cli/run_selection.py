@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from catalog.platforms import PLATFORM_KEY, platform_in, platforms_in
+from catalog.platforms import PLATFORM_KEY, platform_in
 from cli.options import place_option, profile_option, stacks_option
 from cli.out import say_aside
 from cli.planning import stack_file
 from cli.running import home_option, known_home, running_cloud
+from components.platform.base import answering
 from components.platform.errors import ProviderError
+from components.platform.look import Question, RunLook, UnknownPlaceError, run_look
 from components.platform.states import deployed_files
 from components.platform.status import MachineSeen, RunStatus, WantedRuns
-from runstatus.platform import Question, RunLook, UnknownPlaceError, run_look
 from runstatus.several import SeveralLooks
 from schemas.load import load_file
 from schemas.names import suggestion
@@ -146,7 +147,7 @@ def question_of(
 def _everywhere(question: Question, cloud: Cloud) -> SeveralLooks:
     """All runs of the local cloud. A platform that tells nothing without a stack is asked about each of its stacks."""
     looks, files = [], deployed_files(cloud.home)
-    for platform in platforms_in("client.look"):
+    for platform in answering("look"):
         try:
             looks.append(run_look(replace(question, config={PLATFORM_KEY: platform})))
         except UnknownPlaceError:

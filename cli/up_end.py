@@ -11,6 +11,7 @@ from typing import Any
 from cli.out import say, say_aside
 from components.plan.model import Plan, RunPlan
 from components.plan.naming import RUN_TYPE
+from components.platform.look import Question
 from components.platform.runs import TERMINAL
 from components.platform.states import Row
 from components.platform.status import WantedRuns
@@ -24,7 +25,6 @@ from localstacks.results import lost_lines, own_lines, reporting_nodes
 from localstacks.state_edits import mark_failed
 from provider.runs.starting_again import marks_of
 from runstatus.outputs import RunReport, runs_now
-from runstatus.platform import Question
 from schemas.names import plural
 from schemas.source import read
 

@@ -12,10 +12,9 @@ from tempfile import TemporaryDirectory
 
 from components.platform.calls import Tell
 from components.platform.image_errors import ImageError
-from components.platform.images import WantedImage
+from components.platform.images import ImagePlatform, WantedImage
 from components.platform.recipes import PLATFORM, Additions, Recipe, make_context
 from images import tools
-from images.platform import ImagePlatform
 from images.tools import Build, Tool
 from schemas.names import suggestion
 

@@ -7,33 +7,16 @@ import base64
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from components.platform.image_errors import ImageError
+from components.platform.images import Endpoint
 from images.tools import Tool
 
 # Says where the registry is, when it is not at the host that the images' addresses name.
 ENDPOINT_VARIABLE = "TRAINYARD_REGISTRY"
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """The registry as tools are to reach it."""
-
-    host: str
-    plain_http: bool = False
-    elsewhere: bool = False
-
-    def address(self, image: str) -> str:
-        """What a tool calls an image here."""
-        return f"{self.host}/{image.partition('/')[2]}" if self.elsewhere else image
-
-    @property
-    def url(self) -> str:
-        return f"{'http' if self.plain_http else 'https'}://{self.host}"
 
 
 def endpoint(host: str, environment: Mapping[str, str]) -> Endpoint:

@@ -11,10 +11,9 @@ from tempfile import TemporaryDirectory
 from components.plan.model import Plan
 from components.platform.calls import Tell
 from components.platform.image_errors import ImageError
-from components.platform.images import WantedImage
+from components.platform.images import Endpoint, ImagePlatform, WantedImage
 from images import tools
-from images.login import Endpoint, login_variables
-from images.platform import ImagePlatform
+from images.login import login_variables
 from images.tools import Tool
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from components.platform.local_cloud import LocalCloud
 from components.platform.progress import ProgressPoint
-from localcloud.control import Cloud, CloudError
+from localcloud.control import CloudError
 from localcloud.isolation import WHERE_POSSIBLE
 
 PUSH_PATH = "/.trainyard/images"
@@ -28,7 +29,7 @@ _ANSWER_SECONDS = 120.0
 
 
 def push_image(
-    cloud: Cloud, image: str, entrypoint: Sequence[str] = (), cmd: Sequence[str] = (), profile: str = DEPLOYER
+    cloud: LocalCloud, image: str, entrypoint: Sequence[str] = (), cmd: Sequence[str] = (), profile: str = DEPLOYER
 ) -> dict[str, Any]:
     """Registers an image as `docker push` would, in the name of `profile`. Returns the ContainerImage."""
     content = {"image": image, "entrypoint": list(entrypoint), "cmd": list(cmd)}
@@ -36,12 +37,12 @@ def push_image(
     return pushed
 
 
-def push_when_repository_exists(cloud: Cloud, image: str, environment: str = "") -> None:
+def push_when_repository_exists(cloud: LocalCloud, image: str, environment: str = "") -> None:
     """Pushes an image that stands for a local environment, as soon as its repository exists."""
     _ask(cloud, "POST", PUSH_PATH, {"image": image, "standBy": True, "environment": environment})
 
 
-def issue_resource_principal(cloud: Cloud, resource: str) -> dict[str, str]:
+def issue_resource_principal(cloud: LocalCloud, resource: str) -> dict[str, str]:
     """The environment variables that make Oracle's clients act as a notebook session or job run."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
@@ -61,25 +62,25 @@ def issue_resource_principal(cloud: Cloud, resource: str) -> dict[str, str]:
     }
 
 
-def add_fault(cloud: Cloud, kind: str, **settings: Any) -> dict[str, Any]:
+def add_fault(cloud: LocalCloud, kind: str, **settings: Any) -> dict[str, Any]:
     """Adds a fault: from now on something goes wrong. `localcloud.api.faults` lists the kinds and their settings."""
     added: dict[str, Any] = _ask(cloud, "POST", FAULTS_PATH, {"kind": kind, **settings})
     return added
 
 
-def list_faults(cloud: Cloud) -> list[dict[str, Any]]:
+def list_faults(cloud: LocalCloud) -> list[dict[str, Any]]:
     """The faults in force, and how often each has struck."""
     faults: list[dict[str, Any]] = _ask(cloud, "GET", FAULTS_PATH)
     return faults
 
 
-def clear_faults(cloud: Cloud, identifier: str = "") -> int:
+def clear_faults(cloud: LocalCloud, identifier: str = "") -> int:
     """Ends one fault, or all. Returns how many."""
     path = f"{FAULTS_PATH}/{quote(identifier, safe='')}" if identifier else FAULTS_PATH
     return int(_ask(cloud, "DELETE", path)["cleared"])
 
 
-def list_calls(cloud: Cloud, since: int = 0, of: str = "") -> list[dict[str, Any]]:
+def list_calls(cloud: LocalCloud, since: int = 0, of: str = "") -> list[dict[str, Any]]:
     """The calls that policies decided after the row `since`. `of` names another API of the cloud, such as `aws`.
     `localcloud.api.judgements` and `localcloud.aws.judge.record` describe a row."""
     more = f"&of={of}" if of else ""
@@ -87,30 +88,32 @@ def list_calls(cloud: Cloud, since: int = 0, of: str = "") -> list[dict[str, Any
     return calls
 
 
-def read_evidence(cloud: Cloud, run: str) -> dict[str, Any]:
+def read_evidence(cloud: LocalCloud, run: str) -> dict[str, Any]:
     """What the firewalls of a run's nodes have seen so far: rules, flows and dropped packets."""
     evidence: dict[str, Any] = _ask(cloud, "GET", f"{EVIDENCE_PATH}?run={quote(run, safe='')}")
     return evidence
 
 
-def read_progress(cloud: Cloud, bucket: str, folder: str) -> dict[int, list[ProgressPoint]]:
+def read_progress(cloud: LocalCloud, bucket: str, folder: str) -> dict[int, list[ProgressPoint]]:
     """What the nodes of a run said of their progress since it began, by rank."""
     path = f"{PROGRESS_PATH}?bucket={quote(bucket, safe='')}&folder={quote(folder, safe='')}"
     ranks = _ask(cloud, "GET", path)["ranks"]
     return {int(rank): [ProgressPoint(*point) for point in points] for rank, points in ranks.items()}
 
 
-def why_not_enforced(cloud: Cloud) -> str:
+def why_not_enforced(cloud: LocalCloud) -> str:
     """Why nodes on this machine have no firewall, with the remedy. Empty where they have one."""
     return str(_ask(cloud, "GET", HOSTS_PATH)["reason"])
 
 
-def allows_missing_isolation(cloud: Cloud) -> bool:
+def allows_missing_isolation(cloud: LocalCloud) -> bool:
     """Whether runs may go without isolation on a machine that cannot isolate them. The start of the cloud decides."""
     return bool(_ask(cloud, "GET", HOSTS_PATH)["isolation"] == WHERE_POSSIBLE)
 
 
-def _ask(cloud: Cloud, method: str, path: str, content: dict[str, Any] | None = None, named: str = DEPLOYER) -> Any:
+def _ask(
+    cloud: LocalCloud, method: str, path: str, content: dict[str, Any] | None = None, named: str = DEPLOYER
+) -> Any:
     from localcloud.api.signatures import sign
     from localcloud.api.tenancy import load_private_key
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from catalog.version import VERSION
 from components.platform.errors import ProviderError
-from components.platform.inputs import OwnInputs, able_platforms, platform_module
+from components.platform.inputs import able_platforms, own_inputs
 from components.platform.values import Properties
 from provider.base.resource import Plugin, ProviderResource
 from provider.keys.resource import KeyPairResource
@@ -43,8 +43,7 @@ class Trainyard(Plugin):
         described: dict[str, Any] = json.loads((Path(__file__).parent / "schema.json").read_text(encoding="utf-8"))
         run = described["resources"]["trainyard:index:Run"]["inputProperties"]
         node = described["types"]["trainyard:index:Node"]["properties"]
-        for platform in able_platforms():
-            own: OwnInputs = platform_module(platform).INPUTS
+        for own in filter(None, map(own_inputs, able_platforms())):
             run |= {name: row.shape for name, row in own.inputs.items()}
             node |= own.node
         return {**described, "version": self.version}

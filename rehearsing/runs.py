@@ -15,11 +15,11 @@ from components.platform.calls import Tell, call_of
 from components.platform.durations import progress
 from components.platform.errors import ProviderError
 from components.platform.input_checks import with_defaults
+from components.platform.run_platform import RunPlatform
 from components.platform.runs import NodeRun, run_spec
 from components.platform.status import RunStatus
 from components.platform.values import Properties
 from launcher.escaping import terminal
-from provider.runs.platform import RunPlatform
 from rehearsing.people import People
 from schemas.model import EnvValue, Secret
 

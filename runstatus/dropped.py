@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from components.platform.local_cloud import LocalCloud
 from components.platform.status import ConnectionsSeen, RunStatus
 from components.platform.traffic import RehearsedNode, read_traffic
 from localcloud import admin
-from localcloud.control import Cloud, CloudError
+from localcloud.control import CloudError
 from rehearsal.judgement import wanted_drops
 
 
@@ -18,7 +19,7 @@ from rehearsal.judgement import wanted_drops
 class Witness:
     """Asks the local cloud; of a run that is over once."""
 
-    cloud: Cloud
+    cloud: LocalCloud
     _over: dict[str, ConnectionsSeen | None] = field(default_factory=dict)
 
     def __call__(self, run: RunStatus) -> ConnectionsSeen | None:

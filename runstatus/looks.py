@@ -5,16 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from components.platform.calls import Call
+from components.platform.local_cloud import LocalCloud
 from components.platform.progress import ProgressPoint
 from components.platform.status import MachineSeen, RunStatus
 from localcloud import admin
 from localcloud.control import CloudError
-
-if TYPE_CHECKING:
-    from localcloud.control import Cloud
 
 # Somebody waits for the first look. A cloud that has answered once may fall silent for a while.
 FIRST_PATIENCE = 10.0
@@ -49,12 +47,12 @@ L = TypeVar("L", bound=Looker)
 
 @dataclass
 class Look(Generic[L]):
-    """`runstatus.platform.RunLook`, but for what a platform's own class adds."""
+    """`components.platform.look.RunLook`, but for what a platform's own class adds."""
 
     looker: L
     # Of all looks but the first.
     patience: float
-    cloud: Cloud | None = None
+    cloud: LocalCloud | None = None
     _merged: dict[frozenset[int], LineMerger] = field(default_factory=dict)
 
     def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:

@@ -8,9 +8,9 @@ from typing import Any
 
 from components.platform.causes import find_cause
 from components.platform.errors import ProviderError
+from components.platform.look import Question, UnknownPlaceError, run_look
 from components.platform.runs import NodeRun, overall
 from components.platform.status import RunStatus
-from runstatus.platform import Question, UnknownPlaceError, run_look
 
 # `state`, `nodes` with the id, the name, the state and the details of each, and of a failed run its `reason`.
 RunReport = Mapping[str, Any]

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from components.platform.look import RunLook
 from components.platform.progress import ProgressPoint
 from components.platform.status import MachineSeen, RunStatus
-from runstatus.platform import RunLook
 
 
 @dataclass
 class SeveralLooks:
-    """`runstatus.platform.RunLook`: each run is asked for where it was seen last."""
+    """`components.platform.look.RunLook`: each run is asked for where it was seen last."""
 
     where: str
     looks: Sequence[RunLook]

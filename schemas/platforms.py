@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class StackFile(Protocol):
-    """STACK_FILE in `components/<platform>/stack_file.py`. Its keys are in section.schema.json beside it."""
+    """A part of `components.platform.base.Platform`. The keys are in section.schema.json beside each platform.py."""
 
     @property
     def stack(self) -> type[Stack]:
@@ -30,5 +30,5 @@ class StackFile(Protocol):
 
 @cache
 def stack_file(platform: str) -> StackFile:
-    part: StackFile = import_platform(platform, "stack_file").STACK_FILE
+    part: StackFile = import_platform(platform, "platform").PLATFORM
     return part

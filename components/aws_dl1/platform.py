@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from catalog.tables import table
-from components.plan.platform import AccessReport, Meeting, Platform, Words
-from schemas.model import Layout, Run
+from components.plan.platform import AccessReport, Meeting, Words
+from components.platform.base import Platform
 
 if TYPE_CHECKING:
     from components.aws_dl1.plan import AwsDl1Plan
@@ -18,12 +18,38 @@ if TYPE_CHECKING:
     from components.plan.launch import RolePart
     from components.plan.model import Plan
     from components.plan.resolved import ResolvedJob
+    from components.platform.files import StoreOpener, StoreRequest
+    from components.platform.images import ImagePlatform
+    from components.platform.inputs import OwnInputs
+    from components.platform.look import Question, RunLook
+    from components.platform.run_platform import RunPlatform
+    from components.platform.tries import TryPlatform, TryQuestion
+    from components.platform.values import Properties
+    from schemas.checks.registry import CheckRule
+    from schemas.model import Layout, Run
 
 
 class AwsDl1Platform(Platform):
+    name = "aws-dl1"
     way_to_services = "through gateway endpoints, or NAT"
     # A job is one cluster, and a run needs all of it.
     runs_at_once = False
+
+    @property
+    def stack(self) -> type[AwsDl1Stack]:
+        from components.aws_dl1.stack import AwsDl1Stack
+
+        return AwsDl1Stack
+
+    def rules(self) -> Mapping[str, CheckRule]:
+        import components.aws_dl1.checks  # noqa: F401  # declares them
+        from components.aws_dl1.checks.registry import RULES
+
+        return RULES
+
+    def facts(self) -> Mapping[str, Any]:
+        rows = table("aws_dl1")
+        return {"shapes": rows["shapes"], "regions": rows["regions"]}
 
     def lower(self, stack: AwsDl1Stack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> AwsDl1Plan:
         from components.aws_dl1.lower import lower
@@ -53,6 +79,43 @@ class AwsDl1Platform(Platform):
         from components.aws_dl1.deploy import deploy
 
         return deploy(plan, folder)
+
+    @property
+    def run_inputs(self) -> OwnInputs:
+        from components.aws_dl1.client.inputs import INPUTS
+
+        return INPUTS
+
+    def knows(self, run_id: str) -> bool:
+        from components.aws_dl1.client.runs import knows
+
+        return knows(run_id)
+
+    def runs(self, config: Properties) -> RunPlatform:
+        from components.aws_dl1.client.runs import platform
+
+        return platform(config)
+
+    def look(self, question: Question) -> RunLook:
+        from components.aws_dl1.client.look import make
+
+        return make(question)
+
+    def tries(self, question: TryQuestion) -> TryPlatform:
+        from components.aws_dl1.client.tries import make
+
+        return make(question)
+
+    def images(self, plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
+        from components.aws_dl1.client.images import make
+        from components.aws_dl1.plan import aws_dl1_plan
+
+        return make(aws_dl1_plan(plan), environment)
+
+    def files(self, request: StoreRequest) -> StoreOpener:
+        from components.aws_dl1.client.files import make
+
+        return make(request)
 
 
 PLATFORM = AwsDl1Platform()

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from components.plan.platform import AccessReport, Meeting, Platform, Words
-from schemas.model import Layout, Run
+from catalog.tables import table
+from components.plan.platform import AccessReport, Meeting, Words
+from components.platform.base import Platform
 
 if TYPE_CHECKING:
     from components.oci.plan import OciPlan
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
     from components.plan.launch import RolePart
     from components.plan.model import Plan
     from components.plan.resolved import ResolvedJob
+    from components.platform.files import StoreOpener, StoreRequest
+    from components.platform.images import ImagePlatform
+    from components.platform.inputs import OwnInputs
+    from components.platform.look import Question, RunLook
+    from components.platform.run_platform import RunPlatform
+    from components.platform.tries import TryPlatform, TryQuestion
+    from components.platform.values import Properties
+    from schemas.checks.registry import CheckRule
+    from schemas.model import Layout, Run
 
 _MEETINGS: Mapping[Layout, Meeting] = {
     "run-per-node": Meeting("bucket", "addresses are exchanged in the bucket"),
@@ -24,9 +34,26 @@ _MEETINGS: Mapping[Layout, Meeting] = {
 
 
 class OciPlatform(Platform):
+    name = "oci"
     way_to_services = "through the service gateway"
     # Images of earlier releases know the variables `OCI__RUNTIME_…` only.
     names_code = False
+
+    @property
+    def stack(self) -> type[OciStack]:
+        from components.oci.stack import OciStack
+
+        return OciStack
+
+    def rules(self) -> Mapping[str, CheckRule]:
+        import components.oci.checks  # noqa: F401  # declares them
+        from components.oci.checks.registry import RULES
+
+        return RULES
+
+    def facts(self) -> Mapping[str, Any]:
+        regions = table("regions")
+        return {"shapes": table("shapes"), "regions": regions["keys"], "realms": regions["realms"]}
 
     def lower(self, stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPlan:
         from components.oci.lower import lower
@@ -65,6 +92,42 @@ class OciPlatform(Platform):
         from components.oci.deploy import deploy
 
         return deploy(plan, folder)
+
+    @property
+    def run_inputs(self) -> OwnInputs:
+        from components.oci.client.inputs import INPUTS
+
+        return INPUTS
+
+    def knows(self, run_id: str) -> bool:
+        from components.oci.client.runs import knows
+
+        return knows(run_id)
+
+    def runs(self, config: Properties) -> RunPlatform:
+        from components.oci.client.runs import platform
+
+        return platform(config)
+
+    def look(self, question: Question) -> RunLook:
+        from components.oci.client.look import make
+
+        return make(question)
+
+    def tries(self, question: TryQuestion) -> TryPlatform:
+        from components.oci.client.tries import make
+
+        return make(question)
+
+    def images(self, plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
+        from components.oci.client.images import make
+
+        return make(plan, environment)
+
+    def files(self, request: StoreRequest) -> StoreOpener:
+        from components.oci.client.files import make
+
+        return make(request)
 
 
 PLATFORM = OciPlatform()

@@ -7,18 +7,43 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from components.plan.platform import AccessReport, Meeting, Platform, Words
-from schemas.model import Layout
+from components.plan.platform import AccessReport, Meeting, Words
+from components.platform.base import Platform
 
 if TYPE_CHECKING:
     from components.openpai.plan import OpenPaiPlan
     from components.openpai.stack import OpenPaiStack
     from components.plan.model import Plan
     from components.plan.resolved import ResolvedJob
+    from components.platform.files import StoreOpener, StoreRequest
+    from components.platform.images import ImagePlatform
+    from components.platform.inputs import OwnInputs
+    from components.platform.look import Question, RunLook
+    from components.platform.run_platform import RunPlatform
+    from components.platform.tries import TryPlatform, TryQuestion
+    from components.platform.values import Properties
+    from schemas.checks.registry import CheckRule
+    from schemas.model import Layout
 
 
 class OpenPaiPlatform(Platform):
+    name = "openpai"
     way_to_services = "over the cluster's network"
+
+    @property
+    def stack(self) -> type[OpenPaiStack]:
+        from components.openpai.stack import OpenPaiStack
+
+        return OpenPaiStack
+
+    def rules(self) -> Mapping[str, CheckRule]:
+        import components.openpai.checks  # noqa: F401  # declares them
+        from components.openpai.checks.registry import RULES
+
+        return RULES
+
+    def facts(self) -> Mapping[str, Any]:
+        return {}
 
     def lower(self, stack: OpenPaiStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OpenPaiPlan:
         from components.openpai.lower import lower
@@ -42,6 +67,43 @@ class OpenPaiPlatform(Platform):
         from components.openpai.deploy import deploy
 
         return deploy(plan, folder)
+
+    @property
+    def run_inputs(self) -> OwnInputs:
+        from components.openpai.client.inputs import INPUTS
+
+        return INPUTS
+
+    def knows(self, run_id: str) -> bool:
+        from components.openpai.client.runs import knows
+
+        return knows(run_id)
+
+    def runs(self, config: Properties) -> RunPlatform:
+        from components.openpai.client.runs import platform
+
+        return platform(config)
+
+    def look(self, question: Question) -> RunLook:
+        from components.openpai.client.look import make
+
+        return make(question)
+
+    def tries(self, question: TryQuestion) -> TryPlatform:
+        from components.openpai.client.tries import make
+
+        return make(question)
+
+    def images(self, plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
+        from components.openpai.client.images import make
+        from components.openpai.plan import openpai_plan
+
+        return make(openpai_plan(plan), environment)
+
+    def files(self, request: StoreRequest) -> StoreOpener:
+        from components.openpai.client.files import make
+
+        return make(request)
 
 
 PLATFORM = OpenPaiPlatform()

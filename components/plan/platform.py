@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each platform provides for a plan: one object in the platform's folder, imported on first use.
+"""What each platform provides for a plan: a part of `components.platform.base.Platform`.
 
-`components/<platform>/__init__.py` has it, called PLATFORM. What a stack file may say for the platform is beside it in
-the room before (schemas/platforms.py). Neither imports an SDK: only `deploy` does, at the moment it is called.
+No SDK is imported: only `deploy` does that, at the moment it is called.
 """
 
 from __future__ import annotations
@@ -12,13 +11,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from catalog.platforms import import_platform
-from components.plan.launch import RolePart
-from components.plan.model import Plan
-from components.plan.resolved import ResolvedJob
-from schemas.model import Layout, Run
+
+if TYPE_CHECKING:
+    from components.plan.launch import RolePart
+    from components.plan.model import Plan
+    from components.plan.resolved import ResolvedJob
+    from schemas.model import Layout, Run
 
 Row = tuple[str, str]
 

@@ -4,8 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from catalog.platforms import platform_in
+from components.platform.base import platform
+from components.platform.calls import Tell
+from components.platform.local_cloud import LocalCloud
+from schemas.model import Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +59,9 @@ class Store(Protocol):
     ObjectChangedError: the object is not the one that was looked at (`replaces`, None where there was none).
     """
 
-    # The address of the bucket, as people and stack files write it.
-    address: str
+    @property
+    def address(self) -> str:
+        """The address of the bucket, as people and stack files write it."""
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
         """Objects whose names begin so, in order of their names."""
@@ -80,3 +87,33 @@ class Store(Protocol):
 
     def abandon(self, name: str, upload: str) -> None:
         """Removes an upload and its parts, as far as the caller may."""
+
+
+@dataclass(frozen=True)
+class StoreRequest:
+    """As whom, and for what.
+
+    `purpose`: list, get or put. `stack` and `config` come from the stack's file, None and empty where there is none.
+    `cloud`: on the local cloud. `profile`: the caller's, else the one that every client would take.
+    """
+
+    purpose: str
+    stack: Stack | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    cloud: LocalCloud | None = None
+    profile: str | None = None
+    tell: Tell = lambda line: None
+
+
+class StoreOpener(Protocol):
+    """Opens stores as one caller."""
+
+    def bucket(self, name: str) -> Store: ...
+
+    def folder(self, address: str) -> tuple[Store, str]:
+        """The store that a folder's address names, and the folder's name in it."""
+
+
+def store_opener(request: StoreRequest) -> StoreOpener:
+    """Raises TransferError where the platform has no store that trainyard knows."""
+    return platform(platform_in(request.config)).files(request)

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from catalog.platforms import import_platform, platforms_in
+from catalog.platforms import platforms
+from components.platform.base import answering, platform
 from components.platform.errors import InputFailure
 from components.platform.values import Properties
 
@@ -41,7 +42,7 @@ def _as_they_are(old: Properties, new: Properties) -> Properties:
 
 @dataclass(frozen=True)
 class OwnInputs:
-    """`INPUTS` of `provider/<platform>/platform.py`: what the platform's runs take beside what every run takes."""
+    """What the platform's runs take beside what every run takes."""
 
     inputs: Mapping[str, RunInput]
     # The input that names what runs stand on. What replaces that ends the tries that stand on it, too.
@@ -74,24 +75,17 @@ class OwnInputs:
 
 def able_platforms() -> tuple[str, ...]:
     """The platforms on which runs can be started."""
-    return platforms_in("client.runs")
-
-
-def platform_module(name: str) -> Any:
-    return import_platform(name, "client.runs")
+    return answering("runs")
 
 
 def own_inputs(name: Any) -> OwnInputs | None:
     """None if no platform has this name, or if the name is not known yet."""
-    if not isinstance(name, str) or name not in able_platforms():
-        return None
-    declared: OwnInputs = platform_module(name).INPUTS
-    return declared
+    return platform(name).run_inputs if isinstance(name, str) and name in platforms() else None
 
 
-def mutable_inputs(platform: Any) -> frozenset[str]:
+def mutable_inputs(name: Any) -> frozenset[str]:
     """The inputs that may change while a run of this platform goes on."""
-    own = own_inputs(platform)
+    own = own_inputs(name)
     return MUTABLE | own.changing if own else MUTABLE
 
 

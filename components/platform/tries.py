@@ -4,11 +4,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from catalog.platforms import default_platform
 from components.plan.model import JobPlan, Plan, RunPlan
+from components.platform.base import platform
+from components.platform.calls import Tell
+from components.platform.local_cloud import LocalCloud
+from components.platform.runs import NodeRun
+from schemas.judge import Judged
 from schemas.model import EnvValue
 
 # How the names of tries begin. The rest is the person's, or a few letters that nobody else gets.
@@ -64,3 +70,32 @@ class ReadyTry:
 
 def new_name() -> str:
     return PREFIX + secrets.token_hex(_BYTES)
+
+
+@dataclass(frozen=True)
+class TryQuestion:
+    """Where the stack is deployed: on the local `cloud`, at the `place` that a person named, or where `config` says."""
+
+    judged: Judged
+    config: Mapping[str, Any]
+    cloud: LocalCloud | None
+    place: str | None
+    tell: Tell
+    profile: str | None = None
+
+
+class TryPlatform(Protocol):
+    @property
+    def region(self) -> str | None:
+        """Where the stack is deployed, if not where its file says."""
+
+    def prepare(self, planned: PlannedTry) -> ReadyTry:
+        """Finds what is deployed. Raises TryError if that is nothing, or if the caller may not see it."""
+
+    def start(self, ready: ReadyTry) -> Sequence[NodeRun]:
+        """Starts every node. If one cannot be started, or the person interrupts, those that were started are ended."""
+
+
+def try_platform(question: TryQuestion) -> TryPlatform:
+    stack = question.judged.stack
+    return platform(stack.platform if stack else default_platform()).tries(question)

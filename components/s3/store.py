@@ -35,7 +35,7 @@ _CHANGED = frozenset({"BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch"}
 
 @dataclass
 class BucketStore:
-    """`transfers.platform.Store`. `explain` makes an error for people of one that may be a refusal."""
+    """`components.platform.files.Store`. `explain` makes an error for people of one that may be a refusal."""
 
     session: Session
     call: Call

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from components.platform.calls import Call
 from components.platform.errors import ProviderError
+from components.platform.run_platform import RunPlatform
 from components.platform.runs import NodeRun
 from launcher.escaping import terminal
-from provider.runs.platform import RunPlatform
 
 # `[2.launcher] stopped: rank 1 (worker-0) failed with code 3`, as launcher/node.py writes it.
 _LINE = re.compile(

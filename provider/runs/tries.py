@@ -9,38 +9,15 @@ on. Which input names the job is the platform's to say (`OwnInputs.stands_on`).
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from components.platform.calls import Call
 from components.platform.errors import ProviderError
 from components.platform.inputs import own_inputs
-from components.platform.runs import NodeRun
+from components.platform.run_platform import RunPlatform, Try
 from components.platform.values import Properties, canonical
+from components.platform.waiting import wait_for_end
 from launcher.escaping import terminal
 from provider.base.diff import Diff, changed_keys
-from provider.runs.platform import RunPlatform
-from provider.runs.waiting import wait_for_end
-
-# How the fingerprint of a try begins, which no stack has in its state. Then comes the run that it is like.
-_TRY = "try/"
-
-
-def fingerprint_of_try(like: str, fingerprint: str) -> str:
-    """The fingerprint of a try: it also says which run of the job the try is like."""
-    return f"{_TRY}{like}/{fingerprint}"
-
-
-def liked_by(fingerprint: str) -> str | None:
-    """The run that a try is like; empty if its job had none. None if this is not the fingerprint of a try."""
-    return fingerprint.removeprefix(_TRY).rpartition("/")[0] if fingerprint.startswith(_TRY) else None
-
-
-class Try(NamedTuple):
-    """A try that has not ended. `like` is the run of the stack that it repeats."""
-
-    title: str
-    like: str
-    nodes: tuple[NodeRun, ...]
 
 
 class JobTries:

@@ -15,12 +15,12 @@ from components.openpai.client.jobs import RunId
 from components.openpai.client.runs import OpenPaiRunPlatform
 from components.openpai.client.session import Session
 from components.platform.calls import call_of
+from components.platform.look import Question, RunLook, run_look
 from components.platform.status import WantedRuns
 from components.platform.values import Properties
 from localcloud.control import Cloud
 from localcloud.openpai.accounts import read_accounts
 from provider.plugin import Trainyard
-from runstatus.platform import Question, RunLook, run_look
 from tests.support.cloud_fixture import local_cloud
 from tests.support.openpai_world import USER, OpenPaiWorld, job
 from tests.support.provider_client import EngineSide, Resource, engine_side

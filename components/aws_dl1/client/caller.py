@@ -7,20 +7,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
+from components.platform.local_cloud import LocalCloud
 from components.s3.session import Session
 
 REGION_KEY = "aws:region"
 PROFILE_KEY = "aws:profile"
 # Where S3 is not Amazon's own.
 ENDPOINT_KEY = "aws:endpoint"
-
-
-class LocalCloud(Protocol):
-    """What a command has to know of a local cloud."""
-
-    def env_of_caller(self) -> Mapping[str, str]: ...
 
 
 def session_of_caller(config: Mapping[str, Any], cloud: LocalCloud | None, profile: str | None) -> Session:

@@ -11,8 +11,8 @@ from components.aws_dl1.client.filling import OVERLAY, environment_of, without_s
 from components.aws_dl1.client.queue import Queue
 from components.aws_dl1.client.tickets import Ticket
 from components.aws_dl1.plan import AwsJobPlan
+from components.platform.run_platform import liked_by
 from components.platform.tries import PlannedTry, TryError
-from provider.runs.tries import liked_by
 from schemas.model import Secret
 
 

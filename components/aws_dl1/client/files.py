@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Amazon S3, as `transfers.platform` asks for it."""
+"""Amazon S3, as `components.platform.files` asks for it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from components.aws_dl1.client.endings import parse_folder
 from components.platform.calls import Call, call_of
 from components.platform.errors import ProviderError
 from components.platform.file_errors import TransferError
+from components.platform.files import StoreRequest
 from components.s3.calls import ACCESS_CODES, code_of
 from components.s3.session import Session
 from components.s3.store import BucketStore
-from transfers.platform import StoreRequest
 
 _LIST, _READ = ("s3:ListBucket",), ("s3:GetObject",)
 _WRITE = ("s3:AbortMultipartUpload", "s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject")
@@ -30,7 +30,7 @@ _ACTIONS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class AwsOpener:
-    """`transfers.platform.StoreOpener`, by the same credentials as every client of AWS's."""
+    """`components.platform.files.StoreOpener`, by the same credentials as every client of AWS's."""
 
     request: StoreRequest
     session: Session

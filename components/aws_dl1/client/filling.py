@@ -12,8 +12,8 @@ from typing import Any
 from components.plan.model import NodePlan
 from components.plan.naming import expand
 from components.platform.overlay import Overlay
+from components.platform.starting_tries import filled
 from schemas.model import EnvValue, Secret
-from tries.starting import filled
 
 # References of a plan that only AWS fills in.
 _OPEN_TEXT = re.compile(r"\$\{[^}]*\}")

@@ -12,16 +12,15 @@ from components.plan.model import JobPlan, Plan
 from components.platform import images as images_wanted
 from components.platform import registered as registered_images
 from components.platform.image_errors import ImageError
-from components.platform.images import WantedImage
+from components.platform.images import Endpoint, WantedImage
 from components.platform.recipes import Recipe
 from components.platform.registered import explain
 from components.s3.calls import refusal
 from components.s3.session import Session
-from images.login import Endpoint
 
 
 class AwsImages:
-    """`images.platform.ImagePlatform`, for one region and one caller."""
+    """`components.platform.images.ImagePlatform`, for one region and one caller."""
 
     def __init__(self, plan: AwsDl1Plan, session: Session) -> None:
         self._plan, self._session = plan, session

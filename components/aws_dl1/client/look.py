@@ -11,13 +11,13 @@ from components.aws_dl1.client.endings import StatusFolder, parse_folder
 from components.aws_dl1.client.lines import LogMerger
 from components.aws_dl1.client.status import Looker
 from components.platform.calls import call_of
+from components.platform.look import Question, UnknownPlaceError
 from components.platform.status import MachineSeen, RunStatus
 from runstatus.looks import FIRST_PATIENCE, Look
-from runstatus.platform import Question, UnknownPlaceError
 
 
 class AwsLook(Look[Looker]):
-    """`runstatus.platform.RunLook`."""
+    """`components.platform.look.RunLook`."""
 
     @property
     def where(self) -> str:

@@ -14,11 +14,11 @@ from components.aws_dl1.client.queue import Queue
 from components.aws_dl1.client.tickets import PLATFORM, Cluster, RunId, Ticket, described_inputs, ticket_of
 from components.platform.calls import Call
 from components.platform.errors import ProviderError
+from components.platform.run_platform import Try, liked_by
 from components.platform.runs import NodeRun, RunSpec
 from components.platform.values import Properties
 from components.s3.calls import code_of
 from components.s3.session import Session
-from provider.runs.tries import Try, liked_by
 
 
 def knows(run_id: str) -> bool:

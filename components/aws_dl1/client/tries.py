@@ -20,19 +20,18 @@ from components.aws_dl1.run_inputs import run_inputs
 from components.platform.calls import Call, call_of
 from components.platform.errors import ProviderError
 from components.platform.runs import NodeRun, RunSpec
-from components.platform.tries import PlannedTry, ReadyTry, TryError
+from components.platform.starting_tries import spec_of_try
+from components.platform.tries import PlannedTry, ReadyTry, TryError, TryQuestion
 from components.platform.values import Properties
 from components.s3.calls import ACCESS_CODES, code_of
 from components.s3.session import Session
-from tries.platform import TryQuestion
-from tries.starting import spec_of_try
 
 T = TypeVar("T")
 
 
 @dataclass
 class AwsTries:
-    """`tries.platform.TryPlatform`."""
+    """`components.platform.tries.TryPlatform`."""
 
     session: Session
     call: Call

@@ -19,9 +19,9 @@ from components.platform.calls import Tell, call_of
 from components.platform.removal import LiveRun, Removal, data_line
 from components.platform.runs import NodeRun
 from components.platform.states import Row
+from components.platform.waiting import wait_for_end
 from components.s3.session import Session
 from localcloud.control import Cloud
-from provider.runs.waiting import wait_for_end
 from schemas.names import plural
 
 # Enough to say how much it is; who keeps more knows that it is a lot.

@@ -33,7 +33,7 @@ _MOVED_ON = frozenset({(404, "NoSuchUpload"), (400, "InvalidUploadPart"), (404, 
 
 @dataclass
 class BucketStore:
-    """`transfers.platform.Store`. `explain` makes an error for people of one that may be a refusal."""
+    """`components.platform.files.Store`. `explain` makes an error for people of one that may be a refusal."""
 
     session: Session
     call: Call

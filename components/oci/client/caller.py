@@ -7,22 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from components.oci.client.session import Session
+from components.platform.local_cloud import LocalCloud
 
 REGION_KEY = "oci:region"
 PROFILE_KEY = "oci:configFileProfile"
 COMPARTMENT_KEY = "trainyard:compartment"
-
-
-class LocalCloud(Protocol):
-    """What a command has to know of a local cloud."""
-
-    @property
-    def compartment(self) -> str: ...
-
-    def env_of_caller(self) -> Mapping[str, str]: ...
 
 
 def session_of_caller(config: Mapping[str, Any], cloud: LocalCloud | None, profile: str | None) -> Session:

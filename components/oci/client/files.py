@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI's object storage, as `transfers.platform` asks for it."""
+"""OCI's object storage, as `components.platform.files` asks for it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from components.oci.stack import OciStack
 from components.platform.calls import Call, call_of
 from components.platform.errors import ProviderError
 from components.platform.file_errors import TransferError
-from transfers.platform import StoreRequest
+from components.platform.files import StoreRequest
 
 
 @dataclass(frozen=True)
 class OciOpener:
-    """`transfers.platform.StoreOpener`, by the same credentials as every client of OCI's."""
+    """`components.platform.files.StoreOpener`, by the same credentials as every client of OCI's."""
 
     request: StoreRequest
     session: Session

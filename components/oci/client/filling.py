@@ -19,9 +19,9 @@ from components.plan.naming import expand
 from components.platform.calls import Call
 from components.platform.launch import launch_document
 from components.platform.overlay import Overlay
+from components.platform.starting_tries import filled
 from components.platform.tries import TryError
 from schemas.model import EnvValue, Secret
-from tries.starting import filled
 
 # References of a plan that only OCI fills in, and OCIDs: on the local cloud, others stand in for them.
 OPEN_TEXT = re.compile(r"\$\{[^}]*\}|ocid1\.[a-z0-9._-]+", re.IGNORECASE)

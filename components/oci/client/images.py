@@ -11,13 +11,12 @@ from components.oci.client.registry_token import TOKEN_USER, token
 from components.oci.client.session import Session
 from components.plan.model import JobPlan, Plan
 from components.platform.image_errors import ImageError
-from components.platform.images import WantedImage
+from components.platform.images import Endpoint, WantedImage
 from components.platform.recipes import Recipe, recipe
-from images.login import Endpoint
 
 
 class OciImages:
-    """`images.platform.ImagePlatform`, for one region and one caller."""
+    """`components.platform.images.ImagePlatform`, for one region and one caller."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

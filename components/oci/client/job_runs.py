@@ -8,9 +8,9 @@ from typing import Any
 
 from components.oci.client import sdk
 from components.platform.launch import LAUNCH_VARIABLE
+from components.platform.run_platform import Try, liked_by
 from components.platform.runs import TERMINAL, NodeRun, NodeSpec, RunSpec
 from components.platform.values import Properties, Secret
-from provider.runs.tries import Try, liked_by
 
 RUN_TAG = "trainyard-run"
 NODE_TAG = "trainyard-node"

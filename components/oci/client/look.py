@@ -15,14 +15,14 @@ from components.oci.client.session import Session
 from components.oci.client.status import Looker
 from components.oci.client.status_place import StatusFolder, parse_folder
 from components.platform.calls import Call, call_of
+from components.platform.look import Question, UnknownPlaceError
 from components.platform.status import RunStatus
 from runstatus.dropped import Witness
 from runstatus.looks import FIRST_PATIENCE, Look
-from runstatus.platform import Question, UnknownPlaceError
 
 
 class OciLook(Look[Looker]):
-    """`runstatus.platform.RunLook`."""
+    """`components.platform.look.RunLook`."""
 
     @property
     def where(self) -> str:

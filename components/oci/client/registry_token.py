@@ -6,7 +6,7 @@ from __future__ import annotations
 from components.oci.client.session import Session
 from components.platform.errors import ProviderError
 from components.platform.image_errors import ImageError
-from images.login import Endpoint
+from components.platform.images import Endpoint
 
 # OCIR's own: a signed request for a token, and the user whose password it is.
 TOKEN_PATH = "/20180419/docker/token"

@@ -12,9 +12,9 @@ from components.oci.client.inputs import INPUTS as INPUTS
 from components.oci.client.session import Session
 from components.platform.calls import Call
 from components.platform.errors import ProviderError
+from components.platform.run_platform import Try
 from components.platform.runs import DELETED, NodeRun, NodeSpec, RunSpec
 from components.platform.values import Properties
-from provider.runs.tries import Try
 
 
 def knows(run_id: str) -> bool:

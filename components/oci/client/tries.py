@@ -22,10 +22,9 @@ from components.oci.statements import statements_for_users
 from components.platform.calls import Call, call_of
 from components.platform.errors import ProviderError
 from components.platform.runs import NodeRun, RunSpec
-from components.platform.tries import PlannedTry, ReadyTry, TryError
+from components.platform.starting_tries import spec_of_try
+from components.platform.tries import PlannedTry, ReadyTry, TryError, TryQuestion
 from components.platform.values import Properties
-from tries.platform import TryQuestion
-from tries.starting import spec_of_try
 
 T = TypeVar("T")
 # What whoever tries a job does, in the words of the catalog's grants.
@@ -34,7 +33,7 @@ _DONE = ("start runs", "watch runs", "join subnet")
 
 @dataclass
 class OciTries:
-    """`tries.platform.TryPlatform`."""
+    """`components.platform.tries.TryPlatform`."""
 
     session: Session
     compartment: str

@@ -12,8 +12,8 @@ from components.oci.local.types import JOB
 from components.platform.calls import Tell, call_of
 from components.platform.runs import TERMINAL
 from components.platform.states import Row
+from components.platform.waiting import wait_for_end
 from localcloud.control import Cloud
-from provider.runs.waiting import wait_for_end
 from schemas.names import plural
 
 _MINUTES_TO_END = 20.0

@@ -9,22 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from components.openpai.client.session import Session
+from components.platform.local_cloud import LocalCloud
 
 CLUSTER_KEY = "trainyard:cluster"
-
-
-class LocalCloud(Protocol):
-    """What a command has to know of a local cloud."""
-
-    @property
-    def endpoint(self) -> str: ...
-
-    def env_of_caller(self) -> Mapping[str, str]: ...
-
-    def env_for(self, profile: str) -> Mapping[str, str]: ...
 
 
 def session_of_caller(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buckets that speak S3, as `transfers.platform` asks for them, and words for storages of the cluster.
+"""Buckets that speak S3, as `components.platform.files` asks for them, and words for storages of the cluster.
 
 The launcher chooses a store by the scheme of its address. So do we: the room's folder that speaks S3 opens the bucket,
 with the caller's own keys. Those of the stack file are secrets, and belong to the tasks.
@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from catalog.platforms import import_platform
+from components.platform.base import platform
 from components.platform.file_errors import TransferError
-from components.platform.files import Store
+from components.platform.files import Store, StoreOpener, StoreRequest
 from launcher.escaping import terminal
-from transfers.platform import StoreOpener, StoreRequest
 
 BUCKET_KEY, STORAGE_KEY = "trainyard:bucket", "trainyard:storage"
 # Whose folder of this room speaks S3, and by which keys of a stack file it is told where.
@@ -25,7 +24,7 @@ _S3, _REGION, _ENDPOINT = "aws-dl1", "aws:region", "aws:endpoint"
 
 @dataclass(frozen=True)
 class OpenPaiOpener:
-    """`transfers.platform.StoreOpener`."""
+    """`components.platform.files.StoreOpener`."""
 
     request: StoreRequest
 
@@ -65,8 +64,7 @@ class OpenPaiOpener:
         bucket = _mapping(self.request.config.get(BUCKET_KEY))
         where = {_REGION: bucket.get("region"), _ENDPOINT: bucket.get("endpoint")}
         config = {key: value for key, value in where.items() if isinstance(value, str) and value}
-        made: StoreOpener = import_platform(_S3, "client.files").make(_for_s3(self.request, config))
-        return made
+        return platform(_S3).files(_for_s3(self.request, config))
 
 
 def _for_s3(request: StoreRequest, config: Mapping[str, Any]) -> StoreRequest:

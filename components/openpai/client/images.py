@@ -9,10 +9,9 @@ from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
 from components.plan.model import JobPlan, Plan
 from components.platform import images as images_wanted
 from components.platform.image_errors import ImageError
-from components.platform.images import WantedImage
+from components.platform.images import Endpoint, WantedImage
 from components.platform.recipes import Recipe, recipe
 from components.platform.registered import IMMUTABLE, NOT_BUILT, UNREACHABLE, PushFailure, explain
-from images.login import Endpoint
 
 _PUSH_FAILURES = (
     PushFailure(
@@ -32,7 +31,7 @@ _PUSH_FAILURES = (
 
 
 class OpenPaiImages:
-    """`images.platform.ImagePlatform`."""
+    """`components.platform.images.ImagePlatform`."""
 
     def __init__(self, plan: OpenPaiPlan) -> None:
         self._plan = plan

@@ -11,14 +11,14 @@ from components.openpai.client.runs import OpenPaiRunPlatform
 from components.openpai.client.status import Looker
 from components.openpai.client.storages import Storages
 from components.platform.calls import call_of
+from components.platform.look import Question, UnknownPlaceError
 from components.platform.status import RunStatus
 from localcloud.openpai.storages import storages_folder
 from runstatus.looks import FIRST_PATIENCE, FolderPlace, Look
-from runstatus.platform import Question, UnknownPlaceError
 
 
 class OpenPaiLook(Look[Looker]):
-    """`runstatus.platform.RunLook`."""
+    """`components.platform.look.RunLook`."""
 
     @property
     def where(self) -> str:

@@ -26,10 +26,10 @@ from components.openpai.client.session import Session
 from components.openpai.client.states import JobDetail
 from components.platform.calls import Call
 from components.platform.errors import ProviderError
+from components.platform.run_platform import Try, liked_by
 from components.platform.runs import NodeRun, RunSpec
 from components.platform.values import Properties
 from launcher.escaping import terminal
-from provider.runs.tries import Try, liked_by
 
 # A job in one of these states may still do something.
 ALIVE = "WAITING,RUNNING,STOPPING"

@@ -16,17 +16,16 @@ from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, openpai_job, op
 from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.model import RunPlan
 from components.platform.calls import Call, call_of
+from components.platform.run_platform import liked_by
 from components.platform.runs import NodeRun, RunSpec
-from components.platform.tries import PlannedTry, ReadyTry, TryError
+from components.platform.starting_tries import spec_of_try
+from components.platform.tries import PlannedTry, ReadyTry, TryError, TryQuestion
 from components.platform.values import Properties
-from provider.runs.tries import liked_by
-from tries.platform import TryQuestion
-from tries.starting import spec_of_try
 
 
 @dataclass
 class OpenPaiTries:
-    """`tries.platform.TryPlatform`."""
+    """`components.platform.tries.TryPlatform`."""
 
     runs: OpenPaiRunPlatform
     call: Call

@@ -13,8 +13,8 @@ from components.platform.calls import Tell, call_of
 from components.platform.removal import LiveRun, Removal
 from components.platform.runs import NodeRun
 from components.platform.states import Row
+from components.platform.waiting import wait_for_end
 from localcloud.control import Cloud
-from provider.runs.waiting import wait_for_end
 
 _MINUTES_TO_END = 20.0
 

@@ -17,9 +17,9 @@ from cli.main import main
 from components.aws_dl1.client.files import make
 from components.platform import checksums
 from components.platform.errors import ProviderError
+from components.platform.files import StoreRequest
 from components.s3.store import BucketStore, checksum_of
 from tests.support.aws_cluster import STACK, AwsWorld, aws_world
-from transfers.platform import StoreRequest
 
 MEBIBYTE = 1 << 20
 FILE = """\

@@ -15,11 +15,11 @@ import pytest
 from components.openpai.client.jobs import RELEASED, RunId
 from components.platform.calls import call_of
 from components.platform.input_checks import with_defaults
+from components.platform.run_platform import fingerprint_of_try
 from components.platform.runs import NodeRun, run_spec
 from components.platform.values import Properties
 from localcloud import control
 from provider.runs.starting_again import RETRY_FAILED
-from provider.runs.tries import fingerprint_of_try
 from tests.support.cloud_fixture import kill
 from tests.support.openpai_runs import RUN, RunsWorld, runs_world
 from tests.support.provider_client import Failed, Resource

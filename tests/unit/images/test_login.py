@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from components.platform.image_errors import ImageError
-from images.login import ENDPOINT_VARIABLE, Endpoint, endpoint, login_variables
+from components.platform.images import Endpoint
+from images.login import ENDPOINT_VARIABLE, endpoint, login_variables
 from images.tools import NAMES, TOOLS
 
 ROW = dict(zip(NAMES, TOOLS, strict=True))

@@ -7,8 +7,8 @@ import pytest
 
 from components.openpai.client.files import make
 from components.platform.file_errors import TransferError
+from components.platform.files import StoreRequest
 from localcloud.control import Cloud
-from transfers.platform import StoreRequest
 
 STORAGE = {"trainyard:storage": {"name": "results", "mount": "/data", "folder": "vision/dev"}}
 BUCKET = {"trainyard:bucket": {"existing": "b", "region": "eu-west-1", "endpoint": "https://s3.example"}}

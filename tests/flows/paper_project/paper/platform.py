@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from components.paper.stack import PaperStack
 
 from components.plan.model import Plan, extend
-from components.plan.platform import AccessReport, Meeting, Platform, Words
+from components.plan.platform import AccessReport, Meeting, Words
+from components.platform.base import Platform
 from schemas.model import Layout
 
 if TYPE_CHECKING:
@@ -32,7 +33,25 @@ class Report:
 
 
 class PaperPlatform(Platform):
+    name = "paper"
     way_to_services = "by hand"
+
+    @property
+    def stack(self) -> type[PaperStack]:
+        return PaperStack
+
+    def rules(self) -> Mapping[str, Any]:
+        from schemas.checks.registry import CheckRules, Wrong, at
+        from schemas.facts import Facts
+
+        own = CheckRules()
+
+        @own.rule("TY990", "a sheet that is not JSON")
+        def sheet(stack: PaperStack, _: Facts) -> Iterator[Wrong]:
+            if not stack.sheet.endswith(".json"):
+                yield Wrong(at("sheet"), f"`{stack.sheet}` is not the name of a JSON file", "end it with .json")
+
+        return own
 
     def lower(self, stack: PaperStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> PaperPlan:
         return extend(PaperPlan, plan, sheet=stack.sheet)

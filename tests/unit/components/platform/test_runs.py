@@ -4,7 +4,7 @@ import pytest
 from components.platform.inputs import MUTABLE
 from components.platform.runs import NodeRun, fingerprint, outputs, overall, run_spec
 from components.platform.values import Properties
-from provider.runs.waiting import broken, reached
+from components.platform.waiting import broken, reached
 
 _INPUTS: Properties = {
     "platform": "oci",

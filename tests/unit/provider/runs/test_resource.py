@@ -8,13 +8,13 @@ import pytest
 
 from components.platform.calls import Call, Stop
 from components.platform.errors import PartialFailureError, ProviderError
+from components.platform.run_platform import RunPlatform, Try
 from components.platform.runs import ACCESS_MINUTES, NodeRun, RunSpec
 from components.platform.values import Properties
 from provider.base.engine import Engine, UrnReporter
-from provider.runs.platform import RunPlatform, RunPlatforms
+from provider.runs.platform import RunPlatforms
 from provider.runs.resource import RunResource
 from provider.runs.starting_again import RETRY_FAILED
-from provider.runs.tries import Try
 
 _INPUTS: Properties = {
     "platform": "oci",

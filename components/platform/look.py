@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How runs are looked at on a platform; each platform's folder answers."""
+"""How runs are looked at on a platform."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from catalog.platforms import import_platform, platform_in, platforms_in
+from catalog.platforms import platform_in
+from components.platform.base import platform
 from components.platform.calls import Tell
+from components.platform.local_cloud import LocalCloud
 from components.platform.progress import ProgressPoint
 from components.platform.status import MachineSeen, RunStatus, WantedRuns
-
-if TYPE_CHECKING:
-    from localcloud.control import Cloud
 
 
 class UnknownPlaceError(Exception):
@@ -30,7 +29,7 @@ class Question:
     """
 
     config: Mapping[str, Any]
-    cloud: Cloud | None
+    cloud: LocalCloud | None
     place: str | None
     wanted: WantedRuns
     tell: Tell
@@ -43,8 +42,9 @@ class Question:
 class RunLook(Protocol):
     """Looks again and again; what never changes of a run is asked for once."""
 
-    # Where it looks, in the platform's words.
-    where: str
+    @property
+    def where(self) -> str:
+        """Where it looks, in the platform's words."""
 
     def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
         """Every run, the oldest first; `deeply` with what the launchers say, `history` with earlier attempts."""
@@ -66,8 +66,5 @@ class RunLook(Protocol):
 
 
 def run_look(question: Question) -> RunLook:
-    name = platform_in(question.config)
-    if name not in platforms_in("client.look"):
-        raise UnknownPlaceError(f"the stack runs on {name}: `trainyard runs` cannot show runs there yet")
-    made: RunLook = import_platform(name, "client.look").make(question)
-    return made
+    """Raises UnknownPlaceError where nobody said where the runs are."""
+    return platform(platform_in(question.config)).look(question)

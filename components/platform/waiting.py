@@ -5,9 +5,9 @@ import time
 from collections.abc import Sequence
 
 from components.platform.calls import Call
+from components.platform.run_platform import RunPlatform
 from components.platform.runs import UNSUCCESSFUL, NodeRun, RunSpec, overall
 from launcher.escaping import terminal
-from provider.runs.platform import RunPlatform
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 10.0

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from components.plan.naming import REFERENCE, expand
 from components.platform.input_checks import with_defaults
+from components.platform.run_platform import fingerprint_of_try
 from components.platform.runs import RunSpec, run_spec
 from components.platform.tries import ReadyTry, TryError
-from provider.runs.tries import fingerprint_of_try
 
 
 def spec_of_try(ready: ReadyTry) -> RunSpec:
