@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
 import tarfile
 import time
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ import yaml
 from components.aws_dl1.node_setup import NodeSettings, user_data
 from tests.support.aws_clients import AwsClients
 from tests.support.machine_cluster import GROUP, JOB, KEY_SECRET, LAUNCHER, ROOT, launcher_archive
+from tests.support.programs import make_ssh_key
 from tests.support.waiting import eventually
 
 BUCKET, IMAGE, ZONE = "vision-dev-runs", "ami-0d11a1b2c3d4e5f60", "us-east-1a"
@@ -83,9 +83,7 @@ class LocalMachines:
         self.s3.create_bucket(Bucket=BUCKET)
         self.s3.put_object(Bucket=BUCKET, Key=LAUNCHER, Body=launcher_archive(launcher))
         self.s3.put_object(Bucket=BUCKET, Key=CODE, Body=archive(files))
-        key = self.home / "id_rsa"
-        subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-b", "4096", "-N", "", "-f", str(key)], check=True)
-        secrets.create_secret(Name=KEY_SECRET, SecretString=key.read_text())
+        secrets.create_secret(Name=KEY_SECRET, SecretString=make_ssh_key(self.home / "id_rsa", 4096))
         hidden = {"WANDB_API_KEY": "hush-hush-hush", "CERTIFICATE": "one\ntwo"}
         secrets.create_secret(Name="run-1", SecretString=json.dumps(hidden))
         self.clients["logs"].create_log_group(logGroupName=GROUP)

@@ -2,6 +2,8 @@
 """Programs of the system that some tests use. Where one is missing they are skipped, with the package that has it."""
 
 import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -15,3 +17,10 @@ def require_program(name: str) -> str:
     if found is None:
         pytest.skip(f"no {name} on this machine; tests/apt-packages.txt names the packages that tests use")
     return found
+
+
+def make_ssh_key(file: Path, bits: int = 2048) -> str:
+    """A new private RSA key in a file, without a passphrase."""
+    words = [require_program("ssh-keygen"), "-q", "-t", "rsa", "-b", str(bits), "-N", "", "-f", str(file)]
+    subprocess.run(words, check=True)
+    return file.read_text()

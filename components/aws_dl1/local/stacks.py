@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from components.aws_dl1.local.stand_ins import RECORD, StandIns
 from components.aws_dl1.plan import aws_dl1_plan
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import Tell
+from components.platform.local_errors import LocalStackError
 from components.platform.removal import Removal
 from components.platform.states import Row, State
 from localcloud.aws import account, kept
@@ -41,6 +43,11 @@ class AwsLocalPlatform(LocalPlatform):
         return types.is_named(row, own, by, inputs)
 
     def stand_in(self, made: LocalFile, plan: Plan, cloud: Cloud, tell: Tell) -> None:
+        if plan.jobs and not shutil.which("ssh-keygen"):
+            raise LocalStackError(
+                "machines of the local AWS need ssh-keygen, which this machine lacks\n"
+                "As root: apt-get install --no-install-recommends openssh-client"
+            )
         stand_in(made, aws_dl1_plan(plan), cloud, tell)
 
     def remove_stand_ins(self, cloud: Cloud, tell: Tell, with_data: bool) -> None:

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from tests.support.aws_machines import client, moto
+from tests.support.programs import make_ssh_key
 
 _numbers = itertools.count()
 
@@ -30,5 +30,4 @@ def bucket(aws: str) -> str:
 @pytest.fixture(scope="session")
 def private_key(tmp_path_factory: pytest.TempPathFactory) -> str:
     file = tmp_path_factory.mktemp("key") / "id_rsa"
-    subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-b", "2048", "-N", "", "-f", str(file)], check=True)
-    return file.read_text()
+    return make_ssh_key(file)

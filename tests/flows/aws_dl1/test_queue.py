@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from tests.support.aws_machines import client
 from tests.support.machine_cluster import KEY_SECRET, ClusterWorld, cluster
+from tests.support.programs import make_ssh_key
 from tests.support.waiting import eventually
 
 TWO = ("main-0", "worker-0")
@@ -169,13 +169,13 @@ def test_kills_at_any_moment_neither_lose_a_start_nor_run_it_twice(two: ClusterW
 
 
 def test_a_key_that_was_rotated_holds_from_the_next_start_on(two: ClusterWorld, tmp_path: Path) -> None:
-    subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-b", "2048", "-N", "", "-f", str(tmp_path / "new")], check=True)
+    new = make_ssh_key(tmp_path / "new")
     secrets, files = (
         client(two.endpoint, "secretsmanager"),
         [m.root / "root/.ssh/id_rsa" for m in two.machines.values()],
     )
     before = secrets.get_secret_value(SecretId=KEY_SECRET)["SecretString"]
-    secrets.put_secret_value(SecretId=KEY_SECRET, SecretString=(tmp_path / "new").read_text())
+    secrets.put_secret_value(SecretId=KEY_SECRET, SecretString=new)
     number = next_number(two)
     two.ticket(number)
     two.ended(number)

@@ -18,6 +18,7 @@ from localcloud.hosts.aws.environments import environments
 from tests.support.aws_clients import AwsClients
 from tests.support.console_reader import console_runs, console_sections
 from tests.support.local_team import Team, summary
+from tests.support.programs import require_program
 from tests.support.up_beside import kill, up_beside
 
 pytestmark = pytest.mark.engine
@@ -31,6 +32,7 @@ SMALL = "train.py --epochs 1 --steps 2 --batch 2 --size 32 --blocks 14 --width 8
 def team(tmp_path: Path) -> Iterator[Team]:
     if not environments():
         pytest.skip("no local environment with PyTorch")
+    require_program("ssh-keygen")
     one = Team(tmp_path, STACK)
     one.change("processes: 8, backend: hccl", "processes: 1, backend: hccl")
     one.change("train.py --epochs 90 --batch 256", SMALL)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,10 +17,17 @@ _START = "import sys; from pathlib import Path; from localcloud import control; 
 _NOBODY = ("unshare", "--user", "--map-user=65534", "--map-group=65534")
 
 
+def require_installed_tools() -> None:
+    """What makes networks is in the system or in somebody's cache, which another account does not see."""
+    if absent := [name for name in ("ip", "nft") if not shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin")]:
+        pytest.skip(f"{' and '.join(absent)} not installed in the system: another account cannot use this one's")
+
+
 @contextmanager
 def nobodys_cloud(home: Path, *before: str) -> Iterator[Cloud]:
     """A cloud whose account has no privilege whatever: a user that is not root, without capabilities. `before` are the
     words of a command that starts others."""
+    require_installed_tools()
     try:
         subprocess.run(
             [*before, *_NOBODY, sys.executable, "-c", _START, str(home)],

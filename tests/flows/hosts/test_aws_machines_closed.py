@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.hosts.conftest import require_installed_tools
 from tests.flows.hosts.machine_work import TRIED
 
 ROOT = Path(__file__).parents[3]
@@ -22,6 +23,8 @@ ACCOUNTS = {"own": (), "unprivileged": ("unshare", "--user", "--map-user=65534",
 
 @pytest.mark.parametrize("account", ACCOUNTS)
 def test_no_way_leads_out_of_a_machine(account: str, tmp_path: Path) -> None:
+    if account == "unprivileged":
+        require_installed_tools()
     planted = tmp_path / "key"
     planted.write_text(SECRET)
     with socket.create_server(("0.0.0.0", 0)) as listener, socket.socket(socket.AF_UNIX) as by_name:

@@ -11,9 +11,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from localcloud.control import Cloud
@@ -70,10 +72,8 @@ def _planted(cloud: Cloud, other: str, folder: Path) -> Iterator[Mapping[str, st
 
 
 def _addresses() -> str:
-    said = subprocess.run(
-        ["/sbin/ip", "-4", "-o", "address", "show", "scope", "global"], capture_output=True, text=True
-    )
-    return " ".join(re.findall(r"inet ([\d.]+)", said.stdout))
+    found = (one for of_link in psutil.net_if_addrs().values() for one in of_link if one.family == socket.AF_INET)
+    return " ".join(one.address for one in found if not ip_address(one.address).is_loopback)
 
 
 # As whom the tests run, without any privilege, and as an account that owns nothing of this machine.
@@ -129,6 +129,8 @@ ACCOUNTS = {"held": ("unshare", "--mount"), "watched": ("unshare", "--user", "--
     "how", ["held", *(pytest.param(how, marks=pytest.mark.torture) for how in ACCOUNTS if how != "held")]
 )
 def test_who_takes_all_gets_no_more_than_a_node_may_have(how: str, tmp_path: Path) -> None:
+    if how == "held" and os.geteuid():
+        pytest.skip("only root's nodes are held by control groups here")
     done = subprocess.run(
         [*ACCOUNTS[how], sys.executable, "-m", "tests.flows.hosts.greedy_work", str(tmp_path), how],
         capture_output=True, text=True, timeout=600, cwd=ROOT,
