@@ -58,6 +58,7 @@ def team(tmp_path: Path) -> Iterator[Team]:
     one.end()
 
 
+@pytest.mark.torture
 def test_jobs_train_in_the_environments_that_fit_them(team: Team) -> None:
     said = "the environment `pytorch-1.13`, not `pytorch`, which does not meet `torch<2` (torch 2.6.0)"
     up = team.trainyard("up", "local")

@@ -53,6 +53,7 @@ def _link(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
+@pytest.mark.torture
 def test_one_environment_behind_every_door(team: Team) -> None:
     (team.stacks / "req.txt").write_text("# nothing yet\n")
     checked = team.run("check", str(team.file))

@@ -125,9 +125,8 @@ def _settings() -> list[str]:
 ACCOUNTS = {"held": ("unshare", "--mount"), "watched": ("unshare", "--user", "--map-root-user", "--mount")}
 
 
-@pytest.mark.parametrize(
-    "how", ["held", *(pytest.param(how, marks=pytest.mark.torture) for how in ACCOUNTS if how != "held")]
-)
+@pytest.mark.torture
+@pytest.mark.parametrize("how", ACCOUNTS)
 def test_who_takes_all_gets_no_more_than_a_node_may_have(how: str, tmp_path: Path) -> None:
     if how == "held" and os.geteuid():
         pytest.skip("only root's nodes are held by control groups here")
