@@ -82,8 +82,26 @@ class Platform(plan_platform.Platform):
         )
 
 
+class _NoPlatform(Platform):
+    """Of a name that no platform has, which a stack file with errors may say: it answers nothing."""
+
+    way_to_services = ""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def stack(self) -> type[Stack]:
+        raise LookupError(f"no platform is called {self.name}")
+
+    def rules(self) -> Mapping[str, CheckRule]:
+        return {}
+
+
 def platform(name: str) -> Platform:
     """The platform of this name. Its module is imported on first use."""
+    if name not in platforms():
+        return _NoPlatform(name)
     found: Platform = import_platform(name, "platform").PLATFORM
     return found
 
