@@ -27,22 +27,13 @@ if TYPE_CHECKING:
     from schemas.model import Stack
 
 
-class Platform(plan_platform.Platform):
-    """What a stack file may say (`schemas.platforms.StackFile`), what follows from it, and who answers for the rest."""
+class Answers:
+    """Who answers for runs, files and images. Here: nobody, which is said in each caller's own kind of error."""
 
-    name: str
+    name = ""
 
-    @property
-    @abstractmethod
-    def stack(self) -> type[Stack]:
-        """The columns of every platform, and this platform's own."""
-
-    @abstractmethod
-    def rules(self) -> Mapping[str, CheckRule]:
-        """The checks for stacks of this platform only."""
-
-    def facts(self) -> Mapping[str, Any]:
-        return {}
+    def __init__(self, name: str = "") -> None:
+        self.name = name or self.name
 
     @property
     def run_inputs(self) -> OwnInputs | None:
@@ -82,30 +73,33 @@ class Platform(plan_platform.Platform):
         )
 
 
-class _NoPlatform(Platform):
-    """Of a name that no platform has, which a stack file with errors may say: it answers nothing."""
-
-    way_to_services = ""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+class Platform(Answers, plan_platform.Platform):
+    """What a stack file may say (`schemas.platforms.StackFile`), what follows from it, and who answers for the rest."""
 
     @property
+    @abstractmethod
     def stack(self) -> type[Stack]:
-        raise LookupError(f"no platform is called {self.name}")
+        """The columns of every platform, and this platform's own."""
 
+    @abstractmethod
     def rules(self) -> Mapping[str, CheckRule]:
+        """The checks for stacks of this platform only."""
+
+    def facts(self) -> Mapping[str, Any]:
         return {}
 
 
 def platform(name: str) -> Platform:
     """The platform of this name. Its module is imported on first use."""
-    if name not in platforms():
-        return _NoPlatform(name)
     found: Platform = import_platform(name, "platform").PLATFORM
     return found
 
 
+def answers(name: str) -> Answers:
+    """Who answers on a platform. A stack file with errors may name one that there is not."""
+    return platform(name) if name in platforms() else Answers(name)
+
+
 def answering(member: str) -> tuple[str, ...]:
     """The platforms that answer this themselves: `images` of those whose images are built."""
-    return tuple(name for name in platforms() if getattr(type(platform(name)), member) is not getattr(Platform, member))
+    return tuple(name for name in platforms() if getattr(type(platform(name)), member) is not getattr(Answers, member))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from catalog.platforms import platform_in
-from components.platform.base import platform
+from components.platform.base import answers
 from components.platform.calls import Tell
 from components.platform.local_cloud import LocalCloud
 from schemas.model import Stack
@@ -116,4 +116,4 @@ class StoreOpener(Protocol):
 
 def store_opener(request: StoreRequest) -> StoreOpener:
     """Raises TransferError where the platform has no store that trainyard knows."""
-    return platform(platform_in(request.config)).files(request)
+    return answers(platform_in(request.config)).files(request)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from components.plan.model import JobPlan, Plan
 from components.plan.naming import expand
-from components.platform.base import platform
+from components.platform.base import answers
 from components.platform.image_errors import ImageError
 from components.platform.recipes import Recipe
 from schemas.names import suggestion
@@ -88,7 +88,7 @@ class ImagePlatform(Protocol):
 
 def image_platform_of(plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
     """The platform that a plan is made for; `environment` says where its cloud is and who calls."""
-    return platform(plan.platform).images(plan, environment)
+    return answers(plan.platform).images(plan, environment)
 
 
 def wanted_images(

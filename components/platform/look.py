@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from catalog.platforms import platform_in
-from components.platform.base import platform
+from components.platform.base import answers
 from components.platform.calls import Tell
 from components.platform.local_cloud import LocalCloud
 from components.platform.progress import ProgressPoint
@@ -67,4 +67,4 @@ class RunLook(Protocol):
 
 def run_look(question: Question) -> RunLook:
     """Raises UnknownPlaceError where nobody said where the runs are."""
-    return platform(platform_in(question.config)).look(question)
+    return answers(platform_in(question.config)).look(question)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from catalog.platforms import default_platform
 from components.plan.model import JobPlan, Plan, RunPlan
-from components.platform.base import platform
+from components.platform.base import answers
 from components.platform.calls import Tell
 from components.platform.local_cloud import LocalCloud
 from components.platform.runs import NodeRun
@@ -98,4 +98,4 @@ class TryPlatform(Protocol):
 
 def try_platform(question: TryQuestion) -> TryPlatform:
     stack = question.judged.stack
-    return platform(stack.platform if stack else default_platform()).tries(question)
+    return answers(stack.platform if stack else default_platform()).tries(question)
