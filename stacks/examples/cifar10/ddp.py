@@ -79,6 +79,8 @@ def main() -> None:
     cifar10.add_options(parser)
     options = parser.parse_args()
     train(options, join(options.backend))
+    # Rank 0 still writes: whoever closed its connections now could end it.
+    dist.barrier()
     dist.destroy_process_group()
 
 
