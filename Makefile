@@ -62,7 +62,7 @@ in_repository = [ -d tests ] || { echo "trainyard: this is a release; tests and 
 # Linters use one processor each, and so does most of what makes an engine or an environment: side by side they take less
 # time. A make that was started with -j shares its jobs, and takes no number of its own.
 AT_ONCE = $(if $(filter --jobserver%,$(MAKEFLAGS)),,-j 6)
-check: .venv/ready ## format, lint, types, import contracts, unit and contract tests: under three minutes
+check: .venv/ready ## format, lint, types, import contracts, unit and contract tests: under 90 seconds
 	@$(in_repository)
 	@$(MAKE) --no-print-directory $(AT_ONCE) format types contracts quick-tests
 
