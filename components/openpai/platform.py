@@ -42,9 +42,6 @@ class OpenPaiPlatform(Platform):
 
         return RULES
 
-    def facts(self) -> Mapping[str, Any]:
-        return {}
-
     def lower(self, stack: OpenPaiStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OpenPaiPlan:
         from components.openpai.lower import lower
 

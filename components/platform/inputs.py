@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from catalog.platforms import platforms
-from components.platform.base import answering, platform
+from components.platform.base import answering, answers
 from components.platform.errors import InputFailure
 from components.platform.values import Properties
 
@@ -80,7 +79,7 @@ def able_platforms() -> tuple[str, ...]:
 
 def own_inputs(name: Any) -> OwnInputs | None:
     """None if no platform has this name, or if the name is not known yet."""
-    return platform(name).run_inputs if isinstance(name, str) and name in platforms() else None
+    return answers(name).run_inputs if isinstance(name, str) else None
 
 
 def mutable_inputs(name: Any) -> frozenset[str]:

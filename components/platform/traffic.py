@@ -12,7 +12,7 @@ Ports = tuple[int, int] | None
 # A rule's list, direction and position. They name the rule as long as its list does not change.
 RuleKey = tuple[str, str, int]
 TCP, EVERY_PROTOCOL = "6", "all"
-_PROTOCOLS = {"6": "tcp", "17": "udp", "1": "icmp"}
+PROTOCOL_NAMES = {"6": "tcp", "17": "udp", "1": "icmp"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def ports_text(ports: Ports, protocol_number: str = TCP) -> str:
 
 
 def protocol(text: str) -> str:
-    return _PROTOCOLS.get(text, text)
+    return PROTOCOL_NAMES.get(text, text)
 
 
 def allows(rule: RuleInForce, flow: Flow, nodes: frozenset[str]) -> bool:
@@ -209,7 +209,7 @@ def _add_rule(rules: dict[RuleKey, RuleInForce], row: Mapping[str, Any]) -> None
 
 
 def _add_flow(flows: dict[tuple[Any, ...], Flow], row: Mapping[str, Any], count: int, called: _Names) -> None:
-    number = {name: key for key, name in _PROTOCOLS.items()}
+    number = {name: key for key, name in PROTOCOL_NAMES.items()}
     named = str(row.get("protocol", TCP))
     source, target = str(row["from"]), str(row["to"])
     flow = Flow(

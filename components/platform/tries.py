@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from catalog.platforms import default_platform
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.platform.base import answers
 from components.platform.calls import Tell
@@ -98,4 +97,4 @@ class TryPlatform(Protocol):
 
 def try_platform(question: TryQuestion) -> TryPlatform:
     stack = question.judged.stack
-    return answers(stack.platform if stack else default_platform()).tries(question)
+    return answers(stack.platform if stack else "").tries(question)

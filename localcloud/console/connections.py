@@ -10,10 +10,10 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address, ip_network
 from typing import Any
 
+from components.platform.traffic import PROTOCOL_NAMES
 from localcloud.console.platform import Evidence, PlaceNames
 from localcloud.console.runs import RunNode, TrainingRun
 
-_PROTOCOLS = {"1": "icmp", "6": "tcp", "17": "udp", "all": "all"}
 ELSEWHERE, ANYWHERE = "other addresses", "anywhere"
 NO_ROLE = "node"
 _NO_MACHINE = "No machine of the run is known, so nobody counted its connections."
@@ -133,7 +133,7 @@ def _read(seen: _Seen, document: Evidence) -> None:
     for row in document["rules"]:
         key = (str(row["list"]), str(row["direction"]), int(row["index"]))
         ports = (int(row["ports"][0]), int(row["ports"][1])) if row["ports"] else None
-        protocol = _PROTOCOLS.get(str(row["protocol"]), str(row["protocol"]))
+        protocol = PROTOCOL_NAMES.get(str(row["protocol"]), str(row["protocol"]))
         peer, why = str(row["peer"]), str(row.get("description") or "")
         addresses = tuple(row.get("addresses") or seen.places.addresses_of(peer))
         seen.rules[key] = _Rule(key[1], protocol, peer, ports, why, addresses)
@@ -169,7 +169,7 @@ def _used(seen: _Seen) -> Iterator[Row]:
         source, target, inwards = str(flow["from"]), str(flow["to"]), flow["direction"] == "ingress"
         if not inwards and target in seen.roles:
             continue
-        protocol = _PROTOCOLS.get(str(flow["protocol"]), str(flow["protocol"]))
+        protocol = PROTOCOL_NAMES.get(str(flow["protocol"]), str(flow["protocol"]))
         rule = seen.rule_for(flow["direction"], protocol, int(flow["port"]), source if inwards else target)
         key = (seen.name(source), seen.name(target), rule)
         counts[key] += int(flow["connections"])
@@ -233,7 +233,7 @@ def _networks(blocks: tuple[str, ...]) -> tuple[IPv4Network, ...]:
 
 def _port(flow: Evidence) -> str:
     protocol = str(flow["protocol"])
-    return f"{_PROTOCOLS.get(protocol, protocol)} {flow['port']}"
+    return f"{PROTOCOL_NAMES.get(protocol, protocol)} {flow['port']}"
 
 
 def _range(ports: tuple[int, int] | None) -> str:

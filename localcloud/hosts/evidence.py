@@ -11,6 +11,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
+from components.platform.traffic import PROTOCOL_NAMES
 from localcloud.hosts import firewall
 from localcloud.hosts.rules import Direction, FirewallRule
 
@@ -72,10 +73,6 @@ def document(run: str, reason: str, witnesses: Sequence[NodeEvidence]) -> Row:
     }
 
 
-# nft has names for protocols only where the system has a list of them, which Debian's smallest lacks.
-_PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp"}
-
-
 def with_processor(content: Mapping[str, Any], seconds: Mapping[int, float | None]) -> Row:
     """The evidence with the processor time of each node, which is known once the node has ended."""
     nodes = [{**node, "processorSeconds": seconds.get(node["rank"])} for node in content["nodes"]]
@@ -131,7 +128,8 @@ def _flows(witness: NodeEvidence, seen: _Seen, kind: str, counted: str, free: bo
             ends = (peer, witness.address) if direction == "ingress" else (witness.address, peer)
             yield {
                 "direction": direction, "from": ends[0], "to": ends[1], "port": port,
-                "protocol": _PROTOCOLS.get(protocol, protocol),
+                # nft has names only where the system has a list of protocols, which Debian's smallest lacks.
+                "protocol": PROTOCOL_NAMES.get(str(protocol), protocol),
                 counted: one.packets,
             }  # fmt: skip
 

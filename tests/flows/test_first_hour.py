@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.support.first_hour import SCRIPTS, blocks, moving_blocks, obey_check, promised, read_stack, write_stack
+from tests.support.linking import link_or_copy
 from tests.support.pages import a_desk, as_shell, run_typed
 
 pytestmark = pytest.mark.engine
@@ -37,7 +38,8 @@ def desk(tmp_path: Path) -> Iterator[dict[str, str]]:
 def new_desk(tmp_path: Path) -> Iterator[dict[str, str]]:
     """The desk of a newcomer whose machine has the engine, and no environment."""
     cache = tmp_path / "cache"
-    shutil.copytree(CACHE / "trainyard" / "engine", cache / "trainyard" / "engine", copy_function=_link, symlinks=True)
+    ours = Path("trainyard", "engine")
+    shutil.copytree(CACHE / ours, cache / ours, copy_function=link_or_copy, symlinks=True)
     with a_desk(tmp_path) as variables:
         yield {**variables, "XDG_CACHE_HOME": str(cache)}
 
@@ -110,14 +112,6 @@ def move(platform: str, desk: dict[str, str], work: Path) -> None:
 
 def take_down(stack: str, desk: dict[str, str], work: Path) -> None:
     run_typed(f"trainyard down {stack} --local --stacks first --delete-data --yes", desk, work)
-
-
-def _link(source: str, target: str) -> None:
-    """The engine is large: it is linked where the file system allows."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
 
 
 def type_the_page(desk: dict[str, str], work: Path) -> None:

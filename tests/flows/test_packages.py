@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.linking import link_or_copy
 from tests.support.local_team import Team, summary
 from tests.support.wheels import write_wheel
 
@@ -33,7 +34,7 @@ def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Team]:
     wheels.mkdir()
     for version in ("1.0", "2.0"):
         write_wheel(wheels, "tinypack", version, {"tinypack/__init__.py": f"VERSION = {version!r}\n"})
-    shutil.copytree(ENGINE, cache / "trainyard" / "engine", copy_function=_link, symlinks=True)
+    shutil.copytree(ENGINE, cache / "trainyard" / "engine", copy_function=link_or_copy, symlinks=True)
     for name, value in {"NO_INDEX": "1", "FIND_LINKS": str(wheels), "CONFIG_FILE": os.devnull}.items():
         monkeypatch.setenv(f"PIP_{name}", value)
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
@@ -43,14 +44,6 @@ def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Team]:
     made.change("code: ./local\n", "code: ./local\n      requirements: ./req.txt\n")
     yield made
     made.end()
-
-
-def _link(source: str, target: str) -> None:
-    """The engine is large: it is linked where the file system allows."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
 
 
 @pytest.mark.torture

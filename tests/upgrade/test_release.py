@@ -17,17 +17,11 @@ import pytest
 
 from catalog.version import VERSION
 from release.notes import NotesError, read_notes
+from tests.support.linking import link_or_copy
 from tests.support.local_team import ROOT, Team
 
 RECORDING = Path(__file__).parent / "0.1.0"
 DATED = f"# Changelog\n\n## {VERSION}, 2026-05-31\n\n- New.\n\n## 0.0.1, 2025-01-01\n\n- Old.\n"
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # an overlay may show one folder's files from two disks
-        shutil.copy2(source, target)
 
 
 def _run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -127,7 +121,8 @@ def project(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = folder / "trainyard" / ".venv"
     venv.create(environment, with_pip=False)
     packages = Path(pytest.__file__).parents[1]
-    shutil.copytree(packages, environment / packages.relative_to(sys.prefix), copy_function=_link, dirs_exist_ok=True)
+    inside = packages.relative_to(sys.prefix)
+    shutil.copytree(packages, environment / inside, copy_function=link_or_copy, dirs_exist_ok=True)
     made = _run("make", "setup", f"PYTHON={sys.executable}", cwd=folder / "trainyard")
     assert made.returncode == 0, made.stderr
     return folder / "trainyard"

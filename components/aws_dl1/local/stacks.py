@@ -21,6 +21,7 @@ from components.platform.removal import Removal
 from components.platform.states import Row, State
 from localcloud.aws import account, kept
 from localcloud.control import Cloud
+from localcloud.environments.debian import command_words
 from localstacks.file import LocalFile
 from localstacks.platform import LocalPlatform
 from schemas.names import plural
@@ -46,7 +47,7 @@ class AwsLocalPlatform(LocalPlatform):
         if plan.jobs and not shutil.which("ssh-keygen"):
             raise LocalStackError(
                 "machines of the local AWS need ssh-keygen, which this machine lacks\n"
-                "As root: apt-get install --no-install-recommends openssh-client"
+                f"As root: {command_words(['openssh-client'])}"
             )
         stand_in(made, aws_dl1_plan(plan), cloud, tell)
 

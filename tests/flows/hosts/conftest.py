@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,6 +11,7 @@ import pytest
 
 from localcloud import control
 from localcloud.control import Cloud
+from tests.support.programs import require_program
 
 _START = "import sys; from pathlib import Path; from localcloud import control; control.start(Path(sys.argv[1]))"
 _NOBODY = ("unshare", "--user", "--map-user=65534", "--map-group=65534")
@@ -19,8 +19,8 @@ _NOBODY = ("unshare", "--user", "--map-user=65534", "--map-group=65534")
 
 def require_installed_tools() -> None:
     """What makes networks is in the system or in somebody's cache, which another account does not see."""
-    if absent := [name for name in ("ip", "nft") if not shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin")]:
-        pytest.skip(f"{' and '.join(absent)} not installed in the system: another account cannot use this one's")
+    require_program("ip")
+    require_program("nft")
 
 
 @contextmanager
