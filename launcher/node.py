@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from launcher import commands, exits, network, peers
+from launcher import commands, exits, network, peers, scratch_logs
 from launcher.board import FAILED, RETRY, STOPPED, SUCCEEDED, Board
 from launcher.completion import Final, Verdict, verdict
 from launcher.desk import Desk
@@ -121,13 +121,23 @@ class Node:
             ready_seconds=number(self.environment, READY_VARIABLE, READY_SECONDS),
         )  # fmt: skip
         began = time.monotonic()
-        ended = life.run()
+        try:
+            ended = life.run()
+        except MissingError:
+            self._say_logs(place)
+            raise
         self._ran = time.monotonic() - began
+        if ended.code and not ended.stopped and not ended.signal:
+            self._say_logs(place)
         self.stalls.end()
         self.reporter.last()
         # A process that ended on request has been synced already. One that was killed may leave a partial file.
         self.workplace.flush(whole=bool(ended.stopped or ended.signal) or ended.code < exits.SIGNALLED)
         return ended
+
+    def _say_logs(self, place: Place) -> None:
+        for line in scratch_logs.ends(place.scratch) if place.scratch else ():
+            self.say(line)
 
     def _started(self, place: Place) -> None:
         self.reporter.started()

@@ -177,3 +177,34 @@ def test_a_node_without_a_command_waits_before_it_serves(tmp_path: Path) -> None
         assert run.start(1).codes() == [75]
         run.launchers[1].says(r"gave up after 1 s: waited for port \d+ of rank 0 \(head-0\) to answer at 127\.0\.0\.1")
         assert "up" not in run.launchers[1].text.replace("gave up", "")
+
+
+LOGS = """
+import pathlib, sys
+logs = pathlib.Path(sys.argv[1], "session", "logs")
+logs.mkdir(parents=True)
+(logs / "manager.err").write_text("began\\n" * 9 + "no room for the store\\n")
+(logs / "empty.err").touch()
+(logs / "linked.log").symlink_to("/etc/hostname")
+"""
+
+
+def test_a_failed_node_says_what_its_framework_wrote_into_scratch(tmp_path: Path) -> None:
+    """Those logs go with the node, and the program that ended may have said nothing else."""
+    documents = pool(tmp_path, 'start = ["sh", "-c", "{python} logs.py {scratch} && exit 3"]')
+    (tmp_path / "logs.py").write_text(LOGS)
+    with run_of(tmp_path, documents) as run:
+        assert run.start(0).codes() == [3]
+        assert "the end of session/logs/manager.err:" in run.launchers[0].text
+        assert "  no room for the store" in run.launchers[0].text
+        assert "empty.err" not in run.launchers[0].text
+        assert "linked.log" not in run.launchers[0].text
+
+
+def test_giving_up_says_what_the_framework_wrote_into_scratch(tmp_path: Path) -> None:
+    start = 'start = ["sh", "-c", "{python} logs.py {scratch} && sleep 60"]'
+    documents = pool(tmp_path, f"{start}\n{CHECKS}")
+    (tmp_path / "logs.py").write_text(LOGS)
+    with run_of(tmp_path, documents, MOOD="is asleep", TRAINYARD_READY_SECONDS="2.5") as run:
+        assert run.start(0).codes() == [75]
+        assert "  no room for the store" in run.launchers[0].text
