@@ -9,14 +9,14 @@ PROCESSORS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
 JOBS ?= $(shell expr $(PROCESSORS) + 1)
 # Tests are rewritten before they run: kept, this is done once, not by each process of each run.
 unexport PYTHONDONTWRITEBYTECODE
-ROOMS := __main__.py catalog cli components engine images launcher localcloud localstacks policies provider rehearsal rehearsing runstatus schemas transfers tries
+ROOMS := __main__.py catalog components launcher localcloud policies provider schemas trainyard
 
 .PHONY: help setup up preview down test system-packages environments torture check format types contracts quick-tests bench dist lock clean
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 setup: .venv/ready ## a virtual environment with the command .venv/bin/trainyard, and a Pulumi engine
-	@$(PY) -m engine path >/dev/null
+	@$(PY) -m trainyard.engine path >/dev/null
 # Every command and plugin imports these: compiled once, also where Python is told to leave no bytecode, they start sooner.
 	@$(PY) -m compileall -q $(ROOMS) || true
 
@@ -41,9 +41,9 @@ rarely_imported = /(oci|pulumi_oci|pulumi_aws)/(?!$(used_of_clouds))[^/]+/
 .venv/ready: requirements-dev.txt pyproject.toml catalog/version.py
 	@$(new_enough)
 	@[ -x $(PY) ] || { echo "trainyard: making a virtual environment in .venv"; $(PYTHON) -m venv .venv; }
-	@$(PYTHON) -P engine/progress.py "installing Python packages into .venv: about a minute the first time" \
+	@$(PYTHON) -P trainyard/engine/progress.py "installing Python packages into .venv: about a minute the first time" \
 	  $(PY) -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-dev.txt
-	@$(PYTHON) -P engine/progress.py "compiling them" $(PY) -m compileall -qq -j 0 -x '$(rarely_imported)' .venv/lib || true
+	@$(PYTHON) -P trainyard/engine/progress.py "compiling them" $(PY) -m compileall -qq -j 0 -x '$(rarely_imported)' .venv/lib || true
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . >.venv/install.log 2>&1 || { cat .venv/install.log; exit 1; }
 	@touch $@
 
@@ -102,7 +102,7 @@ bench: setup ## ratios against a floor or a peer; docs/performance.md says what 
 
 dist: ## a release in dist/: what a team unpacks beside its repository, its changes, and checksums
 	@$(in_repository)
-	@$(PYTHON) -m release
+	@$(PYTHON) -m tools.release
 
 lock: ## new requirement locks, from pyproject.toml and the lists of the local environments
 	@$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet --disable-pip-version-check pip-tools uv

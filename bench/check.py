@@ -32,7 +32,7 @@ def rows() -> list[Row]:
 
 def _row(files: list[str], aim: Aim) -> Row:
     ours, floor = in_turns(
-        lambda: spent([sys.executable, "-m", "cli", "check", *files]),
+        lambda: spent([sys.executable, "-m", "trainyard", "check", *files]),
         lambda: spent([sys.executable, "-c", FLOOR, *files]),
     )
     what = "1 file" if len(files) == 1 else f"{len(files)} files"

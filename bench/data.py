@@ -78,7 +78,7 @@ class Field:
         self._numbers: Iterator[int] = itertools.count()
 
     def ours(self, command: str, *words: str) -> Spent:
-        start = [sys.executable, "-m", "cli", "data", command, "bench", *words]
+        start = [sys.executable, "-m", "trainyard", "data", command, "bench", *words]
         return spent([*start, "--stacks", str(self.folder), "--home", str(self.cloud.home)])
 
     def sdk(self, program: str, name: str, path: Path) -> Spent:

@@ -27,11 +27,11 @@ import yaml
 from bench.harness.rows import ROOT, Aim, Row, in_turns
 from components.oci.local.buckets import empty
 from components.oci.local.sessions import DEPLOYER, session_of
-from engine.tools import STAND_INS, plugin_path
 from localcloud import admin
 from tests.support.cloud_world import TERMINAL
 from tests.support.local_team import Team
 from tests.support.waiting import eventually
+from trainyard.engine.tools import STAND_INS, plugin_path
 
 NOTHING = ROOT / "bench" / "programs" / "nothing"
 # Jobs without runs: with those of `local` around them, they make 200 resources.

@@ -33,6 +33,6 @@ def platform_folder(name: str) -> str:
     return name.replace("-", "_")
 
 
-def import_platform(platform: str, module: str) -> Any:
-    """A module of a platform's home. None is imported before it is needed."""
-    return import_module(f"components.{platform_folder(platform)}.{module}")
+def import_platform(platform: str) -> Any:
+    """What answers for a platform. Who asks gives it the type of its layer: none is imported before it is needed."""
+    return import_module(f"components.{platform_folder(platform)}.platform").PLATFORM

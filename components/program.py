@@ -16,7 +16,7 @@ from catalog.platforms import platforms
 from components.outputs import last_outputs
 from components.plan.build import plan_of
 from components.plan.file import WARNINGS_SHOWN
-from components.plan.platform import deploying_platform_of
+from components.plan.platform import platform_of
 from components.refusal import RefusedError, moved
 from components.voice import program_error, warn
 from schemas.findings import Path as KeyPath
@@ -45,7 +45,7 @@ def run() -> None:
         raise program_error(f"This release of trainyard does not deploy to {plan.platform} yet. Nothing was changed.")
     try:
         _require_same_platform(plan.platform)
-        made = deploying_platform_of(plan.platform).deploy(plan, judged.folder)
+        made = platform_of(plan.platform).deploy(plan, judged.folder)
     except RefusedError as refused:
         raise program_error(_refusal_text(judged, refused)) from None
     except ModuleNotFoundError as missing:

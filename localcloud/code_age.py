@@ -20,7 +20,7 @@ from localcloud.control import default_home
 PROJECT = Path(__file__).resolve().parents[1]
 # What a cloud and its nodes run.
 _SUFFIXES = (".py", ".toml", ".json", ".c")
-_ROOMS = ("localcloud", "launcher", "catalog", "provider", "engine", "components")
+_ROOMS = ("localcloud", "launcher", "catalog", "provider", "trainyard/engine", "components")
 
 
 def why_older(home: Path, project: Path = PROJECT) -> str:

@@ -18,9 +18,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from engine.trusted import open_lock, private_folder
 from localcloud import processes
 from localcloud.isolation import VARIABLE
+from trainyard.engine.trusted import open_lock, private_folder
 
 # A quiet machine takes half a second. A busy one gets time.
 READY_SECONDS = 90.0

@@ -10,8 +10,8 @@ if __name__ == "__main__":
     import grpc
     from pulumi_policy import PolicyPack
 
-    from engine.callers import LoopbackServer
     from policies.pack import NAME, policies
+    from trainyard.engine.callers import LoopbackServer
 
     # The SDK's server listens on every address of the machine, and answers whoever reaches it.
     grpc.server = LoopbackServer

@@ -62,3 +62,9 @@ def rules() -> tuple[PolicyRule, ...]:
     """All rules, sorted by file name. A new file is a new rule."""
     names = sorted(path.stem for path in RULES.glob("*.py") if path.stem != "__init__")
     return tuple(import_module(f"policies.rules.{name}").RULE for name in names)
+
+
+def refusing(resource: JudgedResource) -> frozenset[str]:
+    """The ids of the mandatory rules that refuse a resource."""
+    concerned = (rule for rule in rules() if resource.type in rule.types and rule.level == "mandatory")
+    return frozenset(rule.id for rule in concerned if rule.verdict(resource).outcome == "fail")

@@ -30,5 +30,5 @@ class StackFile(Protocol):
 
 @cache
 def stack_file(platform: str) -> StackFile:
-    part: StackFile = import_platform(platform, "platform").PLATFORM
+    part: StackFile = import_platform(platform)
     return part

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from components.platform.files import StoreOpener, StoreRequest
     from components.platform.images import ImagePlatform
     from components.platform.inputs import OwnInputs
+    from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
+    from components.platform.rehearsal import RehearsalPlatform
     from components.platform.run_platform import RunPlatform
     from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
@@ -116,6 +118,18 @@ class AwsDl1Platform(Platform):
         from components.aws_dl1.client.files import make
 
         return make(request)
+
+    @property
+    def local(self) -> LocalPlatform:
+        from components.aws_dl1.local.stacks import AwsLocalPlatform
+
+        return AwsLocalPlatform()
+
+    @property
+    def rehearsal(self) -> RehearsalPlatform:
+        from components.aws_dl1.local.rehearsal import AwsRehearsalPlatform
+
+        return AwsRehearsalPlatform()
 
 
 PLATFORM = AwsDl1Platform()

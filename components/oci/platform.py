@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from components.platform.files import StoreOpener, StoreRequest
     from components.platform.images import ImagePlatform
     from components.platform.inputs import OwnInputs
+    from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
+    from components.platform.rehearsal import RehearsalPlatform
     from components.platform.run_platform import RunPlatform
     from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
@@ -128,6 +130,18 @@ class OciPlatform(Platform):
         from components.oci.client.files import make
 
         return make(request)
+
+    @property
+    def local(self) -> LocalPlatform:
+        from components.oci.local.stacks import OciLocalPlatform
+
+        return OciLocalPlatform()
+
+    @property
+    def rehearsal(self) -> RehearsalPlatform:
+        from components.oci.local.rehearsal import OciRehearsalPlatform
+
+        return OciRehearsalPlatform()
 
 
 PLATFORM = OciPlatform()

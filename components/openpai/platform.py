@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from components.platform.files import StoreOpener, StoreRequest
     from components.platform.images import ImagePlatform
     from components.platform.inputs import OwnInputs
+    from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
+    from components.platform.rehearsal import RehearsalPlatform
     from components.platform.run_platform import RunPlatform
     from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
@@ -101,6 +103,18 @@ class OpenPaiPlatform(Platform):
         from components.openpai.client.files import make
 
         return make(request)
+
+    @property
+    def local(self) -> LocalPlatform:
+        from components.openpai.local.stacks import OpenPaiLocalPlatform
+
+        return OpenPaiLocalPlatform()
+
+    @property
+    def rehearsal(self) -> RehearsalPlatform:
+        from components.openpai.local.rehearsal import OpenPaiRehearsalPlatform
+
+        return OpenPaiRehearsalPlatform()
 
 
 PLATFORM = OpenPaiPlatform()

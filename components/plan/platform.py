@@ -88,20 +88,12 @@ class Platform(Protocol):
     def access_report(self, plan: Any, deployers: str) -> AccessReport:
         """`deployers`: the group that runs `pulumi up`. Raises ValueError if the platform does not allow that name."""
 
-
-class Deploys(Protocol):
-    """What a platform also provides if its row has `deploys = true`."""
-
     def deploy(self, plan: Any, folder: Path) -> dict[str, Any]:
         """Makes every resource in a Pulumi program, and returns the outputs of the stack."""
+        raise NotImplementedError(f"{plan.platform} is only planned: its row in catalog/platforms.toml says so")
 
 
 @cache
 def platform_of(name: str) -> Platform:
-    platform: Platform = import_platform(name, "platform").PLATFORM
-    return platform
-
-
-def deploying_platform_of(name: str) -> Deploys:
-    platform: Deploys = import_platform(name, "platform").PLATFORM
+    platform: Platform = import_platform(name)
     return platform

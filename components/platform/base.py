@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from components.platform.files import StoreOpener, StoreRequest
     from components.platform.images import ImagePlatform
     from components.platform.inputs import OwnInputs
+    from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
+    from components.platform.rehearsal import RehearsalPlatform
     from components.platform.run_platform import RunPlatform
     from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
@@ -65,6 +67,18 @@ class Answers:
         others = " and ".join(answering("images"))
         raise ImageError(f"{plan.stack} runs on {self.name}\nImages are built for stacks of {others} so far")
 
+    @property
+    def local(self) -> LocalPlatform:
+        from components.platform.local_errors import LocalStackError
+
+        raise LocalStackError(f"the stack runs on {self.name}, which has no local cloud yet")
+
+    @property
+    def rehearsal(self) -> RehearsalPlatform:
+        from components.platform.local_errors import LocalStackError
+
+        raise LocalStackError(f"the stack runs on {self.name}, which has no local cloud yet")
+
     def files(self, request: StoreRequest) -> StoreOpener:
         from components.platform.file_errors import TransferError
 
@@ -91,7 +105,7 @@ class Platform(Answers, plan_platform.Platform):
 
 def platform(name: str) -> Platform:
     """The platform of this name. Its module is imported on first use."""
-    found: Platform = import_platform(name, "platform").PLATFORM
+    found: Platform = import_platform(name)
     return found
 
 

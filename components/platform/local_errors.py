@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ends a local command with words for a person; cli/problems.py tells it."""
+"""What ends a local command with words for a person; trainyard/cli/problems.py tells it."""
 
 from __future__ import annotations
 

@@ -9,15 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from components.platform.runs import NodeRun, overall
-
-
-@dataclass(frozen=True, slots=True)
-class DroppedResult:
-    """`missing` says on which side a rule is missing."""
-
-    pair: str
-    packets: int
-    missing: str
+from components.platform.traffic import DroppedResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,16 @@ Ports = tuple[int, int] | None
 RuleKey = tuple[str, str, int]
 TCP, EVERY_PROTOCOL = "6", "all"
 PROTOCOL_NAMES = {"6": "tcp", "17": "udp", "1": "icmp"}
+_LATE = "late packets of a connection that the node had made and ended"
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedResult:
+    """`missing` says on which side a rule is missing."""
+
+    pair: str
+    packets: int
+    missing: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,3 +228,27 @@ def _add_flow(flows: dict[tuple[Any, ...], Flow], row: Mapping[str, Any], count:
     )  # fmt: skip
     key = (flow.direction, flow.source_name, flow.target_name, flow.port, flow.protocol)
     flows[key] = replace(flow, count=flows[key].count + count) if key in flows else flow
+
+
+def drops(traffic: Traffic) -> tuple[DroppedResult, ...]:
+    """The dropped connections: each pair and port once, no matter which end dropped the packets."""
+    packets: dict[tuple[str, str], int] = {}
+    for flow in traffic.dropped:
+        key = traffic.pair(flow), _missing(flow, traffic)
+        packets[key] = packets.get(key, 0) + flow.count
+    return tuple(DroppedResult(pair, count, missing) for (pair, missing), count in packets.items())
+
+
+def wanted_drops(traffic: Traffic) -> tuple[DroppedResult, ...]:
+    """Those that were still wanted."""
+    return tuple(one for one in drops(traffic) if one.missing != _LATE)
+
+
+def _missing(flow: Flow, traffic: Traffic) -> str:
+    answered = {(seen.source_name, seen.target_name) for seen in traffic.flows if seen.direction == "egress"}
+    nodes = {node.title for node in traffic.nodes}
+    back = (flow.target_name, flow.source_name) in answered
+    if flow.direction == "ingress" and flow.source_name not in nodes and back:
+        return _LATE
+    owner = flow.target_name if flow.direction == "ingress" else flow.source_name
+    return f"no {flow.direction} rule of {owner} lets it through"

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from engine.trusted import open_lock, own_folder, planted
 from localcloud.environments.rows import EnvironmentRow
+from trainyard.engine.trusted import open_lock, own_folder, planted
 
 STAMP = "ready.json"
 # Raised when folders made by an earlier trainyard must not be used any more.

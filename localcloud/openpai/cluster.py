@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from components.openpai.client.storages import storages_folder
 from components.openpai.protocol import LONGEST_TEXT
 from localcloud.api import faults
 from localcloud.api.errors import ApiError, disk_error
@@ -17,7 +18,7 @@ from localcloud.openpai.errors import no_api
 from localcloud.openpai.places import Places
 from localcloud.openpai.rest import Parts, RestCall, find
 from localcloud.openpai.routes import ROUTES
-from localcloud.openpai.storages import DEFAULT, storages_folder
+from localcloud.openpai.storages import DEFAULT
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.tasks import Tasks
 from localcloud.openpai.tokens import Tokens

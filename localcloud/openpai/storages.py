@@ -9,16 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from components.openpai.client.storages import storages_folder
 from components.openpai.protocol import named_storages, shown
 from localcloud.openpai.errors import no_storage
 from localcloud.openpai.tasks import TaskStorage
 
 DEFAULT = "shared"
 _PLUGINS = "com.microsoft.pai.runtimeplugin"
-
-
-def storages_folder(home: Path) -> Path:
-    return home / "storages"
 
 
 def storage_folder(home: Path, name: str) -> Path | None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         status_pb2,
     )
 else:
-    from engine.protocol import (
+    from trainyard.engine.protocol import (
         engine_pb2,
         engine_pb2_grpc,
         plugin_pb2,

@@ -137,7 +137,7 @@ def _place(conflict: Conflict, packages: PackageList) -> str:
 
 
 def _need(name: str, job: Job, facts: Facts) -> Need:
-    """What a job needs of a local environment, as localstacks/environments.py asks for it."""
+    """What a job needs of a local environment, as trainyard/local/environments.py asks for it."""
     framework = facts.framework(job)
     lines = requirement_lines(facts.packages[name].text)
     modules, own = facts.modules.get(name, frozenset()), job.framework in facts.own_frameworks

@@ -2,17 +2,13 @@
 """docs/first-hour.md, typed by a user of a machine that has nothing but Debian, Python, make and git."""
 
 import re
-from dataclasses import replace
 
 import pytest
-import yaml
 
 from tests.support.bare_machine import BareMachine
-from tests.support.first_hour import blocks, promised, read_stack
+from tests.support.first_hour import NEEDS_ROOT, blocks, promised
 from tests.support.pages import as_shell
 
-# What needs Debian's packages, and with them root: the page says to leave it out.
-NEEDS_ROOT = "horovod"
 LONGEST_SECONDS = 600
 FETCHING = "runs outputs first --local --stacks first --to results"
 _SETUP_ENDED = re.compile(r"^set up after (\d+) seconds$", re.MULTILINE)
@@ -35,13 +31,10 @@ PATH=$PWD/.venv/bin:$PATH"""
 
 def _typed() -> str:
     """The page as a user types it who has no root. What it promises is looked at as soon as it is fetched."""
-    stack = read_stack([job for job, _ in promised() if job != NEEDS_ROOT])
     lines = []
-    for block in blocks():
-        if block.language == "yaml":
-            block = replace(block, text=f"{block.text.splitlines()[0]}\n{yaml.safe_dump(stack)}")
+    for block in blocks(without=[NEEDS_ROOT]):
         lines.append(as_shell(block))
         if FETCHING in block.text:
-            lines += [f"test -s results/{job}/first/workdir/{file}" for job, file in promised() if job != NEEDS_ROOT]
+            lines += [f"test -s results/{job}/first/workdir/{file}" for job, file in promised(without=[NEEDS_ROOT])]
             lines.append('echo "results after $SECONDS seconds"')
     return "\n".join(lines)

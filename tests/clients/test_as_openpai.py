@@ -17,11 +17,12 @@ from typing import Any
 
 import pytest
 
+from components.openpai.client.storages import storages_folder
 from components.openpai.protocol import NotYamlError, entrypoint, parse, refusals
 from components.openpai.protocol.scalars import Moment
 from localcloud.api.errors import ApiError
 from localcloud.openpai.accounts import person
-from localcloud.openpai.storages import DEFAULT, storages_folder
+from localcloud.openpai.storages import DEFAULT
 from localcloud.openpai.submitting import admitted, judged_and_masked
 
 RECORDED = json.loads(Path(__file__).with_name("recorded_of_openpai.json").read_text(encoding="utf-8"))

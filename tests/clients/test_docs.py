@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.build import find_go
-from engine.progress import Progress
 from tests.support.client_environment import CLIENTS, environment
 from tests.support.pages import PROJECT, a_desk, as_shell, read_sections, run_typed
+from trainyard.engine.build import find_go
+from trainyard.engine.progress import Progress
 
 PAGE = PROJECT / "docs" / "local-cloud.md"
 # Somebody's own credentials, which no client may take for those of the local cloud.

@@ -8,17 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-ROOMS = (
-    "catalog", "cli", "components", "engine", "images", "localstacks", "policies", "provider", "rehearsal",
-    "rehearsing", "runstatus", "schemas", "transfers", "tries",
-)  # fmt: skip
+ROOMS = ("catalog", "components", "policies", "provider", "schemas", "trainyard")
 # The doors, and programs that print for other programs or write a page of docs/ from our own tables.
 DOORS = {
-    "cli/out.py",
-    "engine/__main__.py",
-    "engine/language_host.py",
-    "engine/program.py",
-    "engine/progress.py",
+    "trainyard/cli/out.py",
+    "trainyard/engine/__main__.py",
+    "trainyard/engine/language_host.py",
+    "trainyard/engine/program.py",
+    "trainyard/engine/progress.py",
     "policies/describe.py",
     "provider/base/engine.py",
     "provider/base/serve.py",

@@ -22,12 +22,11 @@ ROOMS = (
     "components",
     "launcher",
     "provider",
-    "images",
-    "localstacks",
-    "rehearsing",
-    "runstatus",
-    "transfers",
-    "tries",
+    "trainyard/files",
+    "trainyard/images",
+    "trainyard/local",
+    "trainyard/rehearsal",
+    "trainyard/runs",
     "catalog",
     "localcloud/console",
 )
@@ -107,7 +106,9 @@ def test_a_room_that_all_share_names_no_platform(file: Path) -> None:
 
 
 def trainyard(*words: str) -> str:
-    done = subprocess.run([sys.executable, "-m", "cli", *words], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-m", "trainyard", *words], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 

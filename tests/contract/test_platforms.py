@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from catalog import frameworks
 from catalog.tables import table
-from cli.main import main
 from schemas.checks.platform import FEATURES
+from trainyard.cli.main import main
 
 PLATFORMS = table("platforms")
 LACKING = [(name, feature) for name, row in PLATFORMS.items() for feature in row.get("lacks", {})]

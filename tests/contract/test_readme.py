@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import COMMANDS
 from components.plan import show
 from components.plan.build import plan_of
 from schemas.judge import judge_file
+from trainyard.cli.main import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])

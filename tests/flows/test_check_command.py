@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from schemas.judge import codes
 from tests.support.broken_files import FOLDER, Expected, expected, files, folders
 from tests.support.examples import SMALLEST
+from trainyard.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,7 +28,7 @@ def check(*arguments: str | Path) -> Result:
 
 def in_a_process(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "cli", "check", *map(str, arguments)],
+        [sys.executable, "-m", "trainyard", "check", *map(str, arguments)],
         cwd=ROOT,
         env={**os.environ, **environment},
         capture_output=True,
@@ -206,7 +206,7 @@ def test_without_files_the_stacks_folder_is_taken(good: Path) -> None:
 
 def test_standard_input_is_a_file_like_any_other(good: Path) -> None:
     def piped(text: str) -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, "-m", "cli", "check", "-"]
+        words = [sys.executable, "-m", "trainyard", "check", "-"]
         return subprocess.run(words, cwd=ROOT, input=text, capture_output=True, text=True, check=False)
 
     assert piped(good.read_text()).returncode == 0
@@ -218,14 +218,14 @@ def test_standard_input_is_a_file_like_any_other(good: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("command", [["check"], ["check", "--format", "sarif"], ["plan"], ["access"], ["--help"]])
 def test_a_full_disk_is_said_and_is_no_traceback(command: list[str], good: Path) -> None:
-    words = [sys.executable, "-m", "cli", *command, *([str(good)] if command != ["--help"] else [])]
+    words = [sys.executable, "-m", "trainyard", *command, *([str(good)] if command != ["--help"] else [])]
     with open("/dev/full", "w") as full:
         done = subprocess.run(words, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "trainyard: cannot write: No space left on device\n")
 
 
 def test_a_command_without_output_still_judges() -> None:
-    words = [sys.executable, "-m", "cli", "check", str(FOLDER / "two-mains.yaml")]
+    words = [sys.executable, "-m", "trainyard", "check", str(FOLDER / "two-mains.yaml")]
     closed = ["sh", "-c", '"$@" >&-', "sh", *words]
     done = subprocess.run(closed, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "")
@@ -317,7 +317,7 @@ def test_sarif_has_what_code_scanning_reads(tmp_path: Path) -> None:
 
 def test_neither_engine_nor_cloud_is_imported() -> None:
     program = (
-        "import sys\nfrom cli.main import main\n"
+        "import sys\nfrom trainyard.cli.main import main\n"
         "from click.testing import CliRunner\n"
         "assert CliRunner().invoke(main, ['check', *sys.argv[1:]]).exit_code == 0\n"
         "print([name for name in ('pulumi', 'oci', 'pulumi_oci', 'boto3', 'grpc', 'lark') if name in sys.modules])"

@@ -14,13 +14,13 @@ import oci
 import pytest
 from click.testing import CliRunner
 
-from cli.cloud import cloud as command
 from localcloud import control, processes
 from localcloud.control import Cloud
 from tests.support import traces
 from tests.support.cloud_fixture import Clients, kill, local_cloud
 from tests.support.cloud_world import World
 from tests.support.waiting import LONGEST_SECONDS, eventually
+from trainyard.cli.cloud import cloud as command
 
 
 def _create_until_it_breaks(world: World, bucket: str, made: list[str], enough: threading.Event) -> None:

@@ -38,7 +38,7 @@ def test_a_full_disk_is_said_in_words_and_loses_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", ["cloud start", "up local --local", "rehearse local"])
 @pytest.mark.parametrize(("options", "reason"), [("size=32k", "no space left"), ("ro", "Read-only file system")])
 def test_where_there_is_no_room_a_command_says_so(words: str, options: str, reason: str, tmp_path: Path) -> None:
-    script = f'mount -t tmpfs -o {options} tmpfs "$TRAINYARD_HOME" && exec "{sys.executable}" -m cli {words}'
+    script = f'mount -t tmpfs -o {options} tmpfs "$TRAINYARD_HOME" && exec "{sys.executable}" -m trainyard {words}'
     env = {**os.environ, "PYTHONPATH": str(ROOT), "TRAINYARD_HOME": str(tmp_path)}
     done = subprocess.run(
         [*mount_namespace(), "sh", "-c", script],

@@ -9,12 +9,12 @@ import oci
 import pytest
 from click.testing import CliRunner
 
-from cli.cloud import cloud as command
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
 from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World, refusal
 from tests.support.waiting import eventually
+from trainyard.cli.cloud import cloud as command
 
 core, identity = oci.core.models, oci.identity.models
 # Longer than any test takes, and shorter than one waits for; what lies between depends on the machine.

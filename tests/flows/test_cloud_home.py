@@ -17,10 +17,10 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from cli.cloud import start
-from cli.problems import INTERRUPTED
 from localcloud import control, processes
 from tests.support.waiting import LONGEST_SECONDS, eventually
+from trainyard.cli.cloud import start
+from trainyard.cli.problems import INTERRUPTED
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,7 +70,7 @@ def test_a_cloud_that_is_suspended_is_not_lost(tmp_path: Path, monkeypatch: pyte
 def _starter(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Process]]:
     """`trainyard cloud start`, and the server it has just started, which stands still and so is not ready yet."""
     home.mkdir(mode=0o700)
-    words = [sys.executable, "-m", "cli", "cloud", "start", "--home", str(home)]
+    words = [sys.executable, "-m", "trainyard", "cloud", "start", "--home", str(home)]
     with (
         closing(sqlite3.connect(home / "state.sqlite3", isolation_level=None)) as state,
         subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as command,

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from localcloud.control import Cloud
-from localstacks.cloud_use import CloudUse
 from tests.support.local_team import Team, ended, summary
+from trainyard.local.cloud_use import CloudUse
 
 pytestmark = pytest.mark.engine
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-import engine
 from schemas.load import load_config, load_file
 from schemas.model import Secret
 from schemas.scalars import within_64_bits
 from schemas.source import parse
+from trainyard import engine
 
 pytestmark = pytest.mark.engine
 # Plain scalars on which readers of YAML differ.

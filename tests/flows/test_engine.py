@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-import engine
+from trainyard import engine
 
 PROJECT = Path(__file__).with_name("engine_project")
 SLOW_SECONDS = 600.0
@@ -133,7 +133,7 @@ def test_an_error_of_the_program_is_shown_once(project: Project, mode: str, show
     assert "exited with" not in said
     assert ("Traceback" in said) == (mode == "exception")
     assert "runpy" not in said
-    assert "engine/program.py" not in said
+    assert "trainyard/engine/program.py" not in said
 
 
 def test_a_stack_file_too_large_for_providers_is_said_in_words(project: Project) -> None:

@@ -29,7 +29,7 @@ QUOTED = json.dumps(PLANTED.replace("\x00", ""))
 
 def trainyard(*words: str | bytes | Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "cli", *words], cwd=ROOT, capture_output=True, timeout=LONGEST_SECONDS, check=False
+        [sys.executable, "-m", "trainyard", *words], cwd=ROOT, capture_output=True, timeout=LONGEST_SECONDS, check=False
     )
 
 
@@ -75,7 +75,7 @@ def test_of_a_file_s_name(tmp_path: Path, form: str) -> None:
     for name in names:
         (Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))).write_text("config: 1\n")
     done = subprocess.run(
-        [sys.executable, "-m", "cli", "check", "--format", form, *names],
+        [sys.executable, "-m", "trainyard", "check", "--format", form, *names],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=LONGEST_SECONDS,
     )  # fmt: skip
     printed = harmless(done, own_commands=form == "github")
@@ -162,7 +162,7 @@ def test_of_a_run_on_a_terminal(planted: Planted) -> None:
 
     master, slave = pty.openpty()
     try:
-        words = [sys.executable, "-m", "cli", "runs", "watch", "--home", str(planted.world.clients.cloud.home)]
+        words = [sys.executable, "-m", "trainyard", "runs", "watch", "--home", str(planted.world.clients.cloud.home)]
         plain = {**os.environ, "NO_COLOR": "1"}
         process = subprocess.Popen(words, cwd=ROOT, env=plain, stdin=slave, stdout=slave, stderr=slave)
         os.close(slave)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import engine
+from trainyard import engine
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDED = Path(__file__).with_name("paper_project")
@@ -76,9 +76,9 @@ def test_its_stack_is_checked_with_its_own_keys_and_checks(checkout: Checkout) -
         text.replace("drawn.json", "drawn.png").replace("framework: pytorch", "framework: horovod")
         + "  trainyard:network: { nat: true }\n"
     )
-    found = checkout.run(sys.executable, "-m", "cli", "check", str(wrong)).stdout
+    found = checkout.run(sys.executable, "-m", "trainyard", "check", str(wrong)).stdout
     wrong.write_text(text + "  trainyard:compartment: ocid1.compartment.oc1..a\n")
-    other = checkout.run(sys.executable, "-m", "cli", "check", str(wrong)).stdout
+    other = checkout.run(sys.executable, "-m", "trainyard", "check", str(wrong)).stdout
     wrong.unlink()
     for told in ("TY990", "TY903", "nobody has drawn the others yet", "TY901", "paper has no network"):
         assert told in found

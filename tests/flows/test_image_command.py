@@ -10,8 +10,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
+from trainyard.cli.main import main
 
 ADDRESS = "iad.ocir.io/acme/vision/ddp:1.4"
 DIGEST = f"sha256:{'ab' * 32}"

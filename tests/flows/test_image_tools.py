@@ -22,14 +22,14 @@ import pytest
 
 from components.oci.client.registry_token import TOKEN_USER, token
 from components.oci.client.session import Session
-from images import login as image_login
-from images.tools import NAMES, TOOLS
 from localcloud.control import Cloud
 from tests.support.cloud_fixture import Clients
 from tests.support.machine_base import VERSION as PYTHON
 from tests.support.machine_base import MachineBase
 from tests.support.shadows import write_shadows
 from tests.support.wheels import write_wheel
+from trainyard.images import login as image_login
+from trainyard.images.tools import NAMES, TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = "localhost/machine:1"
@@ -83,7 +83,7 @@ class Yard:
     environment: Mapping[str, str]
 
     def trainyard(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return self.run(sys.executable, "-m", "cli", "image", *words)
+        return self.run(sys.executable, "-m", "trainyard", "image", *words)
 
     def buildah(self, *words: str, **more: str) -> str:
         done = self.run("buildah", *words, **more)
@@ -186,7 +186,7 @@ def test_a_built_image_says_what_it_is(yard: Yard, built: str) -> None:
 
 def test_the_launcher_runs_the_teams_code_in_it(yard: Yard, built: str) -> None:
     planned = subprocess.run(
-        [sys.executable, "-m", "cli", "plan", yard.stack, "--launch", "line/base/main-0"],
+        [sys.executable, "-m", "trainyard", "plan", yard.stack, "--launch", "line/base/main-0"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     alone = {"folder": None, "checkpoints": None, "peers": {"from": "list", "addresses": ["127.0.0.1"]}}

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
 from components.platform.states import deployed_files
+from trainyard.cli.main import main
 
 EXAMPLES = Path(__file__).parents[2] / "stacks"
 PROVIDER = {"urn": "urn:pulumi:both::trainyard::pulumi:providers:trainyard::runs", "type": "pulumi:providers:trainyard"}

@@ -26,7 +26,7 @@ from tests.support.other_account import STRANGER, needs_root, strangers_port
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 120.0
-HOST, NOBODYS_ENGINE = (sys.executable, "-m", "engine.language_host"), "127.0.0.1:1"
+HOST, NOBODYS_ENGINE = (sys.executable, "-m", "trainyard.engine.language_host"), "127.0.0.1:1"
 SERVERS = {
     "language host": (HOST, language_pb2.DESCRIPTOR.services_by_name["LanguageRuntime"]),
     "provider": ((sys.executable, "provider"), provider_pb2.DESCRIPTOR.services_by_name["ResourceProvider"]),

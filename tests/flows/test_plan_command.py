@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from catalog.platforms import platforms
-from cli.main import COMMANDS as COMMANDS_OF_ALL
-from cli.main import main
 from tests.support.examples import SMALLEST
+from trainyard.cli.main import COMMANDS as COMMANDS_OF_ALL
+from trainyard.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 STACKS = ROOT / "stacks"
@@ -139,7 +139,7 @@ def test_a_group_that_no_statement_can_name_is_an_error_of_usage(stack: Path, gr
 def test_neither_imports_an_sdk(stack: Path, command: str) -> None:
     program = (
         "import sys\n"
-        "from cli.main import main\n"
+        "from trainyard.cli.main import main\n"
         f"main([{command!r}, {str(stack)!r}], standalone_mode=False)\n"
         f"print('loaded:', [name for name in {HEAVY!r} if name in sys.modules])\n"
     )

@@ -14,9 +14,9 @@ from unittest.mock import patch
 import pytest
 
 from components.s3.session import Session
-from engine.local import environment
 from localcloud.control import Cloud
 from tests.support.local_team import LONGEST_SECONDS, summary
+from trainyard.engine.local import environment
 
 pytestmark = pytest.mark.engine
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-import engine
 from catalog.version import VERSION
 from policies.pack import NAME, NOT_KNOWN_YET
 from policies.rule import Examples, PolicyRule, rules
 from policies.verdicts import Unknown
+from trainyard import engine
 
 PROJECT = Path(__file__).with_name("policies_project")
 PACK = Path(__file__).parents[2] / "policies"

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-import engine
 from localcloud import admin, control
 from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import runs_may_log
 from tests.support.waiting import eventually
+from trainyard import engine
 
 PROJECT = Path(__file__).with_name("provider_project")
 CHECKOUT = Path(__file__).resolve().parents[2]

@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 
 from catalog.tables import table
-from engine.local import environment
 from localcloud import admin
 from localcloud.control import Cloud
 from localcloud.plugin.oci.plugin import LocalOci
@@ -30,6 +29,7 @@ from tests.support.cloud_fixture import Clients
 from tests.support.counts import FIRST, wanted
 from tests.support.local_team import LONGEST_SECONDS, summary
 from tests.support.plugin_world import BUCKET, CASES, PROJECT, VCN
+from trainyard.engine.local import environment
 
 pytestmark = pytest.mark.engine
 

@@ -270,7 +270,8 @@ def _watch(live: LiveRun, columns: int, wanted: str, **environment: str) -> str:
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
     words = ["runs", "watch", "local", "--home", str(live.team.home / "cloud"), "--every", "0.3"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "cli", *words, "--stacks", str(live.team.stacks)], cwd=ROOT, stdout=its, stderr=its,
+        [sys.executable, "-m", "trainyard", *words, "--stacks", str(live.team.stacks)],
+        cwd=ROOT, stdout=its, stderr=its,
         env={**kept, "TERM": "xterm", "PYTHONIOENCODING": "utf-8", **environment},
     )  # fmt: skip
     os.close(its)
@@ -289,7 +290,7 @@ def test_the_flow_log_of_the_stack_names_what_was_dropped_to_its_users(live: Liv
     """As in OCI: the command knows no local cloud, only Oracle's SDK, the stack file and a user's credentials."""
     words = ["runs", "list", "local", "--stacks", str(live.team.stacks), "--format", "json"]
     done = subprocess.run(
-        [sys.executable, "-m", "cli", *words], cwd=ROOT, env={**os.environ, **live.cloud.env_for("user")},
+        [sys.executable, "-m", "trainyard", *words], cwd=ROOT, env={**os.environ, **live.cloud.env_for("user")},
         capture_output=True, text=True, timeout=LONGEST_SECONDS,
     )  # fmt: skip
     assert not done.returncode, done.stderr

@@ -70,7 +70,7 @@ def end(world: World, made: Iterable[Any]) -> None:
 
 def words(world: World, command: str, *more: str) -> list[str]:
     home = str(world.clients.cloud.home)
-    return [sys.executable, "-m", "cli", "runs", command, "demo", *more, "--home", home]
+    return [sys.executable, "-m", "trainyard", "runs", command, "demo", *more, "--home", home]
 
 
 def trainyard(world: World, command: str, *more: str, env: Mapping[str, str] = os.environ) -> Any:
@@ -209,7 +209,15 @@ def test_by_environment_as_the_user_of_the_profile(world: World, job: str, tmp_p
         world.finished(one)
 
     def listed(profile: str) -> Any:
-        command = [sys.executable, "-m", "cli", "runs", "list", str(tmp_path / "Pulumi.demo.yaml"), "line/elsewhere"]
+        command = [
+            sys.executable,
+            "-m",
+            "trainyard",
+            "runs",
+            "list",
+            str(tmp_path / "Pulumi.demo.yaml"),
+            "line/elsewhere",
+        ]
         env = {**os.environ, **world.clients.cloud.env_for(profile)}
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS, env=env)
 
@@ -229,7 +237,7 @@ def test_a_cloud_that_does_not_answer_is_not_waited_for_long(world: World, tmp_p
         nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
         overrides = {name: value.replace(cloud.endpoint, nobody) for name, value in cloud.env.items()}
         away = subprocess.run(
-            [sys.executable, "-m", "cli", "runs", "list", str(tmp_path / "Pulumi.demo.yaml")], cwd=ROOT,
+            [sys.executable, "-m", "trainyard", "runs", "list", str(tmp_path / "Pulumi.demo.yaml")], cwd=ROOT,
             capture_output=True, text=True, timeout=LONGEST_SECONDS,
             env={**os.environ, **overrides, "TRAINYARD_HOME": str(cloud.home.parent)},
         )  # fmt: skip
@@ -297,7 +305,7 @@ def test_names_of_runs_do_not_leave_the_folder_either(world: World, job: str, tm
 def test_a_platform_whose_runs_nobody_can_look_at_is_named(platform: str, tmp_path: Path) -> None:
     """Also what no platform is called: the file may have errors."""
     (tmp_path / "Pulumi.demo.yaml").write_text(f"config:\n  trainyard:platform: {platform}\n")
-    command = [sys.executable, "-m", "cli", "runs", "list", str(tmp_path / "Pulumi.demo.yaml")]
+    command = [sys.executable, "-m", "trainyard", "runs", "list", str(tmp_path / "Pulumi.demo.yaml")]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS)
     assert told.returncode == 2
     assert f"the stack runs on {platform}: `trainyard runs` cannot show runs there yet" in told.stderr
@@ -308,7 +316,7 @@ def test_what_is_not_there_is_said_with_what_to_do(world: World) -> None:
     assert nothing.returncode == 1
     assert "No runs line/no-such-run of the stack demo" in nothing.stderr
     nowhere = subprocess.run(
-        [sys.executable, "-m", "cli", "runs"], cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS
+        [sys.executable, "-m", "trainyard", "runs"], cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS
     )
     assert nowhere.returncode == 2
     assert "--place" in nowhere.stderr

@@ -95,7 +95,7 @@ def set_secret(team: Team, *words: str, value: str = "", **env: str) -> subproce
         folder for folder in os.environ["PATH"].split(os.pathsep) if not Path(folder, "pulumi").exists()
     )
     return subprocess.run(
-        [sys.executable, "-m", "cli", "secret", "set", "local", *words, "--stacks", str(team.stacks)], cwd=ROOT,
+        [sys.executable, "-m", "trainyard", "secret", "set", "local", *words, "--stacks", str(team.stacks)], cwd=ROOT,
         env={**os.environ, "TRAINYARD_HOME": str(team.home), "PATH": path, **env}, input=value, capture_output=True,
         text=True, timeout=LONGEST_SECONDS,
     )  # fmt: skip

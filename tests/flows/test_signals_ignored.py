@@ -37,7 +37,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     """A local cloud that a command under nohup has started."""
     home = tmp_path / "cloud"
     try:
-        command = [*IGNORING, sys.executable, "-m", "cli", "cloud", "start", "--home", str(home)]
+        command = [*IGNORING, sys.executable, "-m", "trainyard", "cloud", "start", "--home", str(home)]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=LONGEST_SECONDS)
         yield World(Clients(control.start(home)))
     finally:

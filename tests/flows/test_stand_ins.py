@@ -14,10 +14,10 @@ from components.oci.local.file import stand_in
 from components.oci.local.stacks import OciLocalPlatform
 from components.oci.local.stand_ins.resources import StandIns
 from localcloud.control import Cloud
-from localstacks.file import localize
 from tests.support.counts import FIRST, wanted
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
 from tests.support.local_team import NOT_MADE
+from trainyard.local.file import localize
 
 OCI = [name for name in EXAMPLES if name.startswith("oci-")]
 SUBNET = "ocid1.subnet.oc1.iad.aaaaaaaaanotherteams"

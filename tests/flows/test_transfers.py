@@ -66,7 +66,7 @@ class Place:
     folder: Path
 
     def words(self, command: str, *more: str | Path) -> list[str]:
-        start = [sys.executable, "-m", "cli", "data", command, "demo", *map(str, more)]
+        start = [sys.executable, "-m", "trainyard", "data", command, "demo", *map(str, more)]
         return [*start, "--stacks", str(self.stacks), "--home", str(self.cloud.home)]
 
     @property

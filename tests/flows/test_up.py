@@ -15,8 +15,8 @@ import pytest
 
 from components.oci.local.sessions import DEPLOYER, session_of
 from localcloud import control
-from localstacks.claims import StackClaim
 from tests.support.local_team import ROOT, SEALED, Team, ended, summary
+from trainyard.local.claims import StackClaim
 
 pytestmark = pytest.mark.engine
 
@@ -234,7 +234,7 @@ def test_plain_pulumi_with_a_config_file_from_elsewhere(team: Team) -> None:
 
 def test_plain_pulumi_in_a_shell_that_cloud_env_prepared(team: Team) -> None:
     (team.stacks / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
-    trainyard = f"{shlex.quote(sys.executable)} -m cli cloud env --pulumi --home {team.cloud.home}"
+    trainyard = f"{shlex.quote(sys.executable)} -m trainyard cloud env --pulumi --home {team.cloud.home}"
     typed = [
         f'eval "$({trainyard})"',
         f"pulumi stack init local --non-interactive --cwd {team.stacks}",

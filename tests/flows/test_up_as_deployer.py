@@ -130,7 +130,7 @@ def deployer(tmp_path: Path) -> Iterator[Deployer]:
 
 
 def test_the_statements_are_those_that_trainyard_access_prints() -> None:
-    words = (sys.executable, "-m", "cli", "access", "local", "--stacks", str(ONE_NODE), "--deployers", GROUP)
+    words = (sys.executable, "-m", "trainyard", "access", "local", "--stacks", str(ONE_NODE), "--deployers", GROUP)
     done = subprocess.run(
         [*words, "--format", "json"], cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS
     )

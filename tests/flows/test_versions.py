@@ -15,10 +15,10 @@ from click.testing import CliRunner
 from google.protobuf import empty_pb2
 
 from catalog.version import VERSION
-from cli.main import main
 from localcloud.control import MARKER_PATH, Cloud
 from provider.base.wire import provider_pb2, provider_pb2_grpc
 from tests.support.waiting import LONGEST_SECONDS
+from trainyard.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -36,7 +36,7 @@ sys.exit(3)
 
 
 def runs(field: Field, run: Run, command: str, *more: str) -> str:
-    words = [sys.executable, "-m", "cli", "runs", command, STACK, f"train/{run.name}"]
+    words = [sys.executable, "-m", "trainyard", "runs", command, STACK, f"train/{run.name}"]
     home = str(field.world.clients.cloud.home)
     done = subprocess.run(
         [*words, "--home", home, *more], cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS
@@ -60,7 +60,7 @@ def record_flows(field: Field, run: Run) -> None:
 def dropped_as_on_oci(field: Field, run: Run) -> list[dict[str, Any]]:
     """What the command tells where it knows nothing of a local cloud: only Oracle's SDK and the compartment."""
     cloud = field.world.clients.cloud
-    words = [sys.executable, "-m", "cli", "runs", "list", "--place", cloud.compartment, "--format", "json"]
+    words = [sys.executable, "-m", "trainyard", "runs", "list", "--place", cloud.compartment, "--format", "json"]
     environment = {**os.environ, **cloud.env_for("deployer")}
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LONGEST_SECONDS)
     assert not done.returncode, done.stderr

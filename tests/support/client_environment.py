@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.trusted import open_lock, own_folder, require_own
+from trainyard.engine.trusted import open_lock, own_folder, require_own
 
 CLIENTS = Path(__file__).parents[1] / "clients" / "requirements.txt"
 NPM_LOCK = ("package-lock.json", "package.json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,19 @@ _NOT_TRAINED_THERE = "TY903"
 _TYPED = re.compile(r"(add|such as) `([^`]+)`")
 
 
-def blocks() -> list[Block]:
-    """Those that a reader types who stays on OCI."""
-    return [block for section, blocks in read_sections(PAGE).items() if section != _MOVING for block in blocks]
+# Compiled against Debian's packages, which only root installs: the page says to leave the job out without them.
+NEEDS_ROOT = "horovod"
+
+
+def blocks(without: Sequence[str] = ()) -> list[Block]:
+    """Those that a reader types who stays on OCI, and leaves these jobs out of the stack file."""
+    found = [block for section, blocks in read_sections(PAGE).items() if section != _MOVING for block in blocks]
+    return [_without(block, without) if without and block.language == "yaml" else block for block in found]
+
+
+def _without(block: Block, jobs: Sequence[str]) -> Block:
+    stack = read_stack([job for job, _ in promised(jobs)])
+    return replace(block, text=f"{block.text.splitlines()[0]}\n{yaml.safe_dump(stack, sort_keys=False)}")
 
 
 def moving_blocks() -> list[Block]:
@@ -33,9 +44,9 @@ def moving_blocks() -> list[Block]:
     return read_sections(PAGE)[_MOVING]
 
 
-def promised() -> list[tuple[str, str]]:
-    """The job and the name of each file that the page promises."""
-    return [(job, file) for job, file in _RESULT.findall(PAGE.read_text("utf-8"))]
+def promised(without: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """The job and the name of each file that the page promises, but for these jobs."""
+    return [(job, file) for job, file in _RESULT.findall(PAGE.read_text("utf-8")) if job not in without]
 
 
 def read_stack(jobs: Sequence[str] = ()) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from typing import Any
 import psutil
 import yaml
 
-from engine.local import environment
 from localcloud import control
 from schemas.model import NOTHING
+from trainyard.engine.local import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "stacks"
@@ -55,7 +55,7 @@ class Team:
 
     def run(self, *words: str, stdin: int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [self.python, "-m", "cli", *words], cwd=self.project, capture_output=True, text=True,
+            [self.python, "-m", "trainyard", *words], cwd=self.project, capture_output=True, text=True,
             timeout=LONGEST_SECONDS, stdin=stdin,
             env={**os.environ, "TRAINYARD_HOME": str(self.home), "PULUMI_OPTION_COLOR": "never"},
         )  # fmt: skip

@@ -51,7 +51,7 @@ def a_desk(folder: Path, *tools: Path) -> Iterator[dict[str, str]]:
     for made in (home, commands):
         made.mkdir()
     trainyard = commands / "trainyard"
-    trainyard.write_text(f'#!/bin/sh\nPYTHONPATH={PROJECT} exec {sys.executable} -P -m cli "$@"\n')
+    trainyard.write_text(f'#!/bin/sh\nPYTHONPATH={PROJECT} exec {sys.executable} -P -m trainyard "$@"\n')
     trainyard.chmod(0o755)
     path = os.pathsep.join([str(commands), *map(str, tools), os.environ.get("PATH", os.defpath)])
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OCI_", "TF_VAR_"))}

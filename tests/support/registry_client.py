@@ -14,8 +14,8 @@ from urllib.parse import quote, urlsplit
 
 from components.oci.client.registry_token import TOKEN_USER, token
 from components.oci.client.session import Session
-from images import login as image_login
 from localcloud.control import Cloud
+from trainyard.images import login as image_login
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 

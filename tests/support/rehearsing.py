@@ -56,7 +56,7 @@ class Rehearsals:
         (self.stacks / file).write_text(text.replace(old, new))
 
     def words(self, stack: str, *more: str) -> list[str]:
-        return [sys.executable, "-m", "cli", "rehearse", stack, "--stacks", str(self.stacks), *more]
+        return [sys.executable, "-m", "trainyard", "rehearse", stack, "--stacks", str(self.stacks), *more]
 
     @property
     def env(self) -> dict[str, str]:

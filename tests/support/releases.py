@@ -21,8 +21,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from engine.versions import ENGINE_VERSION, Machine
 from tests.support.serving import serving
+from trainyard.engine.versions import ENGINE_VERSION, Machine
 
 CHECKOUT = Path(__file__).parents[2]
 PROGRAMS = ("pulumi", "pulumi-language-python")

@@ -94,7 +94,7 @@ class TryTeam(Team):
 
     def words(self, job: str, *words: str) -> list[str]:
         place = ["--local", "--stacks", str(self.stacks)]
-        return [sys.executable, "-m", "cli", "run", "local", job, *place, *words]
+        return [sys.executable, "-m", "trainyard", "run", "local", job, *place, *words]
 
     def environment(self, more: Mapping[str, str] = NOTHING) -> dict[str, str]:
         return {**os.environ, "TRAINYARD_HOME": str(self.home), "PULUMI_OPTION_COLOR": "never", **more}

@@ -70,7 +70,7 @@ def up_beside(team: Team, *words: str, stack: str = "local") -> Iterator[Up]:
     file = team.stacks.parent / "up.txt"
     with file.open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cli", "up", stack, "--local", "--stacks", str(team.stacks), *words],
+            [sys.executable, "-m", "trainyard", "up", stack, "--local", "--stacks", str(team.stacks), *words],
             cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
             env={**os.environ, "TRAINYARD_HOME": str(team.home), "PULUMI_OPTION_COLOR": "never"},
         )  # fmt: skip

@@ -36,7 +36,7 @@ _FEWEST_ANSWERED = 0.1
 # With a mistake put back, so many requests find it.
 _MOST_UNTIL_FOUND = 2000
 # What the server imports.
-_ROOMS = ("catalog", "components", "engine", "launcher", "localcloud", "provider")
+_ROOMS = ("catalog", "components", "launcher", "localcloud", "provider", "trainyard")
 
 
 @dataclass(frozen=True)

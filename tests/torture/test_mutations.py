@@ -10,7 +10,6 @@ from random import Random
 import pytest
 
 from catalog import frameworks
-from cli.render import RENDERERS
 from components.plan import show
 from components.plan.build import plan_of
 from schemas.judge import Judged, judge_file
@@ -18,6 +17,7 @@ from schemas.together import check_together
 from tests.support.broken_files import FOLDER
 from tests.support.counts import FIRST, wanted
 from tests.torture.mutate import of_text, of_values
+from trainyard.cli.render import RENDERERS
 
 ROOT = Path(__file__).parents[2]
 FILES = [*sorted((ROOT / "stacks").glob("Pulumi.*.yaml")), *sorted(FOLDER.glob("*.yaml"))]

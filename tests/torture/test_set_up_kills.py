@@ -18,8 +18,6 @@ from random import Random
 
 import pytest
 
-from engine.cache import cached_engine, version_of
-from engine.versions import ENGINE_VERSION, Machine
 from tests.support.counts import FIRST, wanted
 from tests.support.releases import CHECKOUT, release
 
@@ -27,6 +25,8 @@ from tests.support.releases import CHECKOUT, release
 from tests.support.releases import pages as pages
 from tests.support.releases import releases as releases
 from tests.support.releases import secure as secure
+from trainyard.engine.cache import cached_engine, version_of
+from trainyard.engine.versions import ENGINE_VERSION, Machine
 
 COUNT = wanted(sample=10, full=300)
 PORTION = 10
@@ -35,7 +35,7 @@ LONGEST_SECONDS = 300
 
 def _start(env: dict[str, str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "engine", "path"], cwd=CHECKOUT, env=env, start_new_session=True,
+        [sys.executable, "-m", "trainyard.engine", "path"], cwd=CHECKOUT, env=env, start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
 

@@ -7,9 +7,9 @@ from typing import NoReturn
 
 import pytest
 
-import engine.local
+import trainyard.engine.local
 
-_ABOUT_ENGINES = Path(__file__).parent / "engine"
+_ABOUT_ENGINES = Path(__file__).parent / "trainyard" / "engine"
 
 
 def _refused(variables: Mapping[str, str]) -> NoReturn:
@@ -19,4 +19,4 @@ def _refused(variables: Mapping[str, str]) -> NoReturn:
 @pytest.fixture(autouse=True)
 def no_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if not request.path.is_relative_to(_ABOUT_ENGINES):
-        monkeypatch.setattr(engine.local, "engine_folder", _refused)
+        monkeypatch.setattr(trainyard.engine.local, "engine_folder", _refused)

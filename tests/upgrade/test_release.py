@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from catalog.version import VERSION
-from release.notes import NotesError, read_notes
 from tests.support.linking import link_or_copy
 from tests.support.local_team import ROOT, Team
+from tools.release.notes import NotesError, read_notes
 
 RECORDING = Path(__file__).parent / "0.1.0"
 DATED = f"# Changelog\n\n## {VERSION}, 2026-05-31\n\n- New.\n\n## 0.0.1, 2025-01-01\n\n- Old.\n"
@@ -73,7 +73,7 @@ def test_a_release_holds_what_a_team_needs_and_no_tests(archive: Path) -> None:
     assert {name.partition("/")[0] for name in names} == {"trainyard"}
     top = {name.split("/")[1] for name in names if "/" in name}
     assert {"CHANGELOG.md", "LICENSE", "Makefile", "Pulumi.yaml", "README.md", "__main__.py", "components"} <= top
-    assert not top & {"tests", "bench", "release", ".ci", ".git"}
+    assert not top & {"tests", "bench", "tools", ".ci", ".git"}
 
 
 def test_what_is_not_committed_stops_a_release(checkout: Path, archive: Path) -> None:

@@ -11,9 +11,8 @@ from components.aws_dl1.client.endings import StatusFolder, parse_folder
 from components.aws_dl1.client.lines import LogMerger
 from components.aws_dl1.client.status import Looker
 from components.platform.calls import call_of
-from components.platform.look import Question, UnknownPlaceError
+from components.platform.look import FIRST_PATIENCE, Look, Question, UnknownPlaceError
 from components.platform.status import MachineSeen, RunStatus
-from runstatus.looks import FIRST_PATIENCE, Look
 
 
 class AwsLook(Look[Looker]):
@@ -32,8 +31,8 @@ class AwsLook(Look[Looker]):
     def merger(self, ranks: frozenset[int]) -> LogMerger:
         return LogMerger(self.looker.session, self.looker.call, ranks)
 
-    def place_of(self, folder: str | None) -> StatusFolder | None:
-        return parse_folder(folder)
+    def place_of(self, run: RunStatus) -> StatusFolder | None:
+        return parse_folder(run.folder)
 
 
 def make(question: Question) -> AwsLook:
@@ -43,4 +42,4 @@ def make(question: Question) -> AwsLook:
     session = session_of_caller(question.config, question.cloud, question.profile)
     call = call_of("runs", question.tell)
     looker = Looker(session, replace(call, patience=FIRST_PATIENCE), bucket, question.wanted)
-    return AwsLook(looker, call.patience, question.cloud)
+    return AwsLook(looker, call.patience)

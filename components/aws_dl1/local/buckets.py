@@ -11,11 +11,11 @@ from components.aws_dl1.local.calls import ask, ask_if_there
 from components.aws_dl1.local.sessions import DEPLOYER, region_of, session_of
 from components.aws_dl1.local.types import BUCKET, name_of
 from components.platform.calls import Tell
+from components.platform.local_cloud import LocalCloud
 from components.platform.states import Row
-from localcloud.control import Cloud
 
 
-def empty_buckets(cloud: Cloud, going: Sequence[Row], tell: Tell) -> int:
+def empty_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:
     """Removes the objects of the buckets that are `going`; how many there were."""
     names = [name_of(row) for row in going if row["type"] == BUCKET]
     if not names:

@@ -13,13 +13,12 @@ from components.aws_dl1.local.calls import ask
 from components.aws_dl1.local.sessions import DEPLOYER, session_of
 from components.platform.calls import Tell, call_of
 from components.platform.errors import ProviderError
+from components.platform.local_cloud import LocalCloud
+from components.platform.rehearsal import Artifact
+from components.platform.rehearsed_runs import People, StartedRun
 from components.platform.runs import NodeRun
 from components.platform.status import RunStatus
 from localcloud import admin
-from localcloud.control import Cloud
-from rehearsal.model import Artifact
-from rehearsing.people import People
-from rehearsing.runs import StartedRun
 
 _LAST_LINES = 12
 _OUTPUT = "output/"
@@ -31,7 +30,7 @@ def hosts(outputs: Mapping[str, Any], job: str, nodes: Iterable[NodeRun]) -> dic
     return {node.id: str(instances[node.name]) for node in nodes}
 
 
-def peers(cloud: Cloud, outputs: Mapping[str, Any]) -> dict[str, str]:
+def peers(cloud: LocalCloud, outputs: Mapping[str, Any]) -> dict[str, str]:
     """Groups and prefix lists by their names."""
     ec2 = session_of(cloud, DEPLOYER, str(outputs["region"])).client("ec2")
     groups = ec2.describe_security_groups()["SecurityGroups"]
@@ -46,7 +45,7 @@ def caller(who: People) -> str:
     return str(who.session.client("sts").get_caller_identity()["Arn"])
 
 
-def judged_calls(cloud: Cloud) -> list[Mapping[str, Any]]:
+def judged_calls(cloud: LocalCloud) -> list[Mapping[str, Any]]:
     """Those of people and nodes. The deployer is an administrator, and no policy of the stack decides about it."""
     return [row for row in admin.list_calls(cloud, of="aws") if row["principal"]["name"] != DEPLOYER]
 

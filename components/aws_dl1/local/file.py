@@ -11,15 +11,15 @@ from components.aws_dl1.local.stand_ins import StandIns
 from components.aws_dl1.plan import AwsDl1Plan
 from components.aws_dl1.statements import policies
 from components.platform.calls import Tell
+from components.platform.local import LocalFile
+from components.platform.local_cloud import LocalCloud
 from localcloud.aws.account import ACCOUNT
-from localcloud.control import Cloud
-from localstacks.file import LocalFile
 
 # What says who calls a real account: the local one is told by the environment.
 _PROVIDER, _REGION = "aws:", "aws:region"
 
 
-def stand_in(made: LocalFile, plan: AwsDl1Plan, cloud: Cloud, tell: Tell) -> None:
+def stand_in(made: LocalFile, plan: AwsDl1Plan, cloud: LocalCloud, tell: Tell) -> None:
     """Makes what stands in for others, and changes the file so that it names that."""
     _account(made, plan)
     zones = table("aws_local")["zones"].get(plan.region)

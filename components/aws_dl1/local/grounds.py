@@ -12,9 +12,9 @@ from typing import Any
 from components.aws_dl1.iam.decide import AwsPrincipal, InForce, Need, decide
 from components.aws_dl1.iam.documents import PolicyDocument, statements_of
 from components.aws_dl1.local.sessions import DEPLOYER, USER, regions, session_of
-from localcloud.control import Cloud
-from rehearsal.calls import LostCall, PolicyInForce, RecordedCall
-from rehearsal.mutations import StatementMutation
+from components.platform.access import LostCall, RecordedCall
+from components.platform.local_cloud import LocalCloud
+from components.platform.mutations import PolicyInForce, StatementMutation
 
 # A policy: its name, its ARN if it is attached and not a part of its holder, and its statements.
 _Held = tuple[str, str, tuple[str, ...]]
@@ -24,7 +24,7 @@ _AWS_ARN = "arn:aws:iam::aws:policy/"
 
 @dataclass(frozen=True, slots=True)
 class AwsGrounds:
-    """`rehearsal.calls.Grounds`.
+    """`components.platform.access.Grounds`.
 
     `held`: the names of the policies of each user and role, as `role/name`. `kept_by_aws`: names of AWS's own
     policies, which nobody else changes.
@@ -87,7 +87,7 @@ def read_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
     )
 
 
-def access_facts(cloud: Cloud) -> AwsGrounds:
+def access_facts(cloud: LocalCloud) -> AwsGrounds:
     """The policies in force for people and nodes, read as the deployer."""
     iam = session_of(cloud, DEPLOYER, regions()[0]).client("iam")
     held = {f"role/{row['RoleName']}": _of_role(iam, row["RoleName"]) for row in iam.list_roles()["Roles"]}

@@ -13,13 +13,13 @@ from components.aws_dl1.local.sessions import DEPLOYER, region_of, session_of
 from components.aws_dl1.local.types import INSTANCE
 from components.platform.calls import Tell
 from components.platform.durations import duration
+from components.platform.local_cloud import LocalCloud
 from components.platform.states import Row
-from localcloud.control import Cloud
 
 _UP = ("pending", "running")
 
 
-def describe_machines(cloud: Cloud, rows: Sequence[Row], tell: Tell) -> list[str]:
+def describe_machines(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> list[str]:
     """Each machine with its state. Where it is up: since when."""
     ids = [row["id"] for row in rows if row["type"] == INSTANCE]
     if not ids:

@@ -10,19 +10,19 @@ from typing import Any
 
 from components.aws_dl1.local.grounds import canonical
 from components.aws_dl1.local.sessions import DEPLOYER, regions, session_of
+from components.platform.local_cloud import LocalCloud
+from components.platform.mutations import RuleMutation, StatementMutation
 from components.platform.traffic import EVERY_PROTOCOL, RuleInForce, protocol
-from localcloud.control import Cloud
-from rehearsal.mutations import RuleMutation, StatementMutation
 
 
-def without(cloud: Cloud, mutation: RuleMutation | StatementMutation) -> AbstractContextManager[None]:
+def without(cloud: LocalCloud, mutation: RuleMutation | StatementMutation) -> AbstractContextManager[None]:
     if isinstance(mutation, RuleMutation):
         return _without_rule(cloud, mutation.before)
     return _without_statement(cloud, mutation)
 
 
 @contextmanager
-def _without_rule(cloud: Cloud, rule: RuleInForce) -> Iterator[None]:
+def _without_rule(cloud: LocalCloud, rule: RuleInForce) -> Iterator[None]:
     client, row = _find_rule(cloud, rule)
     which, side = {"GroupId": rule.list}, rule.direction
     permission = {"IpProtocol": row["IpProtocol"], **_ports(row), **_peer(row)}
@@ -33,7 +33,7 @@ def _without_rule(cloud: Cloud, rule: RuleInForce) -> Iterator[None]:
         getattr(client, f"authorize_security_group_{side}")(**which, IpPermissions=[permission])
 
 
-def _find_rule(cloud: Cloud, rule: RuleInForce) -> tuple[Any, Mapping[str, Any]]:
+def _find_rule(cloud: LocalCloud, rule: RuleInForce) -> tuple[Any, Mapping[str, Any]]:
     """The group's region is the stack's, which the group itself knows."""
     wanted = "-1" if rule.protocol == EVERY_PROTOCOL else protocol(rule.protocol)
     for region in regions():
@@ -66,7 +66,7 @@ def _peer(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _without_statement(cloud: Cloud, mutation: StatementMutation) -> Iterator[None]:
+def _without_statement(cloud: LocalCloud, mutation: StatementMutation) -> Iterator[None]:
     """Another document is in force for a while: a version of a policy, or that of the role or group itself."""
     iam = session_of(cloud, DEPLOYER, regions()[0]).client("iam")
     policy = next((one for one in _all(iam) if one["PolicyName"] == mutation.policy), None)

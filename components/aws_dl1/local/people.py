@@ -11,16 +11,16 @@ from typing import Any
 
 from components.aws_dl1.local.sessions import DEPLOYER, USER, session_of
 from components.aws_dl1.plan import AwsAccessPlan, AwsDl1Plan
+from components.platform.local_cloud import LocalCloud
+from components.platform.rehearsed_runs import People
 from components.s3.session import Session
 from localcloud.aws.account import ACCOUNT
-from localcloud.control import Cloud
 from localcloud.files import write_secret
-from rehearsing.people import People
 
 _SESSION, _CREDENTIALS = "rehearsal", "rehearsal-credentials"
 
 
-def people_of(cloud: Cloud, plan: AwsDl1Plan, granted: AwsAccessPlan) -> People:
+def people_of(cloud: LocalCloud, plan: AwsDl1Plan, granted: AwsAccessPlan) -> People:
     """`granted` says to whom access is given: in the stack, or in the one it takes its access from."""
     deployer = session_of(cloud, DEPLOYER, plan.region)
     if granted.users_group:
@@ -33,7 +33,7 @@ def people_of(cloud: Cloud, plan: AwsDl1Plan, granted: AwsAccessPlan) -> People:
     return People(deployer, "the deployer", DEPLOYER)
 
 
-def _in_role(cloud: Cloud, deployer: Session, role: str, region: str) -> Session:
+def _in_role(cloud: LocalCloud, deployer: Session, role: str, region: str) -> Session:
     """A session of the role. Its stand-in trusts nobody yet; the company's says itself who takes it on."""
     arn = f"arn:aws:iam::{ACCOUNT}"
     trust = {"Effect": "Allow", "Principal": {"AWS": f"{arn}:user/{DEPLOYER}"}, "Action": "sts:AssumeRole"}

@@ -11,10 +11,10 @@ from components.aws_dl1.local.grounds import canonical
 from components.aws_dl1.plan import AwsDl1Plan
 from components.aws_dl1.statements import AwsStatement, policies
 from components.plan.model import INTERNET
+from components.platform.mutations import PolicyInForce
+from components.platform.planned import PlannedNeeds, PlannedRule, PlannedStatement
 from components.platform.traffic import EVERY_PROTOCOL, RuleInForce, is_network
-from policies.rule import JudgedResource
-from rehearsal.calls import PolicyInForce
-from rehearsal.planned import PlannedNeeds, PlannedRule, PlannedStatement, refused_by_pack
+from policies.rule import JudgedResource, refusing
 
 _HTTPS = (443, 443)
 _RULE = "aws:vpc/securityGroup{}Rule:SecurityGroup{}Rule"
@@ -32,7 +32,7 @@ class AwsPlannedNeeds(PlannedNeeds):
         return tuple(sorted(f"{action} on {on}" for action, on, _ in _parts(json.loads(text)) - planned))
 
     def refused_list(self, in_force: Iterable[RuleInForce]) -> frozenset[str]:
-        return frozenset().union(*(refused_by_pack(self._group_rule(rule)) for rule in in_force))
+        return frozenset().union(*(refusing(self._group_rule(rule)) for rule in in_force))
 
     def refused_policies(self, policies: Iterable[PolicyInForce]) -> frozenset[str]:
         refused: set[str] = set()
@@ -40,7 +40,7 @@ class AwsPlannedNeeds(PlannedNeeds):
         for policy in (one for one in policies if one.statements):
             body = {"Version": "2012-10-17", "Statement": [json.loads(text) for text in policy.statements]}
             properties = {"policy": json.dumps(body), "tags": dict(self.policy_tags)}
-            refused |= refused_by_pack(JudgedResource(_POLICY, properties))
+            refused |= refusing(JudgedResource(_POLICY, properties))
         return frozenset(refused)
 
     def _group_rule(self, rule: RuleInForce) -> JudgedResource:
@@ -68,7 +68,7 @@ def planned_needs(plan: AwsDl1Plan, network_of: AwsDl1Plan, access_of: AwsDl1Pla
 
 
 def _planned(statement: AwsStatement) -> PlannedStatement:
-    return PlannedStatement(canonical(statement.document()), statement.why, "documented")
+    return PlannedStatement(canonical(statement.document()), statement.why)
 
 
 def _rules(plan: AwsDl1Plan) -> Iterator[PlannedRule]:

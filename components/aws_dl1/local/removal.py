@@ -16,12 +16,12 @@ from components.aws_dl1.local.machines import describe_machines
 from components.aws_dl1.local.sessions import DEPLOYER, region_of, regions, session_of
 from components.aws_dl1.local.types import BUCKET, INSTANCE, REPOSITORY, name_of
 from components.platform.calls import Tell, call_of
+from components.platform.local_cloud import LocalCloud
 from components.platform.removal import LiveRun, Removal, data_line
 from components.platform.runs import NodeRun
 from components.platform.states import Row
 from components.platform.waiting import wait_for_end
 from components.s3.session import Session
-from localcloud.control import Cloud
 from schemas.names import plural
 
 # Enough to say how much it is; who keeps more knows that it is a lot.
@@ -29,7 +29,7 @@ _MOST_COUNTED = 1000
 _MINUTES_TO_END = 20.0
 
 
-def describe_removal(cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
+def describe_removal(cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
     """`rows` are removed, `kept` stay."""
     session = session_of(cloud, DEPLOYER, region_of(rows))
     live = [_live_run(ticket, nodes) for ticket, nodes in _living(session, rows, tell)]
@@ -38,7 +38,7 @@ def describe_removal(cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tel
     return Removal(tuple(live), lines)
 
 
-def end_other_runs(cloud: Cloud, rows: Sequence[Row], tell: Tell) -> None:
+def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
     """Runs on the machines that go, and that are in no state: tries, and tickets of people."""
     session = session_of(cloud, DEPLOYER, region_of(rows))
     own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}
@@ -50,7 +50,7 @@ def end_other_runs(cloud: Cloud, rows: Sequence[Row], tell: Tell) -> None:
         wait_for_end(call, platform, others, _MINUTES_TO_END)
 
 
-def list_data(cloud: Cloud, tell: Tell) -> Iterator[str]:
+def list_data(cloud: LocalCloud, tell: Tell) -> Iterator[str]:
     """Every bucket of the account, and every repository of its regions."""
     for number, region in enumerate(regions()):
         session = session_of(cloud, DEPLOYER, region)
@@ -62,7 +62,7 @@ def list_data(cloud: Cloud, tell: Tell) -> Iterator[str]:
                 yield data_line("images", one["repositoryName"], _images(session, one["repositoryName"], tell))
 
 
-def has_objects(cloud: Cloud, bucket: str, tell: Tell) -> bool:
+def has_objects(cloud: LocalCloud, bucket: str, tell: Tell) -> bool:
     return bool(_objects(session_of(cloud, DEPLOYER, regions()[0]), bucket, tell))
 
 

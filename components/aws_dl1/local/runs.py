@@ -16,10 +16,9 @@ from components.aws_dl1.run_inputs import run_inputs
 from components.plan.model import RunPlan
 from components.platform.calls import Tell, call_of
 from components.platform.errors import ProviderError
+from components.platform.rehearsed_runs import Answers, LookedAt, People, StartedRun, start_run
 from components.platform.status import WantedRuns
 from components.s3.session import Session
-from rehearsing.people import People
-from rehearsing.runs import Answers, LookedAt, StartedRun, start_run
 from schemas.model import Secret
 
 

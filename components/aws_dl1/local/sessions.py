@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.tables import table
+from components.platform.local_cloud import LocalCloud
 from components.platform.states import Row
 from components.s3.session import Session
-from localcloud.control import Cloud
 
 DEPLOYER, USER = "deployer", "user"
 _PROVIDER = "pulumi:providers:aws"
 
 
-def session_of(cloud: Cloud, profile: str, region: str) -> Session:
+def session_of(cloud: LocalCloud, profile: str, region: str) -> Session:
     """By the profile in the cloud's own configuration file."""
     return Session.of({"region": region}, cloud.env_for(profile))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from components.plan.model import Plan
-from rehearsal.mapping import RehearsedConfig
+from components.platform.rehearsal import RehearsedConfig
 
 PROCESSES = "processes"
 NOT_HERE = (
@@ -18,7 +18,7 @@ NOT_HERE = (
 
 
 def small_machines(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
-    """`rehearsal.mapping.Machines`. The machines stay as they are written, as the local cloud has that type."""
+    """`trainyard.rehearsal.mapping.Machines`. Machines stay as written: the local cloud has that type."""
     job = plan.jobs[name]
     made.not_rehearsed.setdefault(name, []).extend(NOT_HERE)
     made.differences.append(f"job {name}: a share of this machine stands in for each {job.shape.name}")

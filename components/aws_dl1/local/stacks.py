@@ -16,14 +16,13 @@ from components.aws_dl1.local.stand_ins import RECORD, StandIns
 from components.aws_dl1.plan import aws_dl1_plan
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import Tell
+from components.platform.local import LocalFile, LocalPlatform
+from components.platform.local_cloud import LocalCloud
 from components.platform.local_errors import LocalStackError
 from components.platform.removal import Removal
 from components.platform.states import Row, State
 from localcloud.aws import account, kept
-from localcloud.control import Cloud
 from localcloud.environments.debian import command_words
-from localstacks.file import LocalFile
-from localstacks.platform import LocalPlatform
 from schemas.names import plural
 
 
@@ -43,7 +42,7 @@ class AwsLocalPlatform(LocalPlatform):
     def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
         return types.is_named(row, own, by, inputs)
 
-    def stand_in(self, made: LocalFile, plan: Plan, cloud: Cloud, tell: Tell) -> None:
+    def stand_in(self, made: LocalFile, plan: Plan, cloud: LocalCloud, tell: Tell) -> None:
         if plan.jobs and not shutil.which("ssh-keygen"):
             raise LocalStackError(
                 "machines of the local AWS need ssh-keygen, which this machine lacks\n"
@@ -51,36 +50,38 @@ class AwsLocalPlatform(LocalPlatform):
             )
         stand_in(made, aws_dl1_plan(plan), cloud, tell)
 
-    def remove_stand_ins(self, cloud: Cloud, tell: Tell, with_data: bool) -> None:
+    def remove_stand_ins(self, cloud: LocalCloud, tell: Tell, with_data: bool) -> None:
         if (cloud.home / RECORD).exists():
             StandIns(cloud, tell, regions()[0]).remove(
                 lambda kind, name: kind == "bucket" and not with_data and removal.has_objects(cloud, name, tell)
             )
 
-    def read_last_lines(self, cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
+    def read_last_lines(self, cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
         return results.read_last_lines(cloud, run_id, tell)
 
     def list_results(
-        self, cloud: Cloud, outputs: Mapping[str, Any], run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
+        self,
+        cloud: LocalCloud,
+        outputs: Mapping[str, Any],
+        run: RunPlan,
+        nodes: Sequence[Mapping[str, Any]],
+        tell: Tell,
     ) -> Iterator[str]:
         return results.list_results(cloud, str(outputs.get("bucket", "")), run, nodes, tell)
 
-    def machines(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> list[str]:
+    def machines(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> list[str]:
         return describe_machines(cloud, rows, tell)
 
-    def describe_removal(self, cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
+    def describe_removal(self, cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
         return removal.describe_removal(cloud, rows, kept, tell)
 
-    def list_data(self, cloud: Cloud, tell: Tell) -> list[str]:
+    def list_data(self, cloud: LocalCloud, tell: Tell) -> list[str]:
         # A cloud whose AWS nobody used has none, and it takes seconds to ask for the first time.
         used = kept.exists(account.folder(cloud.home))
         return list(removal.list_data(cloud, tell)) if used else []
 
-    def end_other_runs(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> None:
+    def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
         removal.end_other_runs(cloud, rows, tell)
 
-    def empty_buckets(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> int:
+    def empty_buckets(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> int:
         return empty_buckets(cloud, rows, tell)
-
-
-PLATFORM = AwsLocalPlatform()

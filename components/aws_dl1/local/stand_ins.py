@@ -14,8 +14,8 @@ from components.aws_dl1.local.buckets import empty
 from components.aws_dl1.local.calls import ask, ask_if_there
 from components.aws_dl1.local.sessions import DEPLOYER, session_of
 from components.platform.calls import Tell
+from components.platform.local_cloud import LocalCloud
 from localcloud.aws.account import GROUPS
-from localcloud.control import Cloud
 
 RECORD = "stand-ins-aws.json"
 # Anybody may give such names. Only what bears this mark is removed again.
@@ -32,7 +32,7 @@ _NODES = {
 class StandIns:
     """Those of one local cloud in one region, by the kind and the name or id that stack files call them."""
 
-    def __init__(self, cloud: Cloud, tell: Tell, region: str, zone: str = "") -> None:
+    def __init__(self, cloud: LocalCloud, tell: Tell, region: str, zone: str = "") -> None:
         self._tell = tell
         self._region, self._zone = region, zone
         self._file = cloud.home / RECORD

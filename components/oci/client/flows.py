@@ -20,8 +20,8 @@ from components.oci.client.calls import attempt
 from components.oci.client.session import Session
 from components.platform.calls import Call
 from components.platform.errors import ProviderError
-from components.platform.status import ConnectionsSeen, DroppedResult, RunStatus
-from components.platform.traffic import protocol
+from components.platform.status import ConnectionsSeen, RunStatus
+from components.platform.traffic import DroppedResult, protocol
 
 # OCI collects records for a minute, and hands them on once a minute.
 _WINDOW = timedelta(minutes=1)

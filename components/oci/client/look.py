@@ -15,10 +15,8 @@ from components.oci.client.session import Session
 from components.oci.client.status import Looker
 from components.oci.client.status_place import StatusFolder, parse_folder
 from components.platform.calls import Call, call_of
-from components.platform.look import Question, UnknownPlaceError
+from components.platform.look import FIRST_PATIENCE, Look, Question, UnknownPlaceError
 from components.platform.status import RunStatus
-from runstatus.dropped import Witness
-from runstatus.looks import FIRST_PATIENCE, Look
 
 
 class OciLook(Look[Looker]):
@@ -35,8 +33,8 @@ class OciLook(Look[Looker]):
     def merger(self, ranks: frozenset[int]) -> LogMerger:
         return LogMerger(self.looker.session, self.looker.call, ranks)
 
-    def place_of(self, folder: str | None) -> StatusFolder | None:
-        return parse_folder(folder)
+    def place_of(self, run: RunStatus) -> StatusFolder | None:
+        return parse_folder(run.folder)
 
 
 def make(question: Question) -> OciLook:
@@ -49,8 +47,8 @@ def make(question: Question) -> OciLook:
         )
     call = call_of("runs", question.tell)
     looker = Looker(session, replace(call, patience=FIRST_PATIENCE), compartment, question.wanted)
-    looker.witness = Witness(cloud) if cloud is not None else _flow_witness(config, session, looker.call)
-    return OciLook(looker, call.patience, cloud)
+    looker.witness = question.connections or _flow_witness(config, session, looker.call)
+    return OciLook(looker, call.patience)
 
 
 def _flow_witness(config: Mapping[str, Any], session: Session, call: Call) -> FlowWitness:

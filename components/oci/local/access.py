@@ -12,10 +12,10 @@ from components.oci.local.sessions import DEPLOYER, session_of
 from components.oci.plan import OciPlan
 from components.oci.statements import matching_rule, policies
 from components.plan.model import Plan
-from localcloud.control import Cloud
+from components.platform.local_cloud import LocalCloud
 
 
-def stand_in_access(cloud: Cloud, plan: OciPlan, used: Plan | None) -> tuple[Plan, list[str]]:
+def stand_in_access(cloud: LocalCloud, plan: OciPlan, used: Plan | None) -> tuple[Plan, list[str]]:
     """The plan by which access is given: the stack's, that of the one it takes access from, or of what stands in."""
     if plan.access.create:
         return plan, []
@@ -37,7 +37,7 @@ def stand_in_access(cloud: Cloud, plan: OciPlan, used: Plan | None) -> tuple[Pla
     return with_access, ["policies and groups exist elsewhere: the least that the stack needs stands in for them"]
 
 
-def stand_in_groups(cloud: Cloud, plan: OciPlan) -> Iterator[str]:
+def stand_in_groups(cloud: LocalCloud, plan: OciPlan) -> Iterator[str]:
     """The runs' group, where the stack names one that exists elsewhere."""
     access = plan.access
     if access.create and not access.make_runs_group:
@@ -45,7 +45,7 @@ def stand_in_groups(cloud: Cloud, plan: OciPlan) -> Iterator[str]:
         yield f"dynamic group {access.runs_group}: one of the stack's own job runs stands in"
 
 
-def dynamic_group(deployer: Session, cloud: Cloud, name: str, rule: str) -> None:
+def dynamic_group(deployer: Session, cloud: LocalCloud, name: str, rule: str) -> None:
     identity, models = deployer.client("identity"), import_module("oci.identity.models")
     if not identity.list_dynamic_groups(cloud.tenancy, name=name).data:
         details = models.CreateDynamicGroupDetails(

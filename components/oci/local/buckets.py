@@ -13,11 +13,11 @@ from components.oci.local.sessions import DEPLOYER, session_of
 from components.oci.local.types import BUCKET
 from components.platform.calls import Tell
 from components.platform.errors import ProviderError
+from components.platform.local_cloud import LocalCloud
 from components.platform.states import Row, name_of
-from localcloud.control import Cloud
 
 
-def empty_buckets(cloud: Cloud, going: Sequence[Row], tell: Tell) -> int:
+def empty_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:
     """Removes the objects of the buckets that are `going`; how many there were."""
     session, removed = session_of(cloud, DEPLOYER), 0
     for row in going:

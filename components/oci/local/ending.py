@@ -10,16 +10,16 @@ from components.oci.client.runs import OciRunPlatform
 from components.oci.local.sessions import DEPLOYER, session_of
 from components.oci.local.types import JOB
 from components.platform.calls import Tell, call_of
+from components.platform.local_cloud import LocalCloud
 from components.platform.runs import TERMINAL
 from components.platform.states import Row
 from components.platform.waiting import wait_for_end
-from localcloud.control import Cloud
 from schemas.names import plural
 
 _MINUTES_TO_END = 20.0
 
 
-def end_other_runs(cloud: Cloud, rows: Sequence[Row], tell: Tell) -> None:
+def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
     """`rows` are removed. The runs among them end with their own removal."""
     platform, call = OciRunPlatform(session_of(cloud, DEPLOYER)), call_of("down", tell)
     own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}

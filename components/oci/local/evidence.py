@@ -12,26 +12,26 @@ from components.oci.client import logs
 from components.oci.client.calls import read_if_exists
 from components.oci.client.job_runs import start_of
 from components.oci.iam.compartments import Compartments
+from components.oci.local.grounds import OciGrounds, canonical
 from components.oci.local.sessions import DEPLOYER, USER, session_of
 from components.platform.calls import Tell, call_of
 from components.platform.errors import ProviderError
+from components.platform.local_cloud import LocalCloud
+from components.platform.mutations import PolicyInForce
+from components.platform.rehearsal import Artifact
+from components.platform.rehearsed_runs import People, StartedRun
 from components.platform.status import RunStatus
-from localcloud.control import Cloud
-from rehearsal.calls import AccessFacts, PolicyInForce, canonical
-from rehearsal.model import Artifact
-from rehearsing.people import People
-from rehearsing.runs import StartedRun
 
 _LAST_LINES = 12
 _OUTPUT = "output/"
 
 
-def caller(cloud: Cloud) -> str:
+def caller(cloud: LocalCloud) -> str:
     """The OCID of the tenancy's one plain user."""
     return str(session_of(cloud, USER).credentials["user"])
 
 
-def artifacts(cloud: Cloud, who: People, outputs: Mapping[str, Any], started: StartedRun) -> Iterator[Artifact]:
+def artifacts(cloud: LocalCloud, who: People, outputs: Mapping[str, Any], started: StartedRun) -> Iterator[Artifact]:
     """What lies in the run's output folder in the bucket, as its people see it."""
     folder = str(started.run.nodes[0].launch.get("folder") or "").partition("/")[2]
     if not folder or not started.nodes:
@@ -63,7 +63,7 @@ def last_lines(who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
             yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines)
 
 
-def access_facts(cloud: Cloud) -> AccessFacts:
+def access_facts(cloud: LocalCloud) -> OciGrounds:
     """The policies in force, read as the deployer."""
     identity = session_of(cloud, DEPLOYER).client("identity")
     below = identity.list_compartments(cloud.tenancy).data
@@ -75,4 +75,4 @@ def access_facts(cloud: Cloud) -> AccessFacts:
     )
     parents = {one.id: one.compartment_id for one in below}
     compartments = Compartments(cloud.tenancy, parents, {one.id: one.name for one in below})
-    return AccessFacts(policies, compartments, table("regions")["keys"][cloud.region])
+    return OciGrounds(policies, compartments, table("regions")["keys"][cloud.region])

@@ -9,8 +9,8 @@ from typing import Any
 from components.oci.local.stand_ins.resources import KINDS, StandIns
 from components.oci.ocids import is_ocid
 from components.plan.model import Plan
-from localcloud.control import Cloud
-from localstacks.file import LocalFile
+from components.platform.local import LocalFile
+from components.platform.local_cloud import LocalCloud
 
 # What says who calls a real cloud, and where it is; the local one is told by the environment.
 PROVIDER = "oci:"
@@ -27,7 +27,7 @@ NAMED = (
 )
 
 
-def stand_in(made: LocalFile, plan: Plan, cloud: Cloud, stand_ins: StandIns) -> None:
+def stand_in(made: LocalFile, plan: Plan, cloud: LocalCloud, stand_ins: StandIns) -> None:
     """Makes what stands in for others, and changes the file so that it names that."""
     _region(made, cloud)
     _domain(made)
@@ -37,7 +37,7 @@ def stand_in(made: LocalFile, plan: Plan, cloud: Cloud, stand_ins: StandIns) -> 
     _ocids(made, stand_ins)
 
 
-def _region(made: LocalFile, cloud: Cloud) -> None:
+def _region(made: LocalFile, cloud: LocalCloud) -> None:
     region = str(made.config.get(REGION, ""))
     rest = {key: value for key, value in made.config.items() if not key.startswith(PROVIDER)}
     made.config = {REGION: cloud.region, **rest}

@@ -6,11 +6,11 @@ from __future__ import annotations
 from components.oci.registry import registry_host
 from components.plan.model import Plan
 from components.plan.naming import expand
+from components.platform.local_cloud import LocalCloud
 from localcloud import admin
-from localcloud.control import Cloud
 
 
-def ready_images(cloud: Cloud, plan: Plan, borrowed: str = "") -> None:
+def ready_images(cloud: LocalCloud, plan: Plan, borrowed: str = "") -> None:
     """Makes every image the stack names ready, for the moment its repository is there. Which environment stands in for
     an image is decided when a run starts.
 

@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 
+from components.oci.local.grounds import canonical
 from components.oci.local.sessions import DEPLOYER, session_of
-from localcloud.control import Cloud
-from rehearsal.calls import canonical
-from rehearsal.mutations import RuleMutation, StatementMutation
+from components.platform.local_cloud import LocalCloud
+from components.platform.mutations import RuleMutation, StatementMutation
 
 
-def without(cloud: Cloud, mutation: RuleMutation | StatementMutation) -> AbstractContextManager[None]:
+def without(cloud: LocalCloud, mutation: RuleMutation | StatementMutation) -> AbstractContextManager[None]:
     if isinstance(mutation, RuleMutation):
         return _without_rule(cloud, mutation)
     return _without_statement(cloud, mutation)
 
 
 @contextmanager
-def _without_rule(cloud: Cloud, mutation: RuleMutation) -> Iterator[None]:
+def _without_rule(cloud: LocalCloud, mutation: RuleMutation) -> Iterator[None]:
     network, models = session_of(cloud, DEPLOYER).client("core"), import_module("oci.core.models")
     rule = mutation.before
     field = f"{rule.direction}_security_rules"
@@ -34,7 +34,7 @@ def _without_rule(cloud: Cloud, mutation: RuleMutation) -> Iterator[None]:
 
 
 @contextmanager
-def _without_statement(cloud: Cloud, mutation: StatementMutation) -> Iterator[None]:
+def _without_statement(cloud: LocalCloud, mutation: StatementMutation) -> Iterator[None]:
     identity, models = session_of(cloud, DEPLOYER).client("identity"), import_module("oci.identity.models")
     places = (cloud.tenancy, cloud.compartment)
     (policy,) = (one for place in places for one in identity.list_policies(place, name=mutation.policy).data)

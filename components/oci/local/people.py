@@ -14,12 +14,12 @@ from components.oci.local.access import dynamic_group
 from components.oci.local.sessions import DEPLOYER, USER, session_of
 from components.oci.plan import OciAccessPlan, OciPlan
 from components.oci.statements import matching_rule
+from components.platform.local_cloud import LocalCloud
+from components.platform.rehearsed_runs import People
 from localcloud import admin
-from localcloud.control import Cloud
-from rehearsing.people import People
 
 
-def people_of(cloud: Cloud, plan: OciPlan, granted: OciAccessPlan, outputs: Mapping[str, Any]) -> People:
+def people_of(cloud: LocalCloud, plan: OciPlan, granted: OciAccessPlan, outputs: Mapping[str, Any]) -> People:
     """`granted` says to whom access is given: in the stack, or in the one it takes its access from."""
     deployer = session_of(cloud, DEPLOYER)
     if granted.users_group:
@@ -32,7 +32,7 @@ def people_of(cloud: Cloud, plan: OciPlan, granted: OciAccessPlan, outputs: Mapp
     return People(deployer, "an administrator", DEPLOYER)
 
 
-def _join(deployer: Session, cloud: Cloud, name: str) -> None:
+def _join(deployer: Session, cloud: LocalCloud, name: str) -> None:
     """The tenancy's one plain user becomes a member of the group. The group is made if it does not exist."""
     identity, models = deployer.client("identity"), import_module("oci.identity.models")
     groups = identity.list_groups(cloud.tenancy, name=name).data
@@ -45,7 +45,7 @@ def _join(deployer: Session, cloud: Cloud, name: str) -> None:
         identity.add_user_to_group(models.AddUserToGroupDetails(user_id=user, group_id=groups[0].id))
 
 
-def _notebook(deployer: Session, cloud: Cloud, outputs: Mapping[str, Any]) -> Session:
+def _notebook(deployer: Session, cloud: LocalCloud, outputs: Mapping[str, Any]) -> Session:
     models = import_module("oci.data_science.models")
     machine = models.NotebookSessionConfigurationDetails(
         shape="VM.Standard2.1", block_storage_size_in_gbs=50, subnet_id=outputs["subnetId"]
@@ -65,7 +65,7 @@ def _notebook(deployer: Session, cloud: Cloud, outputs: Mapping[str, Any]) -> Se
     return Session(endpoints=host_overrides(cloud.env), region=cloud.region, signer=signer)
 
 
-def act_as_people(who: People, cloud: Cloud, outputs: Mapping[str, Any]) -> None:
+def act_as_people(who: People, cloud: LocalCloud, outputs: Mapping[str, Any]) -> None:
     """Make the calls that people make around their runs. The cloud's record of calls says which were refused."""
     storage = who.session.client("object_storage")
     science, bucket = who.session.client("data_science"), str(outputs["bucket"])
@@ -95,7 +95,7 @@ def act_as_people(who: People, cloud: Cloud, outputs: Mapping[str, Any]) -> None
             _try(call)
 
 
-def look_at_metrics(who: People, cloud: Cloud) -> None:
+def look_at_metrics(who: People, cloud: LocalCloud) -> None:
     """After a run: its processors and memory."""
     models = import_module("oci.monitoring.models")
     monitoring, namespace = who.session.client("monitoring"), "oci_datascience_jobrun"

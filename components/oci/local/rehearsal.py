@@ -3,32 +3,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from components.oci.local import access, evidence, mutations, people, runs
 from components.oci.local.file import TARGETS
+from components.oci.local.grounds import OciGrounds, read_call
 from components.oci.local.planned import planned_needs
-from components.oci.local.stacks import OciLocalPlatform
+from components.oci.local.small_shapes import small_shapes
 from components.oci.plan import oci_plan
 from components.plan.model import JobPlan, Plan, RunPlan
+from components.platform.access import RecordedCall
 from components.platform.calls import Tell
+from components.platform.local import Outputs
+from components.platform.local_cloud import LocalCloud
+from components.platform.mutations import Mutation
+from components.platform.planned import PlannedNeeds
+from components.platform.rehearsal import Artifact, RehearsalPlatform, RehearsedConfig
+from components.platform.rehearsed_runs import Answers, People, RunWatch, StartedRun
+from components.platform.states import Row
 from components.platform.status import RunStatus
 from localcloud import admin
-from localcloud.control import Cloud
-from localstacks.place import Place
-from rehearsal.calls import AccessFacts, RecordedCall, read_call
-from rehearsal.mapping import RehearsedConfig, small_shapes, stand_in_stack
-from rehearsal.model import Artifact
-from rehearsal.planned import PlannedNeeds
-from rehearsing.people import People
-from rehearsing.platform import Mutation, Outputs, RehearsalPlatform
-from rehearsing.runs import Answers, RunWatch, StartedRun
 
 
 class OciRehearsalPlatform(RehearsalPlatform):
-    local = OciLocalPlatform()
+    place_keys = ("oci:region", "trainyard:tenancy", "trainyard:compartment")
 
     def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
         small_shapes(made, name, plan, entry)
@@ -37,29 +38,26 @@ class OciRehearsalPlatform(RehearsalPlatform):
             # As many machines as the job has nodes, each of the size that a node asks for.
             target |= {"shape": entry["shape"], "instances": max(target.get("instances", 1), plan.jobs[name].nodes)}
 
-    def stand_in_stack(self, plan: Plan, written: Mapping[str, Any]) -> dict[str, Any]:
-        return stand_in_stack(plan, written, ("oci:region", "trainyard:tenancy", "trainyard:compartment"))
-
-    def stand_in_access(self, cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
+    def stand_in_access(self, cloud: LocalCloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
         return access.stand_in_access(cloud, oci_plan(plan), used)
 
-    def stand_in_groups(self, cloud: Cloud, plan: Plan) -> Iterator[str]:
+    def stand_in_groups(self, cloud: LocalCloud, plan: Plan) -> Iterator[str]:
         return access.stand_in_groups(cloud, oci_plan(plan))
 
-    def people_of(self, cloud: Cloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
+    def people_of(self, cloud: LocalCloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
         return people.people_of(cloud, oci_plan(plan), oci_plan(granted).access, outputs)
 
     def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
         return planned_needs(oci_plan(plan), oci_plan(network_of), oci_plan(access_of))
 
-    def act_as_people(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
+    def act_as_people(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
         people.act_as_people(who, cloud, outputs)
 
-    def look_after_runs(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
+    def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
         people.look_at_metrics(who, cloud)
 
-    def answers(self, cloud: Cloud, outputs: Outputs, place: Place) -> Answers:
-        return runs.answers(cloud, outputs, place)
+    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Answers:
+        return runs.answers(cloud, outputs, rows)
 
     def start(
         self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
@@ -69,26 +67,23 @@ class OciRehearsalPlatform(RehearsalPlatform):
     def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
         return runs.watch(who, oci_plan(plan), started, tell)
 
-    def caller(self, cloud: Cloud, who: People) -> str:
+    def caller(self, cloud: LocalCloud, who: People) -> str:
         return evidence.caller(cloud)
 
-    def artifacts(self, cloud: Cloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
+    def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
         return evidence.artifacts(cloud, who, outputs, started)
 
     def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
         return evidence.last_lines(who, seen, tell)
 
-    def judged_calls(self, cloud: Cloud) -> list[Mapping[str, Any]]:
+    def judged_calls(self, cloud: LocalCloud) -> list[Mapping[str, Any]]:
         return list(admin.list_calls(cloud))
 
     def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
         return read_call(row, names)
 
-    def access_facts(self, cloud: Cloud) -> AccessFacts:
+    def access_facts(self, cloud: LocalCloud) -> OciGrounds:
         return evidence.access_facts(cloud)
 
-    def without(self, cloud: Cloud, mutation: Mutation) -> AbstractContextManager[None]:
+    def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
         return mutations.without(cloud, mutation)
-
-
-PLATFORM = OciRehearsalPlatform()

@@ -13,10 +13,10 @@ from components.oci.local.sessions import DEPLOYER, session_of
 from components.oci.local.types import BUCKET, JOB, LOG, REPOSITORY
 from components.platform.calls import Tell, call_of
 from components.platform.errors import ProviderError
+from components.platform.local_cloud import LocalCloud
 from components.platform.removal import LiveRun, Removal, data_line
 from components.platform.runs import TERMINAL
 from components.platform.states import Row, name_of
-from localcloud.control import Cloud
 from schemas.names import plural
 
 # Enough to say how much it is; who keeps more knows that it is a lot.
@@ -26,7 +26,7 @@ _MOST_COUNTED = 1000
 class RemovalReader:
     """Into the local cloud, for what a state does not say."""
 
-    def __init__(self, cloud: Cloud, tell: Tell) -> None:
+    def __init__(self, cloud: LocalCloud, tell: Tell) -> None:
         self._cloud = cloud
         self._tell = tell
         self._session = session_of(cloud, DEPLOYER)

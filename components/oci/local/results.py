@@ -13,11 +13,11 @@ from components.oci.local.sessions import DEPLOYER, session_of
 from components.plan.model import RunPlan
 from components.platform.calls import Tell, call_of
 from components.platform.errors import ProviderError
-from localcloud.control import Cloud
-from localstacks.results import LINES_READ, NOT_READ, attempt_folder, named_results
+from components.platform.local_cloud import LocalCloud
+from components.platform.results import LINES_READ, NOT_READ, attempt_folder, named_results
 
 
-def read_last_lines(cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
+def read_last_lines(cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
     """The last lines of a job run, as anybody would read them; none where the stack keeps no logs."""
     call = call_of("up", tell)
     session = session_of(cloud, DEPLOYER)
@@ -30,7 +30,7 @@ def read_last_lines(cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
 
 
 def list_results(
-    cloud: Cloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
+    cloud: LocalCloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
 ) -> Iterator[str]:
     """The objects that its present start has left, and what its result says; `nodes` has the main one first."""
     folder = attempt_folder(run)

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.oci.client.runs import OciRunPlatform
@@ -13,27 +12,25 @@ from components.oci.plan import OciPlan
 from components.oci.run_inputs import Where, run_inputs
 from components.plan.model import JobPlan, RunPlan
 from components.platform.calls import Tell, call_of
+from components.platform.local_cloud import LocalCloud
+from components.platform.rehearsed_runs import Answers, LookedAt, People, StartedRun, start_run
+from components.platform.states import Row
 from components.platform.status import WantedRuns
-from localcloud.control import Cloud
-from localstacks.place import Place
-from rehearsing.people import People
-from rehearsing.runs import Answers, LookedAt, StartedRun, start_run
 
 
-def answers(cloud: Cloud, outputs: Mapping[str, Any], place: Place) -> Answers:
+def answers(cloud: LocalCloud, outputs: Mapping[str, Any], rows: Sequence[Row]) -> Answers:
     """What the placeholders of OCI stand for, now that the stack is up."""
     values = {
         "namespace": cloud.namespace,
         "registry": str(outputs["imagePushAddress"]),
         "bucket": str(outputs["bucketUri"]),
-        **{f"secret.{name}": ocid for name, ocid in _secrets(place).items()},
+        **{f"secret.{name}": ocid for name, ocid in _secrets(rows).items()},
     }
     return Answers(values)
 
 
-def _secrets(place: Place) -> dict[str, str]:
+def _secrets(rows: Sequence[Row]) -> dict[str, str]:
     """OCIDs of the stack's vault secrets, by the names that `${secret.…}` uses."""
-    rows = json.loads(place.state("export", "--stack", place.stack))["deployment"].get("resources") or ()
     return {
         row["urn"].rpartition("::secret-")[2]: row["id"] for row in rows if row["type"] == "oci:Vault/secret:Secret"
     }

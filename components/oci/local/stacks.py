@@ -17,11 +17,10 @@ from components.oci.local.stand_ins.resources import StandIns
 from components.oci.plan import oci_plan
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import Tell
+from components.platform.local import LocalFile, LocalPlatform
+from components.platform.local_cloud import LocalCloud
 from components.platform.removal import Removal
 from components.platform.states import Row, State
-from localcloud.control import Cloud
-from localstacks.file import LocalFile
-from localstacks.platform import LocalPlatform
 from schemas.names import plural
 
 
@@ -43,35 +42,37 @@ class OciLocalPlatform(LocalPlatform):
     def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
         return types.is_named(row, own, by, inputs)
 
-    def stand_in(self, made: LocalFile, plan: Plan, cloud: Cloud, tell: Tell) -> None:
+    def stand_in(self, made: LocalFile, plan: Plan, cloud: LocalCloud, tell: Tell) -> None:
         stand_in(made, plan, cloud, StandIns(cloud, tell, oci_plan(plan).network))
 
-    def remove_stand_ins(self, cloud: Cloud, tell: Tell, with_data: bool) -> None:
+    def remove_stand_ins(self, cloud: LocalCloud, tell: Tell, with_data: bool) -> None:
         data = RemovalReader(cloud, tell)
         StandIns(cloud, tell).remove(lambda kind, name: kind == "bucket" and not with_data and data.has_objects(name))
 
-    def ready_images(self, cloud: Cloud, plan: Plan, borrowed: str) -> None:
+    def ready_images(self, cloud: LocalCloud, plan: Plan, borrowed: str) -> None:
         ready_images(cloud, plan, borrowed)
 
-    def read_last_lines(self, cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
+    def read_last_lines(self, cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
         return read_last_lines(cloud, run_id, tell)
 
     def list_results(
-        self, cloud: Cloud, outputs: Mapping[str, Any], run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
+        self,
+        cloud: LocalCloud,
+        outputs: Mapping[str, Any],
+        run: RunPlan,
+        nodes: Sequence[Mapping[str, Any]],
+        tell: Tell,
     ) -> Iterator[str]:
         return list_results(cloud, str(outputs.get("bucket", "")), run, nodes, tell)
 
-    def describe_removal(self, cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
+    def describe_removal(self, cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
         return RemovalReader(cloud, tell).describe_removal(rows, kept)
 
-    def list_data(self, cloud: Cloud, tell: Tell) -> list[str]:
+    def list_data(self, cloud: LocalCloud, tell: Tell) -> list[str]:
         return list(RemovalReader(cloud, tell).list_data())
 
-    def end_other_runs(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> None:
+    def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
         end_other_runs(cloud, rows, tell)
 
-    def empty_buckets(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> int:
+    def empty_buckets(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> int:
         return empty_buckets(cloud, rows, tell)
-
-
-PLATFORM = OciLocalPlatform()

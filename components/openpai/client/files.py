@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from components.openpai.client.storages import storages_folder
 from components.platform.base import platform
 from components.platform.file_errors import TransferError
 from components.platform.files import Store, StoreOpener, StoreRequest
@@ -51,7 +52,7 @@ class OpenPaiOpener:
         called = f"the storage {name}" if name else "a storage"
         inside = f", in {terminal(below)}" if below else ""
         if self.request.cloud is not None:
-            folder = terminal(str(self.request.cloud.home / "storages" / name / below.lstrip("/")))
+            folder = terminal(str(storages_folder(self.request.cloud.home) / name / below.lstrip("/")))
             where = f"The local cloud keeps them in {folder}: copy them from there"
         else:
             where = (

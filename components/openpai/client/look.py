@@ -9,12 +9,10 @@ from components.openpai.client.caller import session_of_caller
 from components.openpai.client.lines import LogMerger
 from components.openpai.client.runs import OpenPaiRunPlatform
 from components.openpai.client.status import Looker
-from components.openpai.client.storages import Storages
+from components.openpai.client.storages import Storages, storages_folder
 from components.platform.calls import call_of
-from components.platform.look import Question, UnknownPlaceError
+from components.platform.look import FIRST_PATIENCE, FolderPlace, Look, Question, UnknownPlaceError
 from components.platform.status import RunStatus
-from localcloud.openpai.storages import storages_folder
-from runstatus.looks import FIRST_PATIENCE, FolderPlace, Look
 
 
 class OpenPaiLook(Look[Looker]):
@@ -31,8 +29,8 @@ class OpenPaiLook(Look[Looker]):
     def merger(self, ranks: frozenset[int]) -> LogMerger:
         return LogMerger(self.looker.platform, self.looker.call, ranks)
 
-    def place_of(self, folder: str | None) -> FolderPlace | None:
-        """The local cloud remembers what launchers report in buckets, not on storages."""
+    def place_of(self, run: RunStatus) -> FolderPlace | None:
+        """Starts report on storages."""
         return None
 
 
@@ -46,4 +44,4 @@ def make(question: Question) -> OpenPaiLook:
     storages = Storages(storages_folder(question.cloud.home)) if question.cloud is not None else None
     platform = OpenPaiRunPlatform(session)
     looker = Looker(platform, replace(call, patience=FIRST_PATIENCE), question.wanted, storages)
-    return OpenPaiLook(looker, call.patience, question.cloud)
+    return OpenPaiLook(looker, call.patience)

@@ -17,6 +17,11 @@ from components.platform import launcher_status
 from launcher.walking import open_file
 
 
+def storages_folder(home: Path) -> Path:
+    """In the folder of a local cloud: each folder there is a storage."""
+    return home / "storages"
+
+
 @dataclass(frozen=True)
 class Storages:
     """`root`: the folder that has the storages, by their names."""

@@ -8,16 +8,15 @@ from collections.abc import Iterator
 from components.openpai.local.results import output_folder
 from components.platform.calls import Tell, call_of
 from components.platform.errors import ProviderError
+from components.platform.local_cloud import LocalCloud
+from components.platform.rehearsal import Artifact
+from components.platform.rehearsed_runs import People, StartedRun
 from components.platform.status import RunStatus
-from localcloud.control import Cloud
-from rehearsal.model import Artifact
-from rehearsing.people import People
-from rehearsing.runs import StartedRun
 
 _LAST_LINES = 12
 
 
-def artifacts(cloud: Cloud, started: StartedRun) -> Iterator[Artifact]:
+def artifacts(cloud: LocalCloud, started: StartedRun) -> Iterator[Artifact]:
     """What the run's present start has put into its output folder."""
     output = output_folder(cloud, started.nodes[0].id, lambda line: None) if started.nodes else None
     for name, size in (output.sizes() if output else {}).items():

@@ -8,16 +8,16 @@ from typing import Any
 
 from components.openpai.local.sessions import DEPLOYER
 from components.openpai.local.storages import stand_in_storage
-from localcloud.control import Cloud
+from components.platform.local import LocalFile
+from components.platform.local_cloud import LocalCloud
 from localcloud.openpai.accounts import VIRTUAL_CLUSTERS
 from localcloud.openpai.tasks import ABSENT_PLUGINS
-from localstacks.file import LocalFile
 
 CLUSTER, STORAGE, JOBS = "trainyard:cluster", "trainyard:storage", "trainyard:jobs"
 _DEFAULT = "default"
 
 
-def stand_in(made: LocalFile, cloud: Cloud) -> None:
+def stand_in(made: LocalFile, cloud: LocalCloud) -> None:
     """Makes what stands in for others, and changes the file so that it names that."""
     # A cluster has no policies that somebody would have to make first.
     made.has_access = True
@@ -26,7 +26,7 @@ def stand_in(made: LocalFile, cloud: Cloud) -> None:
     _plugins(made)
 
 
-def _cluster(made: LocalFile, written: Mapping[str, Any], cloud: Cloud) -> None:
+def _cluster(made: LocalFile, written: Mapping[str, Any], cloud: LocalCloud) -> None:
     """Who calls the local cluster is told by the environment, so no token is written down."""
     local = {"uri": cloud.endpoint, "user": DEPLOYER}
     if dict(written) != local:
@@ -42,7 +42,7 @@ def _cluster(made: LocalFile, written: Mapping[str, Any], cloud: Cloud) -> None:
     made.config[CLUSTER] = local
 
 
-def _storage(made: LocalFile, written: Mapping[str, Any], cloud: Cloud) -> None:
+def _storage(made: LocalFile, written: Mapping[str, Any], cloud: LocalCloud) -> None:
     name = written.get("name")
     if name and stand_in_storage(cloud, str(name)):
         made.remarks.append(f"storage {name}: an empty folder of this machine stands in")

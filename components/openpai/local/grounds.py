@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rehearsal.calls import LostCall, PolicyInForce, RecordedCall
-from rehearsal.mutations import StatementMutation
-from rehearsal.planned import PlannedNeeds
+from components.platform.access import LostCall, RecordedCall
+from components.platform.mutations import PolicyInForce, StatementMutation
+from components.platform.planned import PlannedNeeds
 
 # What a real cluster may refuse, and a local one cannot know.
 NOT_PROVEN = (
@@ -20,7 +20,7 @@ NOT_PROVEN = (
 
 @dataclass(frozen=True, slots=True)
 class NoGrounds:
-    """`rehearsal.calls.Grounds`."""
+    """`components.platform.access.Grounds`."""
 
     policies: tuple[PolicyInForce, ...] = ()
 

@@ -6,11 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from components.openpai.client.runs import OpenPaiRunPlatform
-from components.openpai.client.storages import Storages
+from components.openpai.client.storages import Storages, storages_folder
 from components.openpai.local.sessions import USER, runs_of
-from localcloud.control import Cloud
-from localcloud.openpai.storages import storages_folder
-from rehearsing.people import People
+from components.platform.local_cloud import LocalCloud
+from components.platform.rehearsed_runs import People
 
 
 @dataclass(frozen=True)
@@ -25,6 +24,6 @@ class ClusterUser:
         return self.runs.session.user
 
 
-def people_of(cloud: Cloud) -> People:
+def people_of(cloud: LocalCloud) -> People:
     user = ClusterUser(runs_of(cloud, USER), Storages(storages_folder(cloud.home)))
     return People(user, f"the cluster's user {USER}, who administers nothing", USER)

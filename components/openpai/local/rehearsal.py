@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from components.openpai.local import evidence, runs
@@ -12,48 +13,43 @@ from components.openpai.local.grounds import NOT_PROVEN, NoGrounds, planned_need
 from components.openpai.local.people import people_of
 from components.openpai.local.runs import OpenPaiAnswers
 from components.openpai.local.small_machines import small_tasks
-from components.openpai.local.stacks import OpenPaiLocalPlatform
 from components.openpai.plan import openpai_job, openpai_plan
 from components.plan.model import JobPlan, Plan, RunPlan
+from components.platform.access import RecordedCall
 from components.platform.calls import Tell
+from components.platform.local import Outputs
+from components.platform.local_cloud import LocalCloud
+from components.platform.mutations import Mutation
+from components.platform.planned import PlannedNeeds
+from components.platform.rehearsal import Artifact, RehearsalPlatform, RehearsedConfig
+from components.platform.rehearsed_runs import Answers, People, RunWatch, StartedRun
+from components.platform.states import Row
 from components.platform.status import RunStatus
-from localcloud.control import Cloud
-from localstacks.place import Place
-from rehearsal.calls import RecordedCall
-from rehearsal.mapping import RehearsedConfig, stand_in_stack
-from rehearsal.model import Artifact
-from rehearsal.planned import PlannedNeeds
-from rehearsing.people import People
-from rehearsing.platform import Mutation, Outputs, RehearsalPlatform
-from rehearsing.runs import Answers, RunWatch, StartedRun
 
 
 class OpenPaiRehearsalPlatform(RehearsalPlatform):
-    local = OpenPaiLocalPlatform()
+    place_keys = ("trainyard:cluster",)
 
     def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
         small_tasks(made, name, plan, entry)
 
-    def stand_in_stack(self, plan: Plan, written: Mapping[str, Any]) -> dict[str, Any]:
-        return stand_in_stack(plan, written, ("trainyard:cluster",))
-
-    def stand_in_access(self, cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
+    def stand_in_access(self, cloud: LocalCloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
         return plan, list(NOT_PROVEN)
 
-    def people_of(self, cloud: Cloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
+    def people_of(self, cloud: LocalCloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
         return people_of(cloud)
 
     def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
         return planned_needs()
 
-    def act_as_people(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
+    def act_as_people(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
         """No policy decides about what they do, so no call of theirs shows anything."""
 
-    def look_after_runs(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
+    def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
         """The same."""
 
-    def answers(self, cloud: Cloud, outputs: Outputs, place: Place) -> Answers:
-        return OpenPaiAnswers({}, place.file.parent)
+    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Answers:
+        return OpenPaiAnswers({}, folder)
 
     def start(
         self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
@@ -65,26 +61,23 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
     def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
         return runs.watch(who, plan, started, tell)
 
-    def caller(self, cloud: Cloud, who: People) -> str:
+    def caller(self, cloud: LocalCloud, who: People) -> str:
         return str(who.session.name)
 
-    def artifacts(self, cloud: Cloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
+    def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
         return evidence.artifacts(cloud, started)
 
     def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
         return evidence.last_lines(who, seen, tell)
 
-    def judged_calls(self, cloud: Cloud) -> list[Mapping[str, Any]]:
+    def judged_calls(self, cloud: LocalCloud) -> list[Mapping[str, Any]]:
         return []
 
     def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
         raise NotImplementedError("no call is judged here")
 
-    def access_facts(self, cloud: Cloud) -> NoGrounds:
+    def access_facts(self, cloud: LocalCloud) -> NoGrounds:
         return NoGrounds()
 
-    def without(self, cloud: Cloud, mutation: Mutation) -> AbstractContextManager[None]:
+    def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
         raise NotImplementedError("there is nothing to take away here")
-
-
-PLATFORM = OpenPaiRehearsalPlatform()

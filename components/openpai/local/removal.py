@@ -10,16 +10,16 @@ from components.openpai.client.jobs import PLATFORM, Job, moment_of
 from components.openpai.client.runs import OpenPaiRunPlatform
 from components.openpai.local.sessions import DEPLOYER, runs_of
 from components.platform.calls import Tell, call_of
+from components.platform.local_cloud import LocalCloud
 from components.platform.removal import LiveRun, Removal
 from components.platform.runs import NodeRun
 from components.platform.states import Row
 from components.platform.waiting import wait_for_end
-from localcloud.control import Cloud
 
 _MINUTES_TO_END = 20.0
 
 
-def describe_removal(cloud: Cloud, rows: Sequence[Row], tell: Tell) -> Removal:
+def describe_removal(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> Removal:
     """`rows` are removed."""
     platform, call = runs_of(cloud), call_of("down", tell)
     live = []
@@ -32,7 +32,7 @@ def describe_removal(cloud: Cloud, rows: Sequence[Row], tell: Tell) -> Removal:
     return Removal(tuple(live), ())
 
 
-def end_other_runs(cloud: Cloud, rows: Sequence[Row], tell: Tell) -> None:
+def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
     """Tries of the jobs that go. Runs of the stack itself end with their own removal."""
     platform, call = runs_of(cloud), call_of("down", tell)
     own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}

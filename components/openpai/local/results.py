@@ -11,15 +11,14 @@ from typing import Any
 
 from components.openpai.client.jobs import RunId, start_of
 from components.openpai.client.states import JobDetail
-from components.openpai.client.storages import Storages
+from components.openpai.client.storages import Storages, storages_folder
 from components.openpai.local.sessions import runs_of
 from components.platform.calls import Tell, call_of
 from components.platform.errors import ProviderError
+from components.platform.local_cloud import LocalCloud
+from components.platform.results import LINES_READ, NOT_READ, named_results
 from components.platform.runs import NodeRun
 from launcher.walking import Budget, open_file, regular_files
-from localcloud.control import Cloud
-from localcloud.openpai.storages import storages_folder
-from localstacks.results import LINES_READ, NOT_READ, named_results
 
 _OUTPUT = "output"
 _MOST_FILES, _MOST_SECONDS = 10_000, 10.0
@@ -46,7 +45,7 @@ class OutputFolder:
             return file.read(_LONGEST_BYTES)
 
 
-def read_last_lines(cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
+def read_last_lines(cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
     """The last lines of a node, as anybody would read them."""
     try:
         return runs_of(cloud).last_lines(call_of("up", tell), NodeRun("", run_id, ""), LINES_READ)
@@ -55,14 +54,14 @@ def read_last_lines(cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
         return [NOT_READ]
 
 
-def list_results(cloud: Cloud, nodes: Sequence[Mapping[str, Any]], tell: Tell) -> Iterator[str]:
+def list_results(cloud: LocalCloud, nodes: Sequence[Mapping[str, Any]], tell: Tell) -> Iterator[str]:
     """The files that the present start has left; `nodes` has the main one first."""
     output = output_folder(cloud, str(nodes[0]["id"]), tell) if nodes else None
     if output is not None:
         yield from named_results(lambda: list(output.sizes().items()), output.read)
 
 
-def output_folder(cloud: Cloud, run_id: str, tell: Tell) -> OutputFolder | None:
+def output_folder(cloud: LocalCloud, run_id: str, tell: Tell) -> OutputFolder | None:
     """The output folder of a run's present start. None if the run keeps nothing on a storage, or cannot be read."""
     run, platform, call = RunId.parse(run_id), runs_of(cloud), call_of("up", tell)
     try:

@@ -13,9 +13,8 @@ from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
 from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import Tell, call_of
+from components.platform.rehearsed_runs import Answers, LookedAt, People, StartedRun, start_run
 from components.platform.status import WantedRuns
-from rehearsing.people import People
-from rehearsing.runs import Answers, LookedAt, StartedRun, start_run
 
 
 @dataclass(frozen=True)

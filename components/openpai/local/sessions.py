@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from components.openpai.client.runs import OpenPaiRunPlatform
 from components.openpai.client.session import Session
-from localcloud.control import Cloud
+from components.platform.local_cloud import LocalCloud
 
 DEPLOYER, USER = "deployer", "user"
 
 
-def session_of(cloud: Cloud, user: str = DEPLOYER) -> Session:
+def session_of(cloud: LocalCloud, user: str = DEPLOYER) -> Session:
     """By the variables that lead every client there."""
     return Session.of({}, cloud.env_for(user))
 
 
-def runs_of(cloud: Cloud, user: str = DEPLOYER) -> OpenPaiRunPlatform:
+def runs_of(cloud: LocalCloud, user: str = DEPLOYER) -> OpenPaiRunPlatform:
     return OpenPaiRunPlatform(session_of(cloud, user))

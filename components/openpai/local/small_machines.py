@@ -8,7 +8,7 @@ from typing import Any
 from components.openpai.plan import OpenPaiPlan
 from components.plan.model import JobPlan, Plan
 from components.plan.naming import expand
-from rehearsal.mapping import RehearsedConfig
+from components.platform.rehearsal import RehearsedConfig
 
 SKUS = "trainyard:skus"
 PROCESSES, BACKEND = "processes", "backend"
@@ -20,7 +20,7 @@ _HIVED = ("sku", "pinnedCellId")
 
 
 def small_tasks(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
-    """`rehearsal.mapping.Machines`."""
+    """`trainyard.rehearsal.mapping.Machines`."""
     job = plan.jobs[name]
     _shapes(made, name, job, entry)
     _options(made, name, job, entry)

@@ -10,11 +10,10 @@ from components.openpai.local import removal, results, storages
 from components.openpai.local.file import stand_in
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import Tell
+from components.platform.local import LocalFile, LocalPlatform
+from components.platform.local_cloud import LocalCloud
 from components.platform.removal import Removal
 from components.platform.states import Row, State, name_of
-from localcloud.control import Cloud
-from localstacks.file import LocalFile
-from localstacks.platform import LocalPlatform
 from schemas.names import plural
 
 
@@ -33,32 +32,34 @@ class OpenPaiLocalPlatform(LocalPlatform):
         """A run is all that a stack makes here, and no other stack names one."""
         return False
 
-    def stand_in(self, made: LocalFile, plan: Plan, cloud: Cloud, tell: Tell) -> None:
+    def stand_in(self, made: LocalFile, plan: Plan, cloud: LocalCloud, tell: Tell) -> None:
         stand_in(made, cloud)
 
-    def remove_stand_ins(self, cloud: Cloud, tell: Tell, with_data: bool) -> None:
+    def remove_stand_ins(self, cloud: LocalCloud, tell: Tell, with_data: bool) -> None:
         storages.remove_stand_ins(cloud, with_data)
 
-    def read_last_lines(self, cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
+    def read_last_lines(self, cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
         return results.read_last_lines(cloud, run_id, tell)
 
     def list_results(
-        self, cloud: Cloud, outputs: Mapping[str, Any], run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
+        self,
+        cloud: LocalCloud,
+        outputs: Mapping[str, Any],
+        run: RunPlan,
+        nodes: Sequence[Mapping[str, Any]],
+        tell: Tell,
     ) -> Iterator[str]:
         return results.list_results(cloud, nodes, tell)
 
-    def describe_removal(self, cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
+    def describe_removal(self, cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
         return removal.describe_removal(cloud, rows, tell)
 
-    def list_data(self, cloud: Cloud, tell: Tell) -> list[str]:
+    def list_data(self, cloud: LocalCloud, tell: Tell) -> list[str]:
         return list(storages.list_storages(cloud))
 
-    def end_other_runs(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> None:
+    def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
         removal.end_other_runs(cloud, rows, tell)
 
-    def empty_buckets(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> int:
+    def empty_buckets(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> int:
         """No stack makes one here."""
         return 0
-
-
-PLATFORM = OpenPaiLocalPlatform()

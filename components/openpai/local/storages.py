@@ -9,8 +9,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from localcloud.control import Cloud
-from localcloud.openpai.storages import storages_folder
+from components.openpai.client.storages import storages_folder
+from components.platform.local_cloud import LocalCloud
 from schemas.names import plural
 
 RECORD = "stand-ins-openpai.json"
@@ -18,11 +18,11 @@ RECORD = "stand-ins-openpai.json"
 _MOST_COUNTED = 1000
 
 
-def storage_folder(cloud: Cloud, name: str) -> Path:
+def storage_folder(cloud: LocalCloud, name: str) -> Path:
     return storages_folder(cloud.home) / name
 
 
-def stand_in_storage(cloud: Cloud, name: str) -> bool:
+def stand_in_storage(cloud: LocalCloud, name: str) -> bool:
     """Makes the storage if it is not there. Whether one stands in, made now or at some time before."""
     made = _recorded(cloud)
     if name not in made and not storage_folder(cloud, name).is_dir():
@@ -31,7 +31,7 @@ def stand_in_storage(cloud: Cloud, name: str) -> bool:
     return name in _recorded(cloud)
 
 
-def remove_stand_ins(cloud: Cloud, with_data: bool) -> None:
+def remove_stand_ins(cloud: LocalCloud, with_data: bool) -> None:
     """Removes the storages that stand in: those with files only `with_data`."""
     kept = []
     for name in _recorded(cloud):
@@ -45,7 +45,7 @@ def remove_stand_ins(cloud: Cloud, with_data: bool) -> None:
         (cloud.home / RECORD).unlink(missing_ok=True)
 
 
-def list_storages(cloud: Cloud) -> Iterator[str]:
+def list_storages(cloud: LocalCloud) -> Iterator[str]:
     folder = storages_folder(cloud.home)
     for storage in sorted(folder.iterdir()) if folder.is_dir() else ():
         inside = describe_contents(storage)
@@ -63,7 +63,7 @@ def describe_contents(folder: Path) -> str:
     return plural(count, "file") if count else ""
 
 
-def _recorded(cloud: Cloud) -> list[str]:
+def _recorded(cloud: LocalCloud) -> list[str]:
     try:
         names: list[str] = json.loads((cloud.home / RECORD).read_text("utf-8"))
         return names
@@ -71,7 +71,7 @@ def _recorded(cloud: Cloud) -> list[str]:
         return []
 
 
-def _record(cloud: Cloud, names: list[str]) -> None:
+def _record(cloud: LocalCloud, names: list[str]) -> None:
     draft = cloud.home / f"{RECORD}.{os.getpid()}"
     draft.write_text(json.dumps(names), "utf-8")
     draft.replace(cloud.home / RECORD)

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from components.openpai.client.storages import storages_folder
 from launcher.walking import Budget, regular_files
 from localcloud.api import clock
 from localcloud.console.platform import MANY, Item, Section
 from localcloud.openpai.accounts import VIRTUAL_CLUSTERS
 from localcloud.openpai.rest import Parts
-from localcloud.openpai.storages import storage_names, storages_folder
+from localcloud.openpai.storages import storage_names
 
 _TITLES = ("Jobs", "Virtual clusters", "Storages")
 EMPTY = tuple(Section(title, ()) for title in _TITLES)

@@ -12,10 +12,12 @@ from botocore.exceptions import ClientError
 from components.aws_dl1.local.stacks import AwsLocalPlatform
 from components.aws_dl1.plan import AwsDl1Plan, aws_dl1_plan
 from components.plan.file import plan_file
+from components.platform.local import LocalFile
 from localcloud.control import Cloud
-from localstacks.file import LocalFile, localize
 from tests.support.aws_clients import AwsClients
 from tests.support.examples import STACKS, stack_file
+from tests.support.programs import require_program
+from trainyard.local.file import localize
 
 NAME = "aws-dl1-existing-vpc"
 LOCAL = AwsLocalPlatform()
@@ -25,6 +27,7 @@ TRUST = {"Version": "2012-10-17", "Statement": [
 
 def stood_in(cloud: Cloud) -> LocalFile:
     """The file for this cloud, as `up --local` makes it before Pulumi does anything."""
+    require_program("ssh-keygen")
     config, known = yaml.safe_load(stack_file(NAME).read_text())["config"], written()
     return localize(config, known, lambda file: LOCAL.stand_in(file, known, cloud, print), STACKS)
 

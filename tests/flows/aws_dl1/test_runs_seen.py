@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from components.platform.look import Question
 from components.platform.status import WantedRuns
-from runstatus.outputs import runs_now
 from schemas.source import read
 from tests.support.aws_cluster import GROUP, STACK, AwsWorld, aws_world
 from tests.support.waiting import eventually
+from trainyard.cli.main import main
+from trainyard.runs.outputs import runs_now
 
 RUN = "trainyard:index:Run"
 FILE = """\

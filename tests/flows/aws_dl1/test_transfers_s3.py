@@ -13,13 +13,13 @@ import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from components.aws_dl1.client.files import make
 from components.platform import checksums
 from components.platform.errors import ProviderError
 from components.platform.files import StoreRequest
 from components.s3.store import BucketStore, checksum_of
 from tests.support.aws_cluster import STACK, AwsWorld, aws_world
+from trainyard.cli.main import main
 
 MEBIBYTE = 1 << 20
 FILE = """\

@@ -60,7 +60,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str, An
     env = {**os.environ, "TRAINYARD_HOME": str(home)}
 
     def trainyard(*words: str) -> None:
-        command = [sys.executable, "-m", "cli", *words]
+        command = [sys.executable, "-m", "trainyard", *words]
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=900, check=False)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 

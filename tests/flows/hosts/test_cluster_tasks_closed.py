@@ -7,7 +7,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from localcloud.openpai.storages import storages_folder, task_storages
+from components.openpai.client.storages import storages_folder
+from localcloud.openpai.storages import task_storages
 from localcloud.openpai.tasks import TaskStorage
 from tests.flows.hosts.ways_out import DOORS, try_all
 from tests.support.cluster_tasks import Reports, attempt_of, carried_out

@@ -20,7 +20,7 @@ _WITHOUT_NAMESPACES = "echo 0 >/proc/sys/user/max_net_namespaces"
 
 def _told(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """A command on such a machine; its whole answer."""
-    inside = ("sh", "-ec", f'{_WITHOUT_NAMESPACES}; exec "$@"', "sh", sys.executable, "-m", "cli", *words)
+    inside = ("sh", "-ec", f'{_WITHOUT_NAMESPACES}; exec "$@"', "sh", sys.executable, "-m", "trainyard", *words)
     return subprocess.run(
         ["unshare", "--user", "--map-root-user", "--mount", *inside],
         cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS, stdin=subprocess.DEVNULL,

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.cloud import cloud as command
 from localcloud import admin, control
 from localcloud.control import Cloud
 from localcloud.environments.cache import cache_folder
@@ -24,6 +23,7 @@ from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.network_world import Network
 from tests.support.waiting import eventually
+from trainyard.cli.cloud import cloud as command
 
 _START = "import sys; from pathlib import Path; from localcloud import control; control.start(Path(sys.argv[1]))"
 
@@ -134,7 +134,7 @@ for _ in range(2): listener.accept()
 @pytest.mark.skipif(not shutil.which("apt-get"), reason="only Debian's packages are fetched")
 def test_a_machine_without_the_programs_gets_them_without_root_and_enforces_rules(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
-    words = (sys.executable, "-m", "cli", "cloud", "start", "--home", str(home))
+    words = (sys.executable, "-m", "trainyard", "cloud", "start", "--home", str(home))
     try:
         first = _without(NO_PROGRAMS, *words, cache=tmp_path / "cache", isolation=REQUIRED)
         assert "trainyard: fetching iproute2 and nftables, which enforce security rules" in first.stdout
@@ -155,7 +155,7 @@ def test_a_machine_that_offers_no_way_to_them_is_told_so_in_a_line(tmp_path: Pat
     home = tmp_path / "cloud"
     no_lists = f"{NO_PROGRAMS}\nmount -t tmpfs none /etc/apt"
     try:
-        words = (sys.executable, "-m", "cli", "cloud", "start", "--home", str(home))
+        words = (sys.executable, "-m", "trainyard", "cloud", "start", "--home", str(home))
         said = _without(no_lists, *words, cache=tmp_path / "cache", isolation=REQUIRED).stdout
         lines = [line for line in said.splitlines() if line.startswith("trainyard:")]
         assert lines[1:] == [

@@ -12,10 +12,10 @@ from components.openpai.plan import openpai_plan
 from components.plan.build import plan_of
 from components.plan.naming import expand
 from localcloud.environments.find import MissingEnvironment
-from localstacks.environments import environment_of
 from schemas.judge import judge_file
 from tests.support.examples import OPENPAI_EXAMPLES, STACKS, stack_file
 from tests.support.rehearsing import Rehearsals
+from trainyard.local.environments import environment_of
 
 pytestmark = pytest.mark.engine
 

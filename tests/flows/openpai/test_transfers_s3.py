@@ -10,10 +10,10 @@ from unittest.mock import patch
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients
 from tests.support.cloud_fixture import shared_cloud as shared_cloud
+from trainyard.cli.main import main
 
 FILE = """\
 config:

@@ -11,7 +11,6 @@ from unittest.mock import patch
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from components.openpai.client.jobs import Job
 from components.openpai.plan import openpai_plan
 from components.openpai.run_inputs import read_files, run_inputs
@@ -20,6 +19,7 @@ from components.platform.calls import call_of
 from components.platform.values import Properties
 from schemas.judge import judge_file
 from tests.support.openpai_runs import RUN, RunsWorld, runs_world
+from trainyard.cli.main import main
 
 STACK = "vision-dev"
 JOB = """

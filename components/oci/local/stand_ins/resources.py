@@ -22,7 +22,7 @@ from components.oci.ocids import is_ocid
 from components.oci.plan import OciNetworkPlan
 from components.platform.calls import Tell, call_of
 from components.platform.errors import ProviderError
-from localcloud.control import Cloud
+from components.platform.local_cloud import LocalCloud
 
 RECORD = "stand-ins.json"
 # Names that anybody may give need a mark: only what bears it is removed again.
@@ -78,7 +78,7 @@ KINDS: Mapping[str, Kind] = {
 class StandIns:
     """Those of one local cloud, by the OCID or name that stack files call them."""
 
-    def __init__(self, cloud: Cloud, tell: Tell, network: OciNetworkPlan | None = None) -> None:
+    def __init__(self, cloud: LocalCloud, tell: Tell, network: OciNetworkPlan | None = None) -> None:
         """`network` is what the stack asks of a network: one that stands in has its addresses and its rules."""
         self._cloud = cloud
         self._tell = tell

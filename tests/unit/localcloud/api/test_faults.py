@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cli.faults import _KINDS
 from localcloud.api.errors import ApiError
 from localcloud.api.faults import KINDS, Faults
 from localcloud.api.store import StateStore
+from trainyard.cli.faults import _KINDS
 
 
 @pytest.fixture

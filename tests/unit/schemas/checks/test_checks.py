@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from catalog.secret_looks import looks_secret
-from cli.render import RENDERERS
 from schemas.checks import rules
 from schemas.checks.runs import LARGEST_CODE
 from schemas.judge import judge_file
+from trainyard.cli.render import RENDERERS
 
 STACK = """\
 config:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from components.openpai.client.jobs import start_of
+from components.openpai.client.storages import storages_folder
 from localcloud.api import progress
 from localcloud.api.store import StateStore
 from localcloud.console.openpai.content import content_of
@@ -23,7 +24,6 @@ from localcloud.openpai.controller import Controller
 from localcloud.openpai.observing import Observer, remembered_under
 from localcloud.openpai.places import Places
 from localcloud.openpai.rest import Parts
-from localcloud.openpai.storages import storages_folder
 from localcloud.openpai.store import JobRow, JobStore
 from localcloud.openpai.tokens import Tokens
 

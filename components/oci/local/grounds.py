@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OCI's statements as the grounds of a rehearsal: how others would have decided, and each statement mutated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from components.oci import iam
+from components.oci.iam.clock import time_variables
+from components.oci.iam.compartments import Compartments
+from components.oci.iam.judge import AttachedPolicy, Membership, Principal, Target, compile_policies, judge
+from components.oci.iam.parse import parse
+from components.oci.iam.permissions import is_documented, verb_covers
+from components.oci.iam.statement import VERBS
+from components.platform.access import LostCall, RecordedCall
+from components.platform.mutations import PolicyInForce, StatementMutation
+
+
+@dataclass(frozen=True, slots=True)
+class OciGrounds:
+    """`components.platform.access.Grounds`: everything that decides about access besides the call itself."""
+
+    policies: tuple[PolicyInForce, ...]
+    compartments: Compartments
+    region_key: str
+
+    def refused(self, calls: Sequence[RecordedCall], policies: Iterable[PolicyInForce]) -> tuple[LostCall, ...]:
+        return newly_refused(calls, self, policies)
+
+    def mutations(self) -> Iterator[StatementMutation]:
+        return statement_mutations(self.policies)
+
+    def inferred(self, call: RecordedCall) -> tuple[str, ...]:
+        return inferred(call)
+
+
+def read_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
+    """Reads a row of the local cloud's record. `names` are the names of principals in reports, by OCID."""
+    fields = row["principal"]
+    principal = Principal(
+        type=fields["type"], ocid=fields["id"], name=fields["name"], compartment=fields["compartment"],
+        groups=_members(fields["groups"]), dynamic_groups=_members(fields["dynamicGroups"]),
+    )  # fmt: skip
+    return RecordedCall(
+        operation=row["operation"],
+        principal=principal,
+        who=names.get(principal.ocid) or f"{principal.type} {principal.name or principal.ocid}",
+        permissions=tuple(row["permissions"]),
+        target=Target(row["target"]["compartment"], row["target"]["variables"]),
+        times=int(row["times"]),
+        allowed=bool(row["allowed"]),
+        by=tuple((one["permission"], one["policy"], one["statement"]) for one in row["by"]),
+        missing=tuple(row["missing"]),
+        at=datetime.fromisoformat(row["time"]),
+    )
+
+
+def _members(rows: Iterable[Mapping[str, str]]) -> tuple[Membership, ...]:
+    return tuple(Membership(row["id"], row["name"], row["domain"]) for row in rows)
+
+
+def newly_refused(
+    calls: Sequence[RecordedCall], grounds: OciGrounds, policies: Iterable[PolicyInForce]
+) -> tuple[LostCall, ...]:
+    """The calls that were allowed, but that these policies would refuse."""
+    compiled = compile_policies(
+        (AttachedPolicy(one.name, one.place, tuple(map(parse, one.statements))) for one in policies),
+        grounds.compartments,
+    )
+    refused = []
+    for call in calls:
+        if call.allowed:
+            request = {
+                "request.operation": call.operation, "request.region": grounds.region_key, **time_variables(call.at),
+            }  # fmt: skip
+            verdict = judge(compiled, call.principal, call.permissions, call.target, request)
+            if not verdict.allowed:
+                refused.append(LostCall(call, verdict.missing))
+    return tuple(refused)
+
+
+def inferred(call: RecordedCall) -> tuple[str, ...]:
+    """The permissions of a call that no document names. For these the catalog guesses, and so does the decision."""
+    return tuple(name for name in call.permissions if not is_documented(name))
+
+
+def canonical(text: str) -> str:
+    """The canonical text of a statement: equal for equal statements."""
+    return iam.to_text(parse(text))
+
+
+def statement_mutations(policies: Sequence[PolicyInForce]) -> Iterator[StatementMutation]:
+    subjects = list(dict.fromkeys(parse(text).subject for policy in policies for text in policy.statements))
+    for policy in policies:
+        for text in policy.statements:
+            yield StatementMutation("deleted", policy.name, text, None, f"without `{text}`")
+            for wider, how in _wider_statements(parse(text)):
+                yield StatementMutation("widened", policy.name, text, iam.to_text(wider), f"`{text}`: {how}")
+            yield from _turned(policy.name, text, subjects)
+
+
+def _turned(policy: str, text: str, subjects: Sequence[iam.Subject]) -> Iterator[StatementMutation]:
+    """The statement with another subject in place of its own."""
+    statement = parse(text)
+    others = [subject for subject in subjects if subject != statement.subject and subject.kind != "service"]
+    if others:
+        given = replace(statement, subject=others[0])
+        after = iam.to_text(given)
+        yield StatementMutation("turned around", policy, text, after, f"`{text}`: for another, `{after}`")
+
+
+def _wider_statements(statement: iam.Statement) -> Iterator[tuple[iam.Statement, str]]:
+    grant = wider_grant(statement.grant)
+    if grant is not None:
+        yield replace(statement, grant=grant), f"as {iam.to_text(replace(statement, grant=grant))}"
+    if statement.condition is not None:
+        yield replace(statement, condition=None), "without its condition"
+
+
+def wider_grant(grant: iam.Grant) -> iam.Grant | None:
+    """The grant with the next larger verb. For single permissions: the smallest verb that covers more than them."""
+    if isinstance(grant, iam.PermissionGrant):
+        needed = frozenset(grant.permissions)
+        kinds = dict.fromkeys(kind for kind in map(iam.type_of, grant.permissions) if kind)
+        for kind in kinds:
+            for verb in VERBS:
+                if needed < verb_covers(verb, kind):
+                    return iam.VerbGrant(verb, kind)
+        return None
+    position = VERBS.index(grant.verb)
+    return replace(grant, verb=VERBS[position + 1]) if position + 1 < len(VERBS) else None

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `trainyard data` says that a stack's platform decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.load import load_file
+from trainyard.cli.data import StackBucket, way_in
+
+EXAMPLES = Path(__file__).parents[4] / "stacks"
+
+
+@pytest.mark.parametrize(
+    ("stack", "words"),
+    [
+        ("oci-pytorch-ddp", "`inputs: [{ mount: /data/images, prefix: data/images/ }]`"),
+        ("aws-dl1-resnet", "`${bucket}/data/images`"),
+        ("openpai-ddp-gloo", "`${bucket}/data/images`"),
+    ],
+)
+def test_what_was_put_is_read_in_the_platforms_own_way(stack: str, words: str) -> None:
+    """Only OCI mounts buckets: `inputs` is refused elsewhere."""
+    loaded = load_file(EXAMPLES / f"Pulumi.{stack}.yaml").stack
+    assert loaded is not None
+    nowhere: Any = None
+    assert words in way_in(StackBucket(loaded, nowhere), "data/images")

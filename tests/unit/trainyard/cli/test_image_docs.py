@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/images.md says what the commands have, and no more."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from components.oci.client.registry import make_words
+from components.oci.client.registry_token import TOKEN_USER
+from components.plan.build import build_plan
+from components.platform.recipes import PROJECT
+from tests.support.samples import stack
+from trainyard.cli.image import image
+from trainyard.images.login import ENDPOINT_VARIABLE
+
+PAGE = (PROJECT / "docs" / "images.md").read_text("utf-8")
+
+
+def test_every_option_it_names_is_there() -> None:
+    options = {
+        name
+        for command in image.commands.values()
+        for option in command.params
+        if isinstance(option, click.Option)
+        for name in (*option.opts, *option.secondary_opts)
+    }
+    named = set(re.findall(r"(?<=[`\s])(--[a-z][a-z-]+)", PAGE)) - {
+        "--target",
+        "--username",
+        "--password-stdin",
+        "--check",
+    }
+    assert named <= options, named - options
+
+
+def test_it_has_the_words_that_are_printed() -> None:
+    assert make_words(build_plan(stack())).replace("vision-dev", "vision-prod") in PAGE
+    assert ENDPOINT_VARIABLE in PAGE
+    assert TOKEN_USER in PAGE

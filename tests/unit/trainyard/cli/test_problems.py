@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+import errno
+from importlib import import_module
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from trainyard.cli.problems import _IN_WORDS, INTERRUPTED, ErrorReportingGroup, words
+
+
+@pytest.mark.parametrize("name", sorted(_IN_WORDS))
+def test_errors_made_for_people_are_told_as_they_are(name: str) -> None:
+    module, _, kind = name.rpartition(".")
+    error = getattr(import_module(module), kind)
+    assert words(error("the reason")) == "the reason"
+    assert words(type("Narrower", (error,), {})("the reason")) == "the reason"
+
+
+def test_a_mistake_of_ours_is_not_told_but_shown() -> None:
+    assert words(KeyError("x")) is None
+    with pytest.raises(KeyError):
+        _invoke(KeyError("x"))
+
+
+def test_a_room_that_is_newer_than_the_environment_is_told_with_the_remedy() -> None:
+    """Somebody pulls a release that has another folder of modules, and types a command without `make`."""
+    assert "make setup" in (words(ModuleNotFoundError(name="schemas")) or "")
+    assert words(ModuleNotFoundError(name="nowhere")) is None, "a library that is missing is shown as it is"
+    assert words(ModuleNotFoundError(name="schemas.nowhere")) is None, "a mistake of ours"
+
+
+def _invoke(problem: BaseException) -> tuple[int, str]:
+    group = ErrorReportingGroup("group")
+
+    @group.command()
+    def ends() -> None:
+        raise problem
+
+    result = CliRunner(catch_exceptions=False).invoke(group, ["ends"])
+    return result.exit_code, result.output
+
+
+def test_every_ending_has_its_code_and_words() -> None:
+    unreadable = OSError(errno.EACCES, "Permission denied", "/there/state.json")
+    code, said = _invoke(unreadable)
+    assert (code, "/there/state.json: Permission denied; TRAINYARD_HOME" in said) == (1, True)
+    assert _invoke(KeyboardInterrupt()) == (INTERRUPTED, "")
+    assert _invoke(click.ClickException("as said")) == (1, "Error: as said\n")

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which tool is taken, and the words it is given. Programs here are real ones: small scripts on a PATH of their own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from components.platform.image_errors import ImageError
+from trainyard.images import tools as image_tools
+from trainyard.images.tools import NAMES, TOOLS, Build
+
+ADDRESS = "iad.ocir.io/acme/vision/dt:1.0"
+ELSEWHERE = "127.0.0.1:5000/acme/vision/dt:1.0"
+DIGEST = f"sha256:{'ab' * 32}"
+ROW = dict(zip(NAMES, TOOLS, strict=True))
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Puts scripts under the names of tools; nothing else is on PATH."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    def put(name: str, script: str = "exit 0") -> None:
+        file = tmp_path / name
+        file.write_text(f"#!/bin/sh\n{script}\n")
+        file.chmod(0o755)
+
+    return put
+
+
+def test_the_first_that_works_is_taken(install: Install) -> None:
+    install("buildah")
+    assert image_tools.find(None, False, print).name == "buildah"
+    install("podman")
+    assert image_tools.find(None, False, print).name == "podman"
+    install("docker")
+    assert image_tools.find(None, False, print).name == "docker"
+
+
+def test_one_that_does_not_answer_is_passed_over_and_named(install: Install) -> None:
+    install("docker", "echo Cannot connect to the daemon >&2; exit 1")
+    install("buildah")
+    told: list[str] = []
+    assert image_tools.find(None, False, told.append).name == "buildah"
+    assert told == ["Skipped: docker: Cannot connect to the daemon", "Skipped: podman: not on PATH"]
+
+
+def test_none_that_works_is_an_error_with_each_reason(install: Install) -> None:
+    install("docker", "exit 1")
+    with pytest.raises(ImageError) as error:
+        image_tools.find(None, False, print)
+    assert "docker: it does not say why" in str(error.value)
+    assert "podman: not on PATH" in str(error.value)
+    assert "apt install buildah" in str(error.value)
+
+
+def test_the_one_that_was_named_is_taken_or_nothing(install: Install) -> None:
+    install("docker")
+    install("buildah")
+    assert image_tools.find("buildah", False, print).name == "buildah"
+    with pytest.raises(ImageError, match="podman: not on PATH"):
+        image_tools.find("podman", False, print)
+
+
+@pytest.mark.usefixtures("install")
+def test_a_dry_run_needs_none() -> None:
+    assert image_tools.find(None, True, print).name == "docker"
+    assert image_tools.find("podman", True, print).name == "podman"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_words_of_a_build(name: str) -> None:
+    wish = Build(
+        Path("/context"), Path("launcher/images/base/Dockerfile"), ADDRESS, "linux/amd64", {"BASE": "a:1"}, None
+    )
+    assert image_tools.build_words(ROW[name], wish) == [
+        name, "build", "--platform", "linux/amd64", "--file", "/context/launcher/images/base/Dockerfile",
+        "--tag", ADDRESS, "--build-arg", "BASE=a:1", "/context",
+    ]  # fmt: skip
+
+
+def test_credentials_of_an_index_are_a_secret_of_the_build() -> None:
+    wish = Build(Path("/c"), Path("Dockerfile"), ADDRESS, "linux/amd64", {}, Path("/home/me/pip.conf"))
+    words = image_tools.build_words(ROW["docker"], wish)
+    assert words[words.index("--secret") + 1] == "id=pip,src=/home/me/pip.conf"
+    assert "--build-arg" not in words
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("docker", ["docker", "push", ADDRESS]),
+        ("podman", ["podman", "push", "--digestfile", "/d", ADDRESS]),
+        ("buildah", ["buildah", "push", "--digestfile", "/d", ADDRESS]),
+    ],
+)
+def test_the_words_of_a_push(name: str, words: list[str]) -> None:
+    assert image_tools.push_words(ROW[name], ADDRESS, ADDRESS, digest_file=Path("/d")) == [words]
+
+
+@pytest.mark.parametrize(
+    ("name", "commands"),
+    [
+        ("docker", [["docker", "tag", ADDRESS, ELSEWHERE], ["docker", "push", ELSEWHERE]]),
+        ("podman", [["podman", "push", "--tls-verify=false", ADDRESS, f"docker://{ELSEWHERE}"]]),
+        ("buildah", [["buildah", "push", "--tls-verify=false", ADDRESS, f"docker://{ELSEWHERE}"]]),
+    ],
+)
+def test_the_words_of_a_push_to_another_endpoint(name: str, commands: list[list[str]]) -> None:
+    assert image_tools.push_words(ROW[name], ADDRESS, ELSEWHERE, plain_http=True) == commands
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_login_takes_its_token_from_standard_input(name: str) -> None:
+    assert (
+        image_tools.login_words(ROW[name], "iad.ocir.io", "acme/<user>")
+        == f"{name} login iad.ocir.io --username 'acme/<user>' --password-stdin"
+    )
+
+
+def test_a_tools_words_are_shown_and_its_last_ones_kept(install: Install) -> None:
+    shown: list[str] = []
+    install("docker", "echo $DOCKER_BUILDKIT; echo wrong >&2; exit 3")
+    code, said = image_tools.run(ROW["docker"], ["docker"], shown.append)
+    assert (code, said.split()) == (3, ["1", "wrong"])
+    assert shown == ["1", "wrong"]
+
+
+def test_the_digest_is_read_where_each_tool_tells_it(install: Install, tmp_path: Path) -> None:
+    file = tmp_path / "digest"
+    assert image_tools.pushed_digest(ROW["buildah"], ADDRESS, file) == ""
+    file.write_text(DIGEST)
+    assert image_tools.pushed_digest(ROW["buildah"], ADDRESS, file) == DIGEST
+    other = f"docker.io/library/dt@sha256:{'0' * 64}"
+    install("docker", f"""echo '["{other}","iad.ocir.io/acme/vision/dt@{DIGEST}"]'""")
+    assert image_tools.pushed_digest(ROW["docker"], ADDRESS, file) == DIGEST
+    install("docker", "exit 1")
+    assert image_tools.pushed_digest(ROW["docker"], ADDRESS, file) == ""
+
+
+def test_a_tool_that_cannot_be_started_is_passed_over(install: Install, tmp_path: Path) -> None:
+    (tmp_path / "podman").write_text("no program")
+    (tmp_path / "podman").chmod(0o755)
+    install("buildah")
+    assert image_tools.find(None, False, print).name == "buildah"
+    assert os.environ["PATH"] == str(tmp_path)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last command that uses a local cloud may stop it, and none begins while it does."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+
+from trainyard.local.cloud_use import CloudUse
+
+_HOLDER = """
+import sys
+from pathlib import Path
+from trainyard.local.cloud_use import CloudUse
+use = CloudUse(Path(sys.argv[1]), print)
+print("holds", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_of_several_only_the_last_may_stop_it(tmp_path: Path) -> None:
+    uses = [CloudUse(tmp_path, print) for _ in range(3)]
+    alone = []
+    for use in uses:
+        with use.end() as last:
+            alone.append(last)
+    assert alone == [False, False, True]
+
+
+def test_who_comes_while_it_is_stopped_waits_and_says_so(tmp_path: Path) -> None:
+    lines: list[str] = []
+    said = Event()
+
+    def tell(line: str) -> None:
+        lines.append(line)
+        said.set()
+
+    with ThreadPoolExecutor() as pool:
+        with CloudUse(tmp_path, print).end() as alone:
+            assert alone
+            late = pool.submit(CloudUse, tmp_path, tell)
+            assert said.wait(20)
+            assert not late.done()
+        with late.result(20).end() as alone:
+            assert alone
+    assert lines == ["Another command is stopping the local cloud: waiting until it has."]
+
+
+def test_a_killed_command_uses_it_no_more(tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", _HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "holds\n"
+        with CloudUse(tmp_path, print).end() as alone:
+            assert not alone
+    finally:
+        holder.send_signal(signal.SIGKILL)
+        holder.communicate()
+    with CloudUse(tmp_path, print).end() as alone:
+        assert alone

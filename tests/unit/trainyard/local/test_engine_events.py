@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The errors that `up` says last, as the engine's event log has them."""
+
+import json
+from pathlib import Path
+
+from trainyard.local.engine_events import EngineError, errors_in
+
+RUN = "urn:pulumi:dev::trainyard::trainyard:oci:Job$trainyard:index:Run::line/base"
+SUBNET = "urn:pulumi:dev::trainyard::trainyard:oci:Network$oci:Core/subnet:Subnet::subnet"
+
+
+def test_errors_and_refusals_of_policies_are_told_once_and_nothing_else_is(tmp_path: Path) -> None:
+    def diagnostic(urn: str, message: str, severity: str = "error") -> dict[str, object]:
+        return {"diagnosticEvent": {"urn": urn, "message": message, "severity": severity}}
+
+    refused = {"resourceUrn": SUBNET, "policyName": "public", "message": "open to all", "enforcementLevel": "mandatory"}
+    events = [
+        diagnostic(RUN, "run base: IN_PROGRESS", "info"),
+        *[diagnostic(RUN, "1 error occurred:\n\t* The run base is FAILED\nits lines\n\n")] * 2,
+        {"policyEvent": refused},
+        {"policyEvent": {**refused, "enforcementLevel": "advisory"}},
+        diagnostic("", "update failed\n"),
+    ]
+    log = tmp_path / "events.json"
+    log.write_text("\n".join([*map(json.dumps, events), '{"cut off']))
+    assert errors_in(log) == [
+        EngineError(RUN, "The run base is FAILED\nits lines"),
+        EngineError(SUBNET, "the policy public refuses this: open to all"),
+    ]
+    assert [error.title for error in errors_in(log)] == ["trainyard:index:Run (line/base)", "oci:Core:Subnet (subnet)"]
+    assert errors_in(tmp_path / "none.json") == []
+
+
+def test_what_a_script_printed_does_not_hide_its_error(tmp_path: Path) -> None:
+    """The engine writes an event to a line, and characters that other readers take for the end of one as they are."""
+    log = tmp_path / "events.json"
+    event = {"diagnosticEvent": {"urn": RUN, "message": "The run base is FAILED: a\x85b\u2028c", "severity": "error"}}
+    log.write_text(json.dumps(event, ensure_ascii=False) + "\n", "utf-8")
+    assert [error.message for error in errors_in(log)] == ["The run base is FAILED: a\x85b\u2028c"]

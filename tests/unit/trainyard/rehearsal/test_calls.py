@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that were judged are judged again under other statements, as they were asked and when."""
+
+from __future__ import annotations
+
+from components.oci.local.grounds import newly_refused, read_call
+from tests.unit.trainyard.rehearsal.recorded import COMPARTMENT, NAMES, PEOPLE, call, grounds
+
+
+def test_a_call_is_judged_again_at_its_own_time() -> None:
+    """The record says noon of a Friday."""
+    asked = read_call(call("GetJob", ["DATA_SCIENCE_JOB_READ"], "people", PEOPLE), NAMES)
+
+    def still_allowed(condition: str) -> bool:
+        grant = f"Allow group people to read data-science-jobs in compartment id {COMPARTMENT}"
+        there = grounds(f"{grant} where request.utc-timestamp{condition}")
+        return not newly_refused([asked], there, there.policies)
+
+    assert still_allowed(".day-of-week = 'friday'")
+    assert not still_allowed(".day-of-week = 'sunday'")
+    assert still_allowed(".time-of-day between '11:00:00Z' and '13:00:00Z'")
+    assert not still_allowed(" after '2026-05-02T00:00:00Z'")

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host that carries several runs: what each of them did, from counters that go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from components.platform.traffic import RehearsedNode, read_traffic
+from trainyard.rehearsal.since import since
+
+MAIN, WORKER, STORE = "10.60.0.2", "10.60.0.3", "198.51.100.2"
+NODE = RehearsedNode("sum", "base", 0, "main", "main-0", MAIN)
+
+
+def document(connections: int, carried: int, members: list[str], more: tuple[Any, ...] = ()) -> dict[str, Any]:
+    flow = {"direction": "ingress", "from": WORKER, "to": MAIN, "port": 7400, "protocol": "tcp"}
+    rule = {
+        "list": "nodes", "direction": "ingress", "index": 0, "description": "", "protocol": "all", "peer": "nodes",
+        "called": "the nodes", "addresses": members, "ports": None, "node": 0, "packets": 0,
+        "connections": connections,
+    }  # fmt: skip
+    return {
+        "enforced": True, "reason": "", "rules": [rule], "flows": [{**flow, "connections": connections}, *more],
+        "nodes": [{"rank": 0, "address": MAIN, "carried": {WORKER: carried}, "processorSeconds": None}],
+        "dropped": [{**flow, "port": 9, "packets": 2}],
+    }  # fmt: skip
+
+
+def test_what_was_counted_before_is_left_out() -> None:
+    new = {"direction": "egress", "from": MAIN, "to": STORE, "port": 443, "protocol": "tcp", "connections": 1}
+    seen = since(document(5, 900, [WORKER], (new,)), document(3, 400, [WORKER]))
+    assert [row["connections"] for row in seen["flows"]] == [2, 1]
+    assert seen["rules"][0]["connections"] == 2
+    assert seen["nodes"][0]["carried"] == {WORKER: 500}
+    assert seen["dropped"] == []
+
+
+def test_a_first_look_and_a_host_that_began_anew_are_whole() -> None:
+    first = document(3, 400, [WORKER])
+    assert since(first, None) == first
+    again = since(document(1, 100, [WORKER]), first)
+    assert again["flows"][0]["connections"] == 1
+    assert again["nodes"][0]["carried"] == {WORKER: 100}
+
+
+def test_a_peer_that_is_a_name_stands_for_its_addresses_alone() -> None:
+    strange = {"direction": "ingress", "from": STORE, "to": MAIN, "port": 7400, "protocol": "tcp", "connections": 1}
+    traffic = read_traffic([(document(3, 400, [], (strange,)), [NODE]), (document(1, 0, [WORKER]), [NODE])])
+    (rule,) = traffic.rules
+    assert rule.title == "ingress from the nodes, every protocol"
+    assert set(rule.addresses or ()) == {WORKER}, "members that came later count, too"
+    assert [flow.source for flow in traffic.failing(traffic.rules)] == [STORE]

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m tools.release [FOLDER]`: writes the archive, its part of the changelog, and the checksums of both.
+
+git packs the archive from the last commit, so two people who release one commit get the same bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from catalog.version import VERSION
+from tools.release.notes import Notes, NotesError, read_notes
+
+ROOT = Path(__file__).resolve().parents[2]
+# The same folder for every release: a path in it is part of the job of a stack (docs/your-repository.md).
+PREFIX = "trainyard/"
+SUMS = "SHA256SUMS"
+
+
+class ReleaseError(Exception):
+    """A release cannot be made. The message says what to do first."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    into = Path(arguments[0]) if arguments else ROOT / "dist"
+    try:
+        files = make_release(into)
+    except (ReleaseError, NotesError, OSError) as error:
+        print(f"trainyard: no release was made: {error}", file=sys.stderr)
+        return 1
+    for file in files:
+        print(file)
+    return 0
+
+
+def make_release(into: Path) -> list[Path]:
+    """All files of the release, the checksums last. Files of the same names are replaced."""
+    commit = _committed()
+    notes = read_notes((ROOT / "CHANGELOG.md").read_text(), VERSION)
+    name = _name(notes, commit)
+    archive = gzip.compress(_git("archive", "--format=tar", f"--prefix={PREFIX}", commit), mtime=0)
+    contents = {f"{name}.tar.gz": archive, f"{name}.md": notes.text.encode()}
+    contents[SUMS] = _checksums(contents).encode()
+    into.mkdir(parents=True, exist_ok=True)
+    for file, content in contents.items():
+        draft = into / f"{file}.new"
+        draft.write_bytes(content)
+        draft.replace(into / file)
+    return [into / file for file in contents]
+
+
+def _committed() -> str:
+    """The commit that is packed. What is not committed would be missing from the archive without a word."""
+    if not (ROOT / ".git").exists():
+        raise ReleaseError("this is no git checkout, and git packs the archive")
+    changed = _git("status", "--porcelain").decode(errors="replace").splitlines()
+    if changed:
+        raise ReleaseError(f"`git status` shows changes, the first is {changed[0].strip()!r}: commit or stash them")
+    return _git("rev-parse", "HEAD").decode().strip()
+
+
+def _name(notes: Notes, commit: str) -> str:
+    """A preview of a release says so, and names its commit: nobody shall take it for the release."""
+    return f"trainyard-{VERSION}" if notes.released else f"trainyard-{VERSION}-preview-{commit[:10]}"
+
+
+def _checksums(contents: dict[str, bytes]) -> str:
+    """As `sha256sum --check` reads them."""
+    return "".join(f"{hashlib.sha256(content).hexdigest()}  {file}\n" for file, content in contents.items())
+
+
+def _git(*words: str) -> bytes:
+    try:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, check=False)
+    except FileNotFoundError:
+        raise ReleaseError("git is not installed") from None
+    if done.returncode:
+        raise ReleaseError(f"`git {words[0]}` failed: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard cloud`: start, watch and stop the local cloud."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+import click
+
+from trainyard.cli.faults import faults
+from trainyard.cli.out import ask, data, json_data, say
+from trainyard.cli.problems import ErrorReportingGroup
+from trainyard.cli.running import cloud_home, home_option, isolation_option, known_home, running_cloud
+
+
+@click.group("cloud", cls=ErrorReportingGroup)
+def cloud() -> None:
+    """Control the local cloud: the APIs of OCI, AWS and OpenPAI on this machine, without an account."""
+
+
+@cloud.command()
+@home_option
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; by default a free one.")
+@isolation_option
+def start(home: Path | None, port: int, isolation: str) -> None:
+    """Start the local cloud, unless it runs already."""
+    from localcloud.code_age import why_older
+    from localcloud.control import start as start_cloud
+    from localcloud.environments.network_tools import make_if_possible
+    from trainyard.engine.progress import Progress
+
+    make_if_possible(Progress())
+    started = start_cloud(cloud_home(home), port, isolation=isolation)
+    if port and not started.endpoint.endswith(f":{port}"):
+        raise click.ClickException(
+            f"The local cloud runs already, at {started.endpoint}.\n"
+            "To use another port, stop it first: trainyard cloud stop"
+        )
+    say(f"The local cloud answers at {started.endpoint} (pid {started.pid}).")
+    say(f"Compartment for stacks of OCI: {started.compartment}")
+    if older := why_older(started.home):
+        say(older)
+    say('Point other clients at it with: eval "$(trainyard cloud env)"')
+
+
+@cloud.command()
+@home_option
+def stop(home: Path | None) -> None:
+    """Stop the local cloud and end its runs. Its data is kept."""
+    from localcloud.control import stop as stop_cloud
+
+    say("Stopped." if stop_cloud(known_home(home)) else f"No local cloud ran in {known_home(home)}.")
+
+
+@cloud.command()
+@home_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def status(home: Path | None, as_json: bool) -> None:
+    """Show whether the local cloud runs. Also shows where its console and its APIs are, and whether it enforces
+    security rules between nodes."""
+    from localcloud.admin import why_not_enforced
+    from localcloud.aws import account
+    from localcloud.code_age import why_older
+    from localcloud.control import CloudError, running
+
+    running_now = running(known_home(home))
+    try:
+        reason = why_not_enforced(running_now) if running_now else ""
+    except CloudError as error:
+        reason = str(error)
+    older = why_older(running_now.home) if running_now else ""
+    if as_json:
+        facts: dict[str, object] = {}
+        if running_now:
+            facts = {"endpoint": running_now.endpoint, "pid": running_now.pid, "compartment": running_now.compartment}
+            facts |= {"console": f"{running_now.endpoint}/console"}
+            facts |= {"awsAccount": account.ACCOUNT, "awsRegion": account.REGION, "openpaiUri": running_now.endpoint}
+            facts |= {"rulesEnforced": not reason, "rulesNotEnforcedBecause": reason}
+            facts |= {"codeChanged": bool(older), "codeChangedBecause": older}
+        json_data(json.dumps({"running": running_now is not None, "home": str(known_home(home)), **facts}))
+    elif running_now:
+        say(f"It runs at {running_now.endpoint} (pid {running_now.pid}), from {running_now.home}.")
+        say(f"Console: {running_now.endpoint}/console")
+        say(f"OCI: region {running_now.region}, compartment {running_now.compartment}")
+        say(f"AWS: account {account.ACCOUNT}, region {account.REGION}")
+        say(f"OpenPAI: {running_now.endpoint}, users deployer and user")
+        say('Clients of all three come here after: eval "$(trainyard cloud env)"')
+        say("The Python SDK of OCI reads no variable for its endpoint: give its clients `service_endpoint`.")
+        if reason:
+            say(f"Security rules are not enforced between the nodes of job runs: {reason}")
+        if older:
+            say(older)
+    else:
+        say(f"No local cloud runs in {known_home(home)}.")
+    if not running_now:
+        raise click.exceptions.Exit(1)
+
+
+@cloud.command()
+@home_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def reset(home: Path | None, yes: bool) -> None:
+    """Stop the local cloud and delete all its data: resources, objects, logs, keys."""
+    from localcloud.control import reset as reset_cloud
+
+    folder = cloud_home(home)
+    if not yes:
+        ask(f"Remove the local cloud in {folder} with everything in it?", abort=True)
+    reset_cloud(folder)
+    say(f"Removed {folder}.")
+
+
+@cloud.command()
+@home_option
+@click.option("--lines", "-n", type=click.IntRange(1), default=40, show_default=True)
+def log(home: Path | None, lines: int) -> None:
+    """Show the local cloud's log. It has every call, and why a call was refused."""
+    path = known_home(home) / "server.log"
+    if not path.exists():
+        raise click.ClickException(f"There is no log at {path}.\nThe local cloud was never started there.")
+    say("\n".join(path.read_text(errors="replace").splitlines()[-lines:]))
+
+
+@cloud.command()
+@home_option
+@click.option("--profile", type=click.Choice(["deployer", "user"]), default="deployer", show_default=True)
+@click.option("--resource", help="Act as the notebook session or job run of OCI with this OCID, not as a profile.")
+@click.option("--pulumi", is_flag=True, help="Also what plain `pulumi` needs for the local stacks beside this cloud.")
+def env(home: Path | None, profile: str, resource: str | None, pulumi: bool) -> None:
+    """Print the variables for the clients of OCI, AWS and OpenPAI. Set them with: eval "$(trainyard cloud env)"."""
+    from localcloud.admin import issue_resource_principal
+
+    cloud = running_cloud(home)
+    principal = issue_resource_principal(cloud, resource) if resource else {}
+    unset, variables = _of_pulumi(cloud.home.parent) if pulumi else ([], {})
+    for name in unset:
+        data(f"unset {name}")
+    for name, value in {**variables, **cloud.env_for(profile), **principal}.items():
+        data(f"export {name}={shlex.quote(value)}")
+
+
+def _of_pulumi(home: Path) -> tuple[list[str], dict[str, str]]:
+    """What has to go from this shell's environment, and what has to be in it: as `up --local` starts the engine."""
+    from trainyard.engine.local import environment
+
+    wanted = environment(home)
+    changed = {name: value for name, value in wanted.items() if os.environ.get(name) != value}
+    return [name for name in os.environ if name not in wanted], changed
+
+
+@cloud.command()
+@home_option
+@click.argument("image")
+@click.option("--entrypoint", help="The image's entry point; by default that of trainyard's own images.")
+@click.option("--cmd", help="The default arguments of the entry point.")
+def push(home: Path | None, image: str, entrypoint: str | None, cmd: str | None) -> None:
+    """Name an image in the registry. IMAGE is address:tag, or has @sha256:…; no content is pushed."""
+    from localcloud.admin import push_image
+
+    pushed = push_image(running_cloud(home), image, shlex.split(entrypoint or ""), shlex.split(cmd or ""))
+    say(f"{image} has the digest {pushed['digest']}.")
+
+
+cloud.add_command(faults)

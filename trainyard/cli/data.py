@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard data`: moves files to and from a stack's bucket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from catalog.platforms import platforms
+from components.platform.file_errors import TransferError
+from components.platform.files import Store, StoredObject, StoreRequest, store_opener
+from components.platform.object_names import local_path
+from launcher.escaping import terminal
+from schemas.load import load_file
+from schemas.model import Stack
+from schemas.names import plural, suggestion
+from trainyard.cli.moving import end_with, progress, size_words
+from trainyard.cli.options import profile_option, stacks_option
+from trainyard.cli.out import json_data, say, say_aside
+from trainyard.cli.planning import end_with_findings, stack_file
+from trainyard.cli.running import home_option, running_cloud
+from trainyard.files.account import Account
+from trainyard.files.buckets import bucket_name
+
+# Where data goes that nobody gave another place: no job's runs write there.
+DATA = "data"
+_MOST_NEAR = 1000
+
+
+@dataclass(frozen=True)
+class StackBucket:
+    """A stack with its bucket, opened for one purpose."""
+
+    stack: Stack
+    store: Store
+
+
+def bucket_arguments(purpose: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The arguments that choose a stack's bucket, and the cloud that it is in."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @stacks_option
+        @click.option("--local", is_flag=True, help="The bucket on the local cloud, which `trainyard up --local` made.")
+        @home_option
+        @click.option("--bucket", metavar="NAME", help="Another bucket than the stack's.")
+        @profile_option
+        @click.argument("stack")
+        def with_bucket(
+            stack: str, stacks: Path, local: bool, home: Path | None, bucket: str | None, profile: str | None,
+            **options: Any,
+        ) -> None:  # fmt: skip
+            command(_open(purpose, stack_file(stack, stacks), local, home, bucket, profile), **options)
+
+        with_bucket.__name__, with_bucket.__doc__ = command.__name__, command.__doc__
+        with_bucket.__click_params__ = [  # type: ignore[attr-defined]  # where click keeps them until it makes a command
+            *getattr(command, "__click_params__", []),
+            *with_bucket.__click_params__,  # type: ignore[attr-defined]
+        ]
+        return with_bucket
+
+    return decorate
+
+
+def _open(
+    purpose: str, file: Path, local: bool, home: Path | None, bucket: str | None, profile: str | None
+) -> StackBucket:
+    loaded = load_file(file, str(file))
+    if loaded.stack is None:
+        from schemas.judge import judge_file
+
+        end_with_findings(judge_file(file, str(file)), "text")
+    cloud = running_cloud(home) if local or home else None
+    request = StoreRequest(purpose, loaded.stack, loaded.source.data["config"], cloud, profile, say_aside)
+    return StackBucket(loaded.stack, store_opener(request).bucket(bucket or bucket_name(file, loaded.stack)))
+
+
+@click.group()
+def data() -> None:
+    """Move files to and from a stack's bucket.
+
+    \b
+    trainyard data put vision-prod ./images          to data/images/ in the bucket
+    trainyard data list vision-prod data/
+    trainyard data get vision-prod data/images --to ./copy
+    trainyard runs outputs vision-prod               what runs left there
+
+    A job reads what lies under data/images when its stack file says so:
+
+    \b
+    inputs: [{ mount: /data/images, prefix: data/images/ }]     as files of a folder (OCI)
+    command: train.py --data ${bucket}/data/images              by the bucket's address
+
+    Files go in parallel parts. Each is verified by its checksum, and is not moved again if it is there already. After a
+    cut, the same command goes on. You act as yourself: credentials are those that the cloud's own clients use, or those
+    that `trainyard cloud env` sets.
+    """
+
+
+@data.command()
+@bucket_arguments("put")
+@click.argument("source", type=click.Path(path_type=Path, exists=True))
+@click.argument("prefix", required=False)
+@click.option("--overwrite", is_flag=True, help="Replace objects that have another content.")
+def put(opened: StackBucket, source: Path, prefix: str | None, overwrite: bool) -> None:
+    """Put the file or folder SOURCE below PREFIX in the bucket: data/ for a file, data/<its name>/ for a folder.
+
+    Hidden files go too. Links are named, not followed. An object with another content stays, unless you say
+    --overwrite. The folders of the stack's own jobs, where runs keep results and checkpoints, are closed without it.
+    """
+    from trainyard.files.put import Put
+    from trainyard.files.sources import source_files
+
+    below = _folder(prefix) if prefix is not None else _usual_prefix(source)
+    account = Account()
+    sending = Put(opened.store, below, account, overwrite, partial(_reserved, opened.stack, overwrite))
+    with progress(account, "Putting"):
+        sending.send(source_files(source, account), alone=source.is_file())
+    place = f"to {opened.store.address}/{below}".rstrip("/")
+    end_with(account, "put", place, way_in(opened, below) if below else "")
+
+
+def way_in(opened: StackBucket, below: str) -> str:
+    """How a job reads what was put: not every platform mounts buckets."""
+    if opened.stack and "inputs" in platforms()[opened.stack.platform].get("lacks", {}):
+        return f"A job reads them by their address: `${{bucket}}/{below}` in its command."
+    mounted = f"{{ mount: /data/{Path(below).name}, prefix: {below}/ }}"
+    return f"A job reads them with `inputs: [{mounted}]` in its stack file."
+
+
+def _usual_prefix(source: Path) -> str:
+    return DATA if source.is_file() else "/".join(filter(None, (DATA, source.resolve().name)))
+
+
+def _folder(prefix: str) -> str:
+    """A folder in the bucket, without slashes around it; empty for the whole bucket."""
+    folder = prefix.strip("/")
+    why = local_path(folder)[1] if folder else ""
+    if why:
+        raise click.UsageError(f"`{prefix}` cannot be a folder in the bucket: {why}")
+    return folder
+
+
+def _reserved(stack: Stack, overwrite: bool, name: str) -> str:
+    """Runs write below their jobs' names, the oldest that `was` gives included."""
+    first, slash, _ = name.partition("/")
+    jobs = {known for job, spec in stack.jobs.items() for known in (job, *spec.was.names)}
+    if overwrite or not slash or first not in jobs:
+        return ""
+    return f"the runs of the job `{first}` keep their files below `{first}/`; choose another PREFIX, or say --overwrite"
+
+
+@data.command()
+@bucket_arguments("get")
+@click.argument("name")
+@click.option("--to", type=click.Path(path_type=Path), help="The folder to fetch into.", metavar="DIR")
+@click.option("--overwrite", is_flag=True, help="Replace files that have another content.")
+def get(opened: StackBucket, name: str, to: Path | None, overwrite: bool) -> None:
+    """Fetch the object NAME, or all below the folder NAME, into DIR.
+
+    DIR is by default this folder for one object, and a folder of NAME's last word for a folder. Nothing is written
+    outside of DIR, and no link in it is followed. A file with another content stays, unless you say --overwrite.
+    """
+    from trainyard.files.get import Get, Wanted
+    from trainyard.files.targets import open_target
+
+    folder = _folder(name)
+    item = None if name.endswith("/") or not folder else _exactly(opened.store, folder)
+    account = Account()
+    target = to or Path("." if item else Path(folder).name or "bucket")
+    with open_target(target) as place, progress(account, "Fetching"):
+        fetching = Get(opened.store, place, account, overwrite)
+        if item is not None:
+            fetching.fetch([Wanted(item, folder.rpartition("/")[2])])
+        else:
+            below = f"{folder}/" if folder else ""
+            fetching.fetch(Wanted(one, one.name[len(below) :]) for one in _some(opened.store, below))
+    end_with(account, "fetched", f"into {target}")
+
+
+def _exactly(store: Store, name: str) -> StoredObject | None:
+    first = next(iter(store.list(name)), None)
+    return first if first is not None and first.name == name else None
+
+
+def _some(store: Store, below: str) -> Iterator[StoredObject]:
+    """All objects there. TransferError: there is none."""
+    empty = True
+    for item in store.list(below):
+        empty = False
+        yield item
+    if empty:
+        raise TransferError(f"nothing is called `{below.rstrip('/')}` in {store.address}{_near(store, below)}")
+
+
+def _near(store: Store, below: str) -> str:
+    """What may have been meant: names in the folder above."""
+    parent, _, name = below.rstrip("/").rpartition("/")
+    above = f"{parent}/" if parent else ""
+    there: dict[str, None] = {}
+    for count, item in enumerate(store.list(above)):
+        if count == _MOST_NEAR:
+            break
+        there[item.name[len(above) :].partition("/")[0]] = None
+    if not there:
+        return "; `trainyard data list STACK` shows what is there"
+    return f": {suggestion(name, list(there)[:20])}"
+
+
+@data.command("list")
+@bucket_arguments("list")
+@click.argument("prefix", default="")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
+)
+def list_(opened: StackBucket, prefix: str, form: str) -> None:
+    """List the objects whose names begin with PREFIX: size, time and name."""
+    if form == "json":
+        rows = [as_json(item) for item in opened.store.list(prefix)]
+        json_data(json.dumps({"bucket": opened.store.address, "objects": rows}, indent=2))
+        return
+    count = total = 0
+    for item in opened.store.list(prefix):
+        say(object_line(item, item.name))
+        count, total = count + 1, total + item.size
+    say(f"{plural(count, 'object')}, {size_words(total)}, in {opened.store.address}/{prefix}".rstrip("/"))
+
+
+def as_json(item: StoredObject) -> dict[str, Any]:
+    return {"name": item.name, "size": item.size, "modified": item.modified, "md5": item.checksum or None}
+
+
+def object_line(item: StoredObject, name: str) -> str:
+    return f"{size_words(item.size):>10}  {item.modified.replace('T', ' ').rstrip('Z'):19}  {terminal(name)}"

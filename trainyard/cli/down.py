@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard down STACK --local`: says what goes and which stacks need it, then takes the stack down."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+
+import click
+
+from components.platform.base import answering, platform
+from components.platform.local import LocalPlatform
+from components.platform.removal import Removal
+from components.platform.states import PROJECT_NAME, Row, State
+from launcher.escaping import terminal_lines
+from localcloud import control
+from schemas.names import plural
+from trainyard.cli.out import ask, say, say_aside, say_in_colour
+from trainyard.cli.up import local_command
+from trainyard.local import state_edits
+from trainyard.local.dependents import DependentStack, dependent_stacks
+from trainyard.local.place import QUIET, Place
+
+DELETE_DATA = click.option(
+    "--delete-data",
+    is_flag=True,
+    help="Also delete what is kept: protected buckets, repositories, and stand-ins with data.",
+)
+YES = click.option("--yes", "-y", is_flag=True, help="End live runs without asking.")
+_TARGET = "--target"
+# What Pulumi advises after `destroy`. `down` removes the stack itself, and says by name what is kept.
+_ADVICE = re.compile(
+    r"The resources in the stack have been deleted, but|If you want to remove the stack completely, run"
+    r"|All unprotected resources were destroyed\.|There were no unprotected resources to destroy\."
+)
+
+
+@local_command("Take a stack down. After the last stack, stop the local cloud.", DELETE_DATA, YES)
+def down(place: Place, arguments: list[str], delete_data: bool, yes: bool) -> None:
+    cloud = place.start_cloud()
+    if place.stack in place.stacks():
+        place.claim()
+        _take_down(place, cloud, arguments, delete_data, yes)
+    else:
+        say(f"The stack `{place.stack}` is not up.")
+    left = place.stacks_up()
+    if others := [name for name in left if name != place.stack]:
+        say(f"Still up: {', '.join(others)}.")
+    with place.leave_cloud() as unused:
+        if unused:
+            place.remove_stand_ins(cloud, delete_data)
+            data = [line for name in answering("local") for line in platform(name).local.list_data(cloud, say_aside)]
+            control.stop(place.home / "cloud")
+            say(_end(data, place))
+        elif not left:
+            say("No stack is up any more. Another command is at work on the local cloud, so it goes on.")
+
+
+def _end(data: Sequence[str], place: Place) -> str:
+    """What is said of a cloud without stacks: people, and stacks that Pulumi keeps elsewhere, may have data there."""
+    if not data:
+        return "Nothing is left; the local cloud is stopped."
+    remedy = shlex.join(["trainyard", "cloud", "reset", "--home", str(place.home / "cloud")])
+    lines = ["No stack is up any more, and the local cloud is stopped. It still holds what no stack here made:"]
+    return terminal_lines("\n".join([*lines, *(f"  {line}" for line in data), f"To remove it with all data: {remedy}"]))
+
+
+def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_data: bool, yes: bool) -> None:
+    platform, (own, every) = place.platform, place.states()
+    rows = _targeted(own, arguments)
+    protected = [row for row in rows if row.get("protect") and not delete_data]
+    # A retained resource that somebody unprotected leaves the state, and stays in the cloud.
+    staying = [row for row in rows if (row in protected or row.get("retainOnDelete")) and not delete_data]
+    going = [row for row in rows if row not in staying]
+    _refuse_if_needed(place, dependent_stacks(own, every, going, platform))
+    _announce(place, platform.describe_removal(cloud, going, staying, say_aside), yes)
+    if delete_data:
+        state_edits.end_protection(place)
+    _destroy(place, platform, cloud, going, [*(["--exclude-protected"] if protected else []), *arguments])
+    _account(place, platform, protected, [row for row in staying if row not in protected])
+
+
+def _account(place: Place, platform: LocalPlatform, protected: Sequence[Row], let_go: Sequence[Row]) -> None:
+    left = list(place.states()[0].made())
+    if let_go:
+        names = ", ".join(dict.fromkeys(map(platform.describe_resource, let_go)))
+        say(f"\nNo longer part of this stack, but still in the cloud: {names}.")
+    if not left:
+        place.forget()
+    elif protected:
+        say(f"\nKept, as the stack file says: {', '.join(map(platform.describe_resource, protected))}.")
+        say(f"To remove them and what is in them: {place.command('down', '', '--delete-data')}")
+    else:
+        rest = plural(len(left), "resource")
+        say(f"\n{rest} of {place.stack} are still there, because `{_TARGET}` did not name them.")
+
+
+def _targeted(own: State, arguments: Sequence[str]) -> list[Row]:
+    """What the stack made; with `--target`, only what that names."""
+    pairs = pairwise([*arguments, ""])
+    named = {word.partition("=")[2] or after for word, after in pairs if word.partition("=")[0] == _TARGET}
+    return [row for row in own.made() if not named or row["urn"] in named]
+
+
+def _refuse_if_needed(place: Place, dependents: Sequence[DependentStack]) -> None:
+    if not dependents:
+        return
+    lines = [f"  {dependent.state.stack:12} {dependent}" for dependent in dependents]
+    remedies = [
+        place.command("down", dependent.state.stack)
+        if dependent.state.project == PROJECT_NAME
+        else f"pulumi destroy --stack organization/{dependent.state.project}/{dependent.state.stack}"
+        for dependent in dependents
+    ]
+    raise click.ClickException(
+        "\n".join(
+            [f"Nothing was removed: other stacks need what {place.stack} made.", *lines, "Take them down first:"]
+            + [f"  {remedy}" for remedy in remedies]
+        )
+    )
+
+
+def _announce(place: Place, removal: Removal, yes: bool) -> None:
+    lines = [*(f"ends     {run}" for run in removal.live), *removal.lines]
+    if not lines:
+        return
+    say("\n".join([f"With the stack {place.stack}:", *(f"  {line}" for line in lines)]))
+    if removal.live and not yes and not ask("End the runs that are still training?"):
+        raise click.ClickException("Nothing was removed.")
+
+
+def _destroy(
+    place: Place, platform: LocalPlatform, cloud: control.Cloud, going: Sequence[Row], arguments: list[str]
+) -> None:
+    # Time went by, perhaps at a question: nothing is emptied that another command is just bringing up.
+    place.claim()
+    platform.end_other_runs(cloud, going, say_aside)
+    platform.empty_buckets(cloud, going, say_aside)
+    destroy = partial(place.pulumi, "destroy", *QUIET, *_in_colour(), *arguments, show=_show)
+    code = destroy()
+    # A run that was alive until now may have written once more.
+    if code and platform.empty_buckets(cloud, going, say_aside):
+        code = destroy()
+    if code:
+        sys.exit(code)
+
+
+def _in_colour() -> tuple[str, ...]:
+    """As Pulumi would choose if it wrote to our terminal itself."""
+    chosen = any(os.environ.get(name) for name in ("NO_COLOR", "PULUMI_OPTION_COLOR"))
+    return ("--color", "always") if sys.stdout.isatty() and not chosen else ()
+
+
+def _show(line: str) -> None:
+    if not _ADVICE.match(line):
+        say_in_colour(line, colour=sys.stdout.isatty())

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard environments`: lists and makes what stands in for container images on this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trainyard.cli.options import stacks_option
+from trainyard.cli.out import json_data, say
+
+if TYPE_CHECKING:
+    from localcloud.environments.find import Environment
+
+
+@click.group("environments", invoke_without_command=True)
+@click.pass_context
+def environments(context: click.Context) -> None:
+    """List or make what stands in for container images on this machine."""
+    if context.invoked_subcommand is None:
+        context.invoke(list_command)
+
+
+@environments.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_command(as_json: bool = False) -> None:
+    """List every environment: ready, or the reason why not and what to do."""
+    from localcloud.environments.find import Environment, find
+    from localcloud.environments.layers import layers
+    from localcloud.environments.rows import rows
+
+    states: dict[str, dict[str, object]] = {}
+    for row in rows().values():
+        environment = find(row.name)
+        cost = {"serves": list(row.serves), "summary": row.summary, "megabytes": row.megabytes, "minutes": row.minutes}
+        if isinstance(environment, Environment):
+            state = {"ready": True, "interpreter": str(environment.interpreter), "holds": environment.says}
+        else:
+            state = {"ready": False, "reason": environment.reason, "remedy": environment.remedy}
+        states[row.name] = {**cost, **state}
+    states |= {name: _layer_state(name, facts) for name, facts in layers().items()}
+    json_data(json.dumps(states, indent=2)) if as_json else say("\n".join(_lines(states)))
+
+
+def _layer_state(name: str, environment: Environment) -> dict[str, object]:
+    summary = f"packages of a job's `requirements`, over {name.partition('+')[0]}"
+    cost = {"serves": [], "summary": summary, "megabytes": 0, "minutes": 0}
+    return {**cost, "ready": True, "interpreter": str(environment.interpreter), "holds": environment.says}
+
+
+def _lines(states: dict[str, dict[str, object]]) -> list[str]:
+    width = max(map(len, states))
+    lines = []
+    for name, facts in states.items():
+        lines.append(f"{name:{width}}  {'ready  ' if facts['ready'] else 'missing'}  {facts['summary']}")
+        if facts["ready"]:
+            lines.append(f"{'':{width}}           {facts['holds']}: {facts['interpreter']}")
+        else:
+            lines.append(f"{'':{width}}           {facts['reason']}. {facts['remedy']}")
+            if facts["megabytes"]:
+                lines.append(f"{'':{width}}           costs {facts['megabytes']} MB, {facts['minutes']} min")
+    return lines
+
+
+@environments.command("make")
+@click.argument("names", nargs=-1)
+@click.option("--apt", is_flag=True, help="As root, also install the Debian packages that are needed.")
+@click.option("--stack", metavar="STACK_OR_FILE", help="Make what the jobs of a stack need, with their `requirements`.")
+@stacks_option
+def make_command(names: tuple[str, ...], apt: bool, stack: str | None, stacks: Path) -> None:
+    """Make the environments NAMES that are missing; without a name, all."""
+    from localcloud.environments.rows import rows
+    from schemas.names import suggestion
+
+    for name in names:
+        if name not in rows():
+            raise click.UsageError(f"no environment `{name}`: {suggestion(name, list(rows()))}")
+    if stack is not None:
+        _make_for(stack, stacks, names, apt)
+    elif not _make_all(names or tuple(rows()), apt):
+        sys.exit(1)
+
+
+def _make_for(stack: str, stacks: Path, names: tuple[str, ...], apt: bool) -> None:
+    """Makes the environments of a stack's jobs, and installs their packages over them."""
+    from localcloud.environments.find import Environment
+    from trainyard.cli.planning import plan_or_exit, stack_file
+    from trainyard.engine.progress import Progress
+    from trainyard.local.environments import chosen_for, environment_of, make_environments, require_fitting
+
+    plan, folder = plan_or_exit(stack, stacks, "text"), stack_file(stack, stacks).parent
+    jobs = plan.jobs.values()
+    require_fitting(jobs, folder)
+    wanted = [one.row.name for one in chosen_for(jobs, folder) if one.row]
+    if not _make_all(tuple(dict.fromkeys((*names, *wanted))), apt):
+        sys.exit(1)
+    make_environments(jobs, folder, Progress())
+    for job in jobs:
+        environment = environment_of(job, folder)
+        holds = environment.says if isinstance(environment, Environment) else environment.reason
+        say(f"{job.name}: {environment.name}: {holds}")
+
+
+def _make_all(names: tuple[str, ...], apt: bool) -> bool:
+    """Makes environments. False if one could not be made; the others are made nonetheless."""
+    from localcloud.environments.make import make
+    from localcloud.environments.network_tools import make_if_possible
+    from localcloud.environments.rows import rows
+    from localcloud.environments.work import MakeError
+    from trainyard.engine.progress import Progress
+
+    failed = []
+    make_if_possible(Progress())
+    for name in names:
+        if name not in rows():
+            continue
+        try:
+            made = make(name, Progress(), apt)
+        except (MakeError, OSError) as error:
+            failed.append(name)
+            say(f"Error: {error}", err=True)
+        else:
+            say(f"{name}: {made.says}")
+    return not failed

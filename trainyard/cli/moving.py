@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands that move files share: sizes in words, progress while it lasts, and the account at the end."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from launcher.escaping import terminal
+from schemas.names import plural
+from trainyard.cli.out import redraw_aside, say, say_aside
+from trainyard.files.account import Account
+
+# Nobody watches what is over in two seconds.
+_FIRST_SECONDS = 2.0
+_EVERY_SECONDS = {True: 0.5, False: 20.0}
+_MOST_PROBLEMS = 50
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def size_words(count: float) -> str:
+    """`1.2 GB`, in powers of a thousand as disks are sold."""
+    unit = 0
+    while count >= 999.5 and unit < len(_UNITS) - 1:
+        count, unit = count / 1000, unit + 1
+    return f"{count:.3g} {_UNITS[unit]}" if unit else f"{count:.0f} {_UNITS[0]}"
+
+
+@contextmanager
+def progress(account: Account, verb: str) -> Iterator[None]:
+    """Shows how far it has come: on a terminal in one line, elsewhere in a line now and then."""
+    over, started = threading.Event(), time.monotonic()
+    on_terminal = sys.stderr.isatty()
+
+    def show() -> None:
+        pause = _FIRST_SECONDS if on_terminal else _EVERY_SECONDS[False]
+        while not over.wait(pause):
+            text = _line(account, verb, time.monotonic() - started)
+            redraw_aside(text) if on_terminal else say_aside(text)
+            pause = _EVERY_SECONDS[on_terminal]
+
+    watcher = threading.Thread(target=show, daemon=True)
+    watcher.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        over.set()
+        watcher.join()
+        if on_terminal:
+            redraw_aside("")
+        say_aside("Stopped. The same command goes on where this one was.")
+        raise
+    finally:
+        over.set()
+        watcher.join()
+        if on_terminal:
+            redraw_aside("")
+
+
+def _line(account: Account, verb: str, seconds: float) -> str:
+    from components.platform.durations import duration  # what is over in two seconds needs no words for it
+
+    done, expected = account.done_bytes, account.expected_bytes
+    rate = account.sent_bytes / seconds
+    left = f", {duration((expected - done) / rate)} left" if rate and expected > done else ""
+    files = plural(account.moved + account.there, "file")
+    return f"{verb}: {files}, {size_words(done)} of {size_words(expected)}, {size_words(rate)}/s{left}"
+
+
+def tell_problems(account: Account, verb: str) -> None:
+    """The files that were not moved, each with its reason."""
+    for name, why in account.remarks[:_MOST_PROBLEMS]:
+        say_aside(f"{terminal(name)}: {terminal(why)}")
+    for name, why in account.problems[:_MOST_PROBLEMS]:
+        say_aside(f"not {verb}: {terminal(name)}: {terminal(why)}")
+    if len(account.problems) > _MOST_PROBLEMS:
+        say_aside(f"… and {len(account.problems) - _MOST_PROBLEMS} more")
+
+
+def end_with(account: Account, verb: str, direction: str, hint: str = "") -> None:
+    """The last words of a command, and its exit code. `hint`: what to do with the files."""
+    tell_problems(account, verb)
+    there = f"; {account.there} already there" if account.there else ""
+    say(f"{verb}: {plural(account.moved, 'file')}, {size_words(account.sent_bytes)}, {direction}{there}")
+    if hint and account.moved + account.there:
+        say(hint)
+    if account.problems:
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard runs outputs`: the files that runs left in the bucket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from components.platform.file_errors import TransferError
+from components.platform.files import Store, StoredObject, StoreOpener, StoreRequest, store_opener
+from components.platform.status import RunStatus
+from launcher.escaping import terminal
+from provider.runs.lost import Lost, read_lost
+from schemas.load import load_file
+from schemas.names import plural
+from trainyard.cli.data import as_json, object_line
+from trainyard.cli.moving import end_with, progress, size_words
+from trainyard.cli.out import json_data, say, say_aside
+from trainyard.cli.run_selection import config_of
+from trainyard.files.account import Account
+
+if TYPE_CHECKING:
+    from trainyard.cli.run_selection import RunSelection
+
+# In the folder of a run's start (docs/contracts.md).
+_OUTPUT = "output/"
+
+
+@dataclass(frozen=True)
+class RunOutput:
+    """A run and its folder of output files, as names in the bucket begin. `many`: other attempts are shown, too."""
+
+    run: RunStatus
+    store: Store
+    prefix: str
+    many: bool
+
+    @property
+    def address(self) -> str:
+        return f"{self.store.address}/{self.prefix}"
+
+    def files(self) -> Iterator[StoredObject]:
+        return self.store.list(self.prefix)
+
+    def path(self, item: StoredObject) -> str:
+        """Where it goes below the folder of all runs. The names of job and run are a stranger's, too."""
+        attempt = [str(self.run.attempt)] if self.many else []
+        return "/".join([self.run.job, self.run.name, *attempt, item.name[len(self.prefix) :]])
+
+
+def find_outputs(selection: RunSelection, purpose: str, history: bool) -> list[RunOutput]:
+    """Those of the runs that were chosen. Runs without a folder are named."""
+    found, refused, openers = [], list[str](), dict[str, StoreOpener]()
+    for run in selection.runs(history=history):
+        if run.folder is None:
+            say_aside(
+                f"{terminal(run.title)}: nobody knows where it keeps its files; its image has no launcher of ours"
+            )
+            continue
+        try:
+            if run.stack not in openers:
+                openers[run.stack] = _opener(selection, run.stack, purpose)
+            store, folder = openers[run.stack].folder(run.folder)
+        except TransferError as error:
+            if selection.wanted.stack:
+                refused.append("\n".join([f"{terminal(run.title)}: {error}", *_lost_lines(run)]))
+                continue
+            # The other stacks' runs may be on platforms whose files anybody can fetch.
+            say_aside(f"{terminal(run.stack)} {terminal(run.title)}: {error}")
+            continue
+        found.append(RunOutput(run, store, f"{folder}/{_OUTPUT}", history))
+    if refused:
+        raise TransferError("\n".join(refused))
+    return found
+
+
+def _opener(selection: RunSelection, stack: str, purpose: str) -> StoreOpener:
+    """Runs of several stacks may keep their files on several platforms."""
+    question, file = selection.question, selection.file_of(stack)
+    loaded = load_file(file).stack if file else None
+    return store_opener(StoreRequest(purpose, loaded, config_of(file), question.cloud, question.profile, say_aside))
+
+
+def show(outputs: Sequence[RunOutput], form: str) -> None:
+    """Lists the files of each run, and says how to fetch them."""
+    if form == "json":
+        json_data(json.dumps([_json(output) for output in outputs], indent=2))
+        return
+    for output in outputs:
+        run = output.run
+        going = "" if run.over else ", still going: what is there so far"
+        say(f"{terminal(run.title)}  {run.state}{going}  {terminal(output.address)}")
+        count = total = 0
+        for item in output.files():
+            say(f"  {object_line(item, item.name[len(output.prefix) :])}")
+            count, total = count + 1, total + item.size
+        say(f"  {plural(count, 'file')}, {size_words(total)}" if count else "  nothing there")
+        for line in _lost_lines(run):
+            say(line)
+    say("The same command with `--to DIR` fetches them.")
+
+
+def _lost(run: RunStatus) -> list[tuple[int, Lost]]:
+    """By rank, what training made and nobody keeps."""
+    found = [(node.rank, read_lost(node.launcher_status)) for node in run.nodes]
+    return [(rank, lost) for rank, lost in found if lost is not None]
+
+
+def _lost_lines(run: RunStatus) -> Iterator[str]:
+    """The same in words, with the launcher's own on how to keep it."""
+    for rank, lost in _lost(run):
+        yield f"  not kept of rank {rank}: {plural(lost.files, 'file')}, {size_words(lost.size)}"
+        for one in lost.largest:
+            several = f" ({plural(one.files, 'file')})" if one.files > 1 else ""
+            yield f"  {size_words(one.size):>10}  {terminal(one.name)}{several}: {terminal(one.why)}"
+        yield f"  {terminal(lost.remedy)}"
+
+
+def fetch(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:
+    """Fetches the files of each run into a folder of its own."""
+    from trainyard.files.get import Get, Wanted
+    from trainyard.files.targets import open_target
+
+    if not outputs:
+        raise click.exceptions.Exit(1)
+    account = Account()
+    with open_target(to) as place, progress(account, "Fetching"):
+        for output in outputs:
+            # One store for all of them is likely, but runs of one stack may have kept their files in two.
+            fetching = Get(output.store, place, account, overwrite)
+            fetching.fetch(Wanted(item, output.path(item)) for item in output.files())
+    if not account.expected_bytes + account.moved + account.there + len(account.problems):
+        say("These runs have left no files so far.")
+    for output in outputs:
+        lines = list(_lost_lines(output.run))
+        for line in [terminal(output.run.title), *lines] if lines else ():
+            say(line)
+    if not account.expected_bytes + account.moved + account.there + len(account.problems):
+        return
+    end_with(account, "fetched", f"into {to}")
+
+
+def _json(output: RunOutput) -> dict[str, object]:
+    run = output.run
+    files = [{**as_json(item), "name": item.name[len(output.prefix) :]} for item in output.files()]
+    return {
+        "stack": run.stack, "job": run.job, "run": run.name, "attempt": run.attempt, "state": run.state,
+        "over": run.over, "where": output.address, "files": files,
+        "notKept": [{"rank": rank, **asdict(lost)} for rank, lost in _lost(run)],
+    }  # fmt: skip

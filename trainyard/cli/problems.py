@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors in words for people: one table for all commands, and the one place that prints them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trainyard.cli.out import harmless, prepare, say
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+# What a shell expects of a command that Ctrl-C ended: 128 and the number of SIGINT.
+INTERRUPTED = 130
+# Errors whose text is made for people, by their names: no command imports what it does not use.
+_IN_WORDS = frozenset(
+    {
+        "components.platform.image_errors.ImageError",
+        "components.platform.local_errors.LocalStackError",
+        "trainyard.engine.versions.EngineError",
+        "localcloud.control.CloudError",
+        "components.platform.errors.ProviderError",
+        "components.platform.file_errors.TransferError",
+    }
+)
+# A disk, a quota or a file-size limit that is full, or a device that fails: nothing of ours to mend.
+_CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+def words(problem: BaseException) -> str | None:
+    """The message for an error that the user can mend; None for a mistake of ours."""
+    names = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(problem).__mro__}
+    if names & _IN_WORDS:
+        return str(problem)
+    if type(problem).__module__ == "oci.exceptions":
+        why = getattr(problem, "message", None) or problem
+        return (
+            f"the cloud refused a call: {why}\nOn the local cloud, `trainyard cloud log` shows the call and the reason."
+        )
+    if (
+        isinstance(problem, ModuleNotFoundError)
+        and "." not in (problem.name or ".")
+        and (CHECKOUT / str(problem.name)).is_dir()
+    ):
+        return (
+            f"this checkout's Python environment is older than its package {problem.name}\n"
+            "Bring it up to date with: make setup"
+        )
+    if isinstance(problem, OSError):
+        where = f"{problem.filename}: " if problem.filename else ""
+        return (
+            f"{where}{problem.strerror or problem}; TRAINYARD_HOME sets the folder where local stacks keep their files"
+        )
+    return None
+
+
+class ErrorReportingGroup(click.Group):
+    """Commands that show a traceback only for a mistake of ours."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Every command may have to write to a full disk, or may have been started without any output."""
+        for name in ("stdout", "stderr"):
+            if getattr(sys, name) is None:
+                setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (as long as the process)
+        prepare()
+        try:
+            return super().main(*args, **options)
+        except OSError as problem:
+            if problem.errno not in _CANNOT_WRITE:
+                raise
+            _forget_output()
+            where = f" to {problem.filename}" if problem.filename else ""
+            say(f"trainyard: cannot write{where}: {problem.strerror}", err=True)
+            sys.exit(2)
+
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **options)
+        except click.ClickException as problem:
+            raise harmless(problem) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+        except BrokenPipeError:
+            # `| head` has seen enough. Python would say so once more when it flushes on its way out.
+            sys.stdout = None
+            sys.exit(0)
+        except click.ClickException as problem:
+            raise harmless(problem) from None
+        except Exception as problem:
+            if (message := words(problem)) is None or _is_of_the_output(problem):
+                raise
+            raise harmless(click.ClickException(message)) from None
+
+
+def _is_of_the_output(problem: Exception) -> bool:
+    """An error of printing names no file. `main` reports it, because it can also come at the very end."""
+    return isinstance(problem, OSError) and problem.errno in _CANNOT_WRITE and not problem.filename
+
+
+def _forget_output() -> None:
+    """The rest of the output cannot be written. Python must not try again when the process ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

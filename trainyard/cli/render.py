@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings in the forms that people, scripts, code scanning and pull requests read."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from catalog.version import VERSION
+from launcher.escaping import annotation, terminal
+from launcher.escaping import sarif as sarif_text
+from schemas.findings import Finding, Path, dotted
+from schemas.judge import Judged, codes
+from schemas.names import plural
+from schemas.source import Source
+from trainyard.cli.out import data, json_data, say_in_colour
+
+Renderer = Callable[[Sequence[Judged], bool], str]
+
+_COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
+# A line with one of these findings holds a secret in plain text, so it is not shown again.
+_SECRET_CODES = frozenset({"TY015", "TY502", "TY503", "TY504"})
+# As YAML counts lines.
+_LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
+# A value under these keys may be a secret, even if a typing error keeps it from being recognised.
+_SECRET_PLACES = frozenset({"env", "secrets"})
+_SECRET_WORDS = r"(?:password|passwd|token|secret|credential|api[_ ]?key|private[_ ]?key)"
+_SECRET_KEY = re.compile(_SECRET_WORDS, re.IGNORECASE)
+_SECRET_LINE = re.compile(
+    _SECRET_WORDS + r"\w{0,40}[\"']?\s{0,9}[:=](?!\s*(?:\{\s*secure\b|$))"
+    r"|://[^/\s:@]+:[^/\s@]+@",
+    re.IGNORECASE,
+)
+
+
+def show(judged: Sequence[Judged], form: str) -> None:
+    """Print findings in one of these forms."""
+    colour = form == "text" and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    rendered = RENDERERS[form](judged, colour)
+    if form == "text":
+        say_in_colour(rendered, colour)
+    else:
+        (data if form == "github" else json_data)(rendered)
+
+
+def all_findings(judged: Sequence[Judged]) -> list[Finding]:
+    return [finding for one in judged for finding in one.findings]
+
+
+def text(judged: Sequence[Judged], colour: bool) -> str:
+    """One block for each finding, and a line that sums up."""
+
+    def paint(value: str, **style: Any) -> str:
+        return click.style(value, **style) if colour else value
+
+    lines: list[str] = []
+    for one in judged:
+        shown_lines = _source_lines(one)
+        for finding in one.findings:
+            where = ":".join(str(part) for part in (finding.file, finding.line, finding.column) if part)
+            head = paint(f"{finding.severity} {finding.code}", fg=_COLOURS[finding.severity], bold=True)
+            path = dotted(finding.path)
+            lines.append(
+                f"{terminal(where)}: {head} {terminal(f'{path}: ' if path else '')}{terminal(finding.message)}"
+            )
+            if shown := _source_line(shown_lines, finding):
+                lines.append(f"    {shown}")
+            lines.append(f"    {paint('remedy:', bold=True)} {terminal(finding.remedy)}")
+    return "\n".join([*lines, summary(judged)])
+
+
+def _source_lines(one: Judged) -> list[str]:
+    """The file's lines; a line that holds a secret is empty."""
+    lines = _LINE_BREAK.split(one.source.text)
+    secret = {finding.line for finding in one.findings if finding.code in _SECRET_CODES}
+    secret |= _lines_of_secret_values(one.source, lines)
+    return ["" if number in secret or _SECRET_LINE.search(line) else line for number, line in enumerate(lines, 1)]
+
+
+def _lines_of_secret_values(source: Source, lines: Sequence[str]) -> set[int]:
+    """Where values stand that may be secrets, in whatever way YAML is written: each reaches to the next key."""
+    marks = sorted(source.marks.items(), key=lambda each: each[1])
+    hidden: set[int] = set()
+    for at, (path, (line, _)) in enumerate(marks):
+        if _may_be_secret(path, source):
+            hidden.add(line)
+            end, column = marks[at + 1][1] if at + 1 < len(marks) else (len(lines) + 1, 1)
+            begins_its_line = end > len(lines) or not lines[end - 1][: column - 1].strip(" -")
+            hidden.update(range(line, end if begins_its_line else end + 1))
+    return hidden
+
+
+def _may_be_secret(path: Path, source: Source) -> bool:
+    """Whether it is a value under a name of secrets. One that Pulumi encrypted is none any more."""
+    if "secure" in path[-1:] or (*path, "secure") in source.marks:
+        return False
+    return bool(_SECRET_PLACES & set(path[:-1])) or any(_SECRET_KEY.search(str(part)) for part in path)
+
+
+def _source_line(lines: Sequence[str], finding: Finding) -> str:
+    if not 0 < finding.line <= len(lines) or _SECRET_PLACES & set(finding.path):
+        return ""
+    return terminal(lines[finding.line - 1][:400].strip()[:160])
+
+
+def summary(judged: Sequence[Judged]) -> str:
+    counts = Counter(finding.severity for finding in all_findings(judged))
+    counted = [plural(counts[severity], severity) for severity in ("error", "warning", "note") if counts[severity]]
+    return f"{plural(len(judged), 'file')} checked: {', '.join(counted) or 'nothing to complain about'}"
+
+
+def as_json(judged: Sequence[Judged], _: bool) -> str:
+    findings = [
+        {
+            "code": finding.code,
+            "severity": finding.severity,
+            "file": finding.file,
+            "line": finding.line,
+            "column": finding.column,
+            "path": list(finding.path),
+            "message": finding.message,
+            "remedy": finding.remedy,
+        }
+        for finding in all_findings(judged)
+    ]
+    return json.dumps({"files": [one.source.file for one in judged], "findings": findings}, indent=2)
+
+
+def github(judged: Sequence[Judged], _: bool) -> str:
+    """Workflow commands that GitHub shows beside the lines of a pull request."""
+    kinds = {"error": "error", "warning": "warning", "note": "notice"}
+    lines = []
+    for finding in all_findings(judged):
+        place = {"file": finding.file, "line": finding.line, "col": finding.column, "title": finding.code}
+        properties = ",".join(f"{key}={annotation(str(value), True)}" for key, value in place.items() if value)
+        path = dotted(finding.path)
+        message = f"{f'{path}: ' if path else ''}{finding.message}\n{finding.remedy}"
+        lines.append(f"::{kinds[finding.severity]} {properties}::{annotation(message)}")
+    return "\n".join([*lines, summary(judged)])
+
+
+def sarif(judged: Sequence[Judged], _: bool) -> str:
+    """SARIF 2.1.0, for code scanning."""
+    findings = all_findings(judged)
+    used = {finding.code for finding in findings}
+    driver = {
+        "name": "trainyard",
+        "semanticVersion": VERSION,
+        "rules": [{"id": code, "shortDescription": {"text": title}} for code, title in codes().items() if code in used],
+    }
+    log = {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": list(map(_result, findings))}
+        ],
+    }
+    return json.dumps(log, indent=2)
+
+
+def _result(finding: Finding) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(os.fsencode(finding.file.replace("\\", "/")))}}
+    if finding.line:
+        place["region"] = {"startLine": finding.line, "startColumn": max(1, finding.column)}
+    location: dict[str, Any] = {"physicalLocation": place}
+    if path := dotted(finding.path):
+        location["logicalLocations"] = [{"fullyQualifiedName": terminal(path)}]
+    return {
+        "ruleId": finding.code,
+        "level": finding.severity,
+        "message": {"text": sarif_text(f"{finding.message}. {finding.remedy}")},
+        "locations": [location],
+    }
+
+
+RENDERERS: Mapping[str, Renderer] = {"text": text, "json": as_json, "sarif": sarif, "github": github}

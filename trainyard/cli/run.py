@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard run`: starts what is deployed once more, with other arguments, without an `up`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from components.plan.show import table
+from components.platform.look import Question, UnknownPlaceError, run_look
+from components.platform.status import WantedRuns
+from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, TryQuestion, WantedTry, try_platform
+from schemas.names import listing, plural
+from schemas.source import read
+from trainyard.cli.options import place_option, profile_option, stacks_option
+from trainyard.cli.out import say, say_aside
+from trainyard.cli.planning import judge_or_exit, stack_file
+from trainyard.cli.problems import INTERRUPTED
+from trainyard.cli.run_selection import RunSelection, question_of
+from trainyard.cli.running import home_option, running_cloud
+from trainyard.cli.runs import follow_lines
+from trainyard.runs.planning import environment, plan_try
+
+_SECONDS_BETWEEN_LOOKS = 1.0
+
+
+@click.command()
+@click.argument("stack")
+@click.argument("job", metavar="JOB[/RUN]")
+@click.argument("arguments", nargs=-1, metavar="[-- ARGUMENT...]", type=click.UNPROCESSED)
+@click.option("--args", "text", help="The same arguments in one text: --args '--lr 0.1'.")
+@click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="A variable of the try; may be repeated.")
+@click.option("--name", metavar="NAME", help=f"What the try is called after `{PREFIX}`; by default a few letters.")
+@click.option("--follow", "-f", is_flag=True, help="Print its lines until it has ended. Exits with 1 if it failed.")
+@click.option("--anyway", is_flag=True, help="Start what is deployed although the stack file has changed since.")
+@stacks_option
+@click.option("--local", is_flag=True, help="On the local cloud, where `trainyard up --local` deployed the stack.")
+@home_option
+@place_option("the stack is deployed")
+@profile_option
+def run(
+    stack: str, job: str, arguments: Sequence[str], text: str | None, variables: Sequence[str], name: str | None,
+    follow: bool, anyway: bool, stacks: Path, local: bool, home: Path | None, place: str | None,
+    profile: str | None,
+) -> None:  # fmt: skip
+    """Start what is deployed of a JOB once more, with other arguments, within seconds.
+
+    \b
+    trainyard run vision-prod resnet -- --lr 0.01
+    trainyard run vision-prod resnet/tuned --env SEED=7 --follow
+
+    The try is like RUN, by default the first run of the job: same code, image, shape, nodes and longest time. ARGUMENTs
+    replace those of that run. The stack's state does not change. `trainyard runs` shows the try, and
+    `trainyard runs cancel` ends it; `down`, and an `up` that replaces the job, end it too.
+    """
+    cloud = running_cloud(home) if local or home else None
+    wanted = _wanted(job, arguments, text, variables, name)
+    judged = judge_or_exit(stack, stacks)
+    config = read(stack_file(stack, stacks)).data["config"]
+    where = _where(stack, stacks, local, home, place, profile)
+    try:
+        platform = try_platform(TryQuestion(judged, config, cloud, place, say_aside, profile))
+        planned = plan_try(judged, wanted, platform.region)
+        ready = platform.prepare(planned)
+        _say_changes(ready, anyway)
+        nodes = platform.start(ready)
+    except TryError as error:
+        raise click.ClickException(str(error)) from None
+    _say_started(planned, len(nodes), where, follow)
+    if follow:
+        wanted_runs = WantedRuns(planned.plan.stack, planned.job.name, planned.run.name)
+        question = question_of(stack_file(stack, stacks), cloud, place, wanted_runs, profile)
+        _follow(planned, question, where)
+
+
+def _wanted(
+    job: str, arguments: Sequence[str], text: str | None, variables: Sequence[str], name: str | None
+) -> WantedTry:
+    if text is not None and arguments:
+        raise click.UsageError("arguments come after `--` or in --args, not in both")
+    try:
+        args = tuple(arguments) or (None if text is None else tuple(shlex.split(text)))
+    except ValueError as problem:
+        raise click.UsageError(f"--args cannot be split into words: {str(problem).lower()}") from None
+    given = {}
+    for variable in variables:
+        key, equals, value = variable.partition("=")
+        if not equals or not key.isidentifier() or not key.isascii():
+            # What stands there may be a secret that was meant to be a value.
+            raise click.UsageError("--env takes NAME=VALUE; a name has letters, digits and underscores")
+        given[key] = value
+    if name is not None and not _is_name(name):
+        raise click.UsageError("--name takes up to 36 lowercase letters, digits and hyphens; it ends with no hyphen")
+    named_job, _, run = job.partition("/")
+    return WantedTry(named_job, run or None, f"{PREFIX}{name}" if name else "", args, environment(given))
+
+
+def _is_name(name: str) -> bool:
+    plain = name.isascii() and name.replace("-", "").isalnum() and name == name.lower()
+    return plain and len(name) <= 36 and not name.endswith("-")
+
+
+def _say_changes(ready: ReadyTry, anyway: bool) -> None:
+    if not ready.changes:
+        return
+    fields = listing(ready.changes)
+    job = ready.planned.job.name
+    if not anyway:
+        raise click.ClickException(
+            f"The job {job} has changed in the stack file since it was deployed: {fields}.\n"
+            "An `up` of the stack deploys the change. `--anyway` starts what is deployed."
+        )
+    say_aside(f"{fields} changed in the stack file since {job} was deployed: what is deployed is started.")
+
+
+def _where(stack: str, stacks: Path, local: bool, home: Path | None, place: str | None, profile: str | None) -> str:
+    """The words that lead other commands to the same stack."""
+    words = [stack]
+    words += ["--stacks", str(stacks)] if stacks != Path("stacks") else []
+    words += ["--home", str(home)] if home else ["--local"] if local else []
+    words += ["--place", place] if place else []
+    words += ["--profile", profile] if profile else []
+    return shlex.join(words)
+
+
+def _command(what: str, planned: PlannedTry, where: str, *more: str) -> str:
+    stack, *rest = shlex.split(where)
+    return shlex.join(["trainyard", "runs", what, stack, planned.title, *rest, *more])
+
+
+def _say_started(planned: PlannedTry, nodes: int, where: str, follow: bool) -> None:
+    job = planned.job
+    like = f", like {job.name}/{planned.like.name}" if planned.like else ""
+    size = plural(job.nodes, "node")
+    say_aside(f"Started {planned.title}{like}: {size} of {job.shape.name}, at most {job.maximum_runtime_minutes} min.")
+    rows = [("end it", _command("cancel", planned, where))]
+    if not follow:
+        rows = [
+            ("follow", _command("logs", planned, where, "--follow")),
+            ("watch", _command("watch", planned, where)),
+            *rows,
+        ]
+    say_aside("\n".join(table(rows)))
+    if not follow:
+        say(planned.title)
+
+
+def _follow(planned: PlannedTry, question: Question, where: str) -> None:
+    try:
+        ended = follow_lines(RunSelection(run_look(question), question), frozenset(), _SECONDS_BETWEEN_LOOKS)
+    except UnknownPlaceError as error:
+        raise click.UsageError(str(error)) from None
+    except KeyboardInterrupt:
+        say(f"\n{planned.title} goes on. To end it: {_command('cancel', planned, where)}", err=True)
+        sys.exit(INTERRUPTED)
+    states = {one.state for one in ended}
+    say_aside(f"{planned.title}: {', '.join(sorted(states))}")
+    sys.exit(0 if states == {"SUCCEEDED"} else 1)

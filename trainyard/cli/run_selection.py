@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which runs a person means, and where they are: the arguments that `trainyard runs` and its siblings share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from catalog.platforms import PLATFORM_KEY, platform_in
+from components.platform.base import answering
+from components.platform.errors import ProviderError
+from components.platform.look import Question, RunLook, UnknownPlaceError, run_look
+from components.platform.states import deployed_files
+from components.platform.status import MachineSeen, RunStatus, WantedRuns
+from schemas.load import load_file
+from schemas.names import suggestion
+from schemas.source import read
+from trainyard.cli.options import place_option, profile_option, stacks_option
+from trainyard.cli.out import say_aside
+from trainyard.cli.planning import stack_file
+from trainyard.cli.running import home_option, known_home, running_cloud
+from trainyard.runs.dropped import Witness
+from trainyard.runs.several import SeveralLooks
+
+if TYPE_CHECKING:
+    from localcloud.control import Cloud
+
+
+@dataclass(frozen=True)
+class RunSelection:
+    """Where a person looks, and for which runs."""
+
+    look: RunLook
+    question: Question
+    # The stack's file, where there is one.
+    file: Path | None = None
+
+    @property
+    def wanted(self) -> WantedRuns:
+        return self.question.wanted
+
+    def file_of(self, stack: str) -> Path | None:
+        """The file of a run's stack, as far as anything here knows it."""
+        cloud = self.question.cloud
+        return self.file or (deployed_files(cloud.home).get(stack) if cloud is not None else None)
+
+    def seen(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
+        """The runs of the selection. Where a cloud cannot be reached, the local one may be meant."""
+        try:
+            return self.look.look(deeply, history)
+        except ProviderError as error:
+            raise click.ClickException(f"{error}{self._other_cloud()}") from error
+
+    def runs(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
+        """The same. If there are none, the command says so and ends."""
+        runs = self.seen(deeply, history)
+        if not runs:
+            raise click.ClickException(self.nothing())
+        return runs
+
+    def machines(self) -> Sequence[MachineSeen] | None:
+        """The machines of the selection that stay between runs. None, with the reason told, where nobody may look."""
+        try:
+            return self.look.machines()
+        except ProviderError as error:
+            say_aside(f"machines are not shown: {error}")
+            return None
+
+    def nothing(self) -> str:
+        named = "/".join(filter(None, (self.wanted.job, self.wanted.run)))
+        of = f" of the stack {self.wanted.stack}" if self.wanted.stack else ""
+        return (
+            f"No runs{f' {named}' if named else ''}{of} in {self.look.where}{self._meant(named)}.\n"
+            "`trainyard runs` shows all runs; a stack's runs start with `pulumi up` (`trainyard up --local`)."
+            f"{self._other_cloud()}"
+        )
+
+    def _other_cloud(self) -> str:
+        from localcloud.control import running
+
+        if self.question.cloud is not None or (cloud := running(known_home(None))) is None:
+            return ""
+        if cloud.endpoint in os.environ.get("CLIENT_HOST_OVERRIDES", ""):
+            return ""  # that is where we looked
+        return f"\nA local cloud runs in {cloud.home}: with `--local` you see its runs."
+
+    def _meant(self, named: str) -> str:
+        """The run of this stack that is called most like it."""
+        if not named:
+            return ""
+        others = run_look(replace(self.question, wanted=WantedRuns(self.wanted.stack))).look(deeply=False)
+        titles = dict.fromkeys(run.title if self.wanted.run else run.job for run in others)
+        return f": {suggestion(named, titles)}" if titles else ""
+
+
+def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The arguments that choose runs and a cloud."""
+
+    @click.argument("stack", required=False)
+    @click.argument("run", required=False, metavar="[JOB[/RUN]]")
+    @stacks_option
+    @click.option("--local", is_flag=True, help="Show runs of the local cloud, which `trainyard up --local` started.")
+    @home_option
+    @place_option("the runs are")
+    @profile_option
+    def with_selection(
+        stack: str | None, run: str | None, stacks: Path, local: bool, home: Path | None, place: str | None,
+        profile: str | None, **options: Any,
+    ) -> None:  # fmt: skip
+        cloud = running_cloud(home) if local or home else None
+        command(_select_runs(stack, run, stacks, cloud, place, profile), **options)
+
+    with_selection.__name__, with_selection.__doc__ = command.__name__, command.__doc__
+    return with_selection
+
+
+def _select_runs(
+    stack: str | None, run: str | None, stacks: Path, cloud: Cloud | None, place: str | None, profile: str | None
+) -> RunSelection:
+    file = _file(stack, stacks, optional=cloud is not None)
+    if cloud is not None and stack is not None:
+        # What is deployed counts: the file may be in another folder, gone, or of another platform by now.
+        file = deployed_files(cloud.home).get(_stack_name(stack) or "", file)
+    job, _, name = (run or "").partition("/")
+    wanted = WantedRuns(_stack_name(stack), job or None, name or None)
+    question = question_of(file, cloud, place, wanted, profile)
+    try:
+        look = run_look(question) if stack or place or cloud is None else _everywhere(question, cloud)
+        return RunSelection(look, question, file)
+    except UnknownPlaceError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def question_of(
+    file: Path | None, cloud: Cloud | None, place: str | None, wanted: WantedRuns, profile: str | None
+) -> Question:
+    bucket = partial(_bucket, file) if file is not None else None
+    folder = file.parent if file is not None else None
+    seen = Witness(cloud) if cloud is not None else None
+    return Question(config_of(file), cloud, place, wanted, say_aside, profile, bucket, folder, seen)
+
+
+def _everywhere(question: Question, cloud: Cloud) -> SeveralLooks:
+    """All runs of the local cloud. A platform that tells nothing without a stack is asked about each of its stacks."""
+    looks, files = [], deployed_files(cloud.home)
+    for platform in answering("look"):
+        try:
+            looks.append(run_look(replace(question, config={PLATFORM_KEY: platform})))
+        except UnknownPlaceError:
+            for stack, file in files.items():
+                own = question_of(file, cloud, None, WantedRuns(stack), question.profile)
+                if platform_in(own.config) == platform:
+                    looks.append(run_look(own))
+    return SeveralLooks(f"the local cloud in {cloud.home}", looks)
+
+
+def _file(stack: str | None, stacks: Path, optional: bool) -> Path | None:
+    try:
+        return stack_file(stack, stacks) if stack is not None else None
+    except click.UsageError:
+        if optional:
+            return None
+        raise
+
+
+def config_of(file: Path | None) -> dict[str, Any]:
+    """The stack file's text, unchecked: people can look at runs while the file has errors."""
+    if file is None:
+        return {}
+    data = read(file).data
+    config = data.get("config") if isinstance(data, dict) else None
+    if not isinstance(config, dict):
+        raise click.ClickException(f"{file} has no `config:`; `trainyard check {file}` says more")
+    return config
+
+
+def _bucket(file: Path) -> str:
+    """The stack's bucket. Empty where the file's shape is too wrong to tell."""
+    from components.platform.file_errors import TransferError
+    from trainyard.files.buckets import bucket_name
+
+    stack = load_file(file).stack
+    try:
+        return bucket_name(file, stack) if stack is not None else ""
+    except TransferError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _stack_name(stack: str | None) -> str | None:
+    if stack and (stack.endswith((".yaml", ".yml")) or os.sep in stack):
+        return Path(stack).stem.removeprefix("Pulumi.")
+    return stack

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard runs`: shows what runs are doing, on the local cloud or on the stack's platform."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from components.platform.status import RunStatus
+from trainyard.cli.out import ask, json_data, say, say_aside, say_in_colour
+from trainyard.cli.run_selection import RunSelection, run_arguments
+
+
+class DefaultList(click.Group):
+    """`trainyard runs …` is `trainyard runs list …`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+every_option = click.option(
+    "--every",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    metavar="SECONDS",
+    help="Look again after this many seconds.",
+)
+
+
+@click.group(cls=DefaultList)
+def runs() -> None:
+    """Show what runs are doing: their states by rank, their output, their progress.
+
+    \b
+    trainyard runs --local                    every run on the local cloud
+    trainyard runs watch vision-prod resnet   the runs of a job until they end
+    trainyard runs logs vision-prod resnet/base --follow
+    trainyard runs outputs vision-prod resnet/base --to ./results
+    trainyard runs cancel vision-prod resnet/base
+
+    Credentials are those that the cloud's own clients use, or those that `trainyard cloud env` sets. To start a run
+    again, write a higher `attempt:` in the stack file.
+    """
+
+
+@runs.command("list")
+@click.option("--history", is_flag=True, help="Show earlier attempts too.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
+)
+@run_arguments
+def list_(selection: RunSelection, history: bool, form: str) -> None:
+    """Show runs with the state of each rank."""
+    from trainyard.cli import runs_text
+
+    runs_now, machines, now = selection.seen(history=history), selection.machines(), datetime.now(UTC)
+    rows = runs_text.machines_text(machines or (), now)
+    if form == "json":
+        json_data(runs_text.as_json(runs_now, machines))
+        if rows and not runs_now:
+            say_aside(rows)  # no run has them, and they cost all the same
+        return
+    shown = runs_text.text(runs_now, now, colour=_colour()) if runs_now else selection.nothing()
+    say_in_colour("\n".join(filter(None, (shown, rows))), _colour())
+
+
+@runs.command()
+@every_option
+@run_arguments
+def watch(selection: RunSelection, every: float) -> None:
+    """Show runs until all of them have ended. Exits with 1 when one did not succeed.
+
+    On a terminal the table is refreshed in place, with a curve of what each rank reports; elsewhere each change is one
+    line.
+    """
+    from trainyard.cli.runs_watch import Screen
+    from trainyard.cli.sparkline import levels_of
+    from trainyard.runs.history import ProgressHistory, recalled
+
+    moves = os.environ.get("TERM") != "dumb"
+    history = ProgressHistory(recalled(selection.look, selection.question.cloud))
+    screen = Screen(history, sys.stdout.isatty(), moves, _colour() and moves, levels_of(sys.stdout))
+    while True:
+        runs_now = selection.runs()
+        screen.show(runs_now, datetime.now(UTC))
+        if all(run.over for run in runs_now):
+            break
+        time.sleep(every)
+    sys.exit(0 if all(run.state == "SUCCEEDED" for run in runs_now) else 1)
+
+
+@runs.command()
+@click.option("--follow", "-f", is_flag=True, help="Print new lines until the runs have ended.")
+@click.option("--rank", "ranks", type=int, multiple=True, help="Print only this rank's lines; may be repeated.")
+@every_option
+@run_arguments
+def logs(selection: RunSelection, follow: bool, ranks: tuple[int, ...], every: float) -> None:
+    """Print the output of runs. The ranks are merged in the order of time, and each line has its rank."""
+    runs_now = follow_lines(selection, frozenset(ranks), every if follow else None)
+    if not any(node.log for run in runs_now for node in run.nodes):
+        raise click.ClickException("these runs keep no log; `trainyard:logs` in the stack file turns logs on and off")
+
+
+def follow_lines(selection: RunSelection, ranks: frozenset[int], every: float | None) -> list[RunStatus]:
+    """Prints lines until the runs have ended; once if `every` is None. Gives the runs as they were in the end."""
+    from trainyard.cli.follow import Follower
+
+    follower = Follower(sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and every is not None)
+    while True:
+        runs_now = selection.runs()
+        lines, last = selection.look.lines(runs_now, ranks), every is None or all(run.over for run in runs_now)
+        follower.show(lines, lambda: selection.look.unfinished(ranks), last)
+        if last:
+            return runs_now
+        sys.stdout.flush()
+        time.sleep(every or 0.0)
+
+
+@runs.command()
+@click.option("--to", type=click.Path(path_type=Path), metavar="DIR", help="Fetch the files into this folder.")
+@click.option("--history", is_flag=True, help="Earlier attempts too.")
+@click.option("--overwrite", is_flag=True, help="With --to: replace files that have another content.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
+)
+@run_arguments
+def outputs(selection: RunSelection, to: Path | None, history: bool, overwrite: bool, form: str) -> None:
+    """List the files that runs left in the bucket, or fetch them with --to.
+
+    Files go to DIR/JOB/RUN/, with --history to DIR/JOB/RUN/ATTEMPT/. Of a run that is still going there is what it has
+    left so far. Nothing is written outside of DIR, and no link in it is followed.
+    """
+    from trainyard.cli import outputs as commands
+
+    shown = commands.find_outputs(selection, "get" if to else "list", history)
+    if to is not None:
+        commands.fetch(shown, to, overwrite)
+    else:
+        commands.show(shown, form)
+
+
+@runs.command()
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@run_arguments
+def cancel(selection: RunSelection, yes: bool) -> None:
+    """End runs that are still going. To start one again, write a higher `attempt:` in its stack file."""
+    if selection.wanted.stack is None or selection.wanted.job is None:
+        raise click.UsageError("which run? Give STACK and JOB, or STACK and JOB/RUN")
+    alive = [run for run in selection.runs(deeply=False) if not run.over]
+    if not alive:
+        say("Nothing to end: these runs are over.")
+        return
+    titles = ", ".join(run.title for run in alive)
+    if not yes and not ask(f"End {titles} of {selection.wanted.stack}?"):
+        sys.exit(1)
+    for run in alive:
+        selection.look.cancel(run)
+    say(f"Asked to end: {titles}.")
+
+
+def _colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

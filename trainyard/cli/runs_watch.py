@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that somebody watches: a screen that is drawn over itself, with a curve of what each rank reports."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import click
+
+from components.platform.progress import ProgressPoint, metric_names
+from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus
+from launcher.escaping import terminal
+from schemas.names import plural
+from trainyard.cli.out import draw, say
+from trainyard.cli.runs_text import about, coloured, head_of, problems_of, took, why
+from trainyard.cli.sparkline import ASCII, sparkline
+from trainyard.runs.history import ProgressHistory
+
+_COLUMNS = ("rank", "node", "state", "for", "step")
+_CURVE_WIDTH = 16
+# How wide the curve is, and which columns are left out: the first layout that leaves room for the last column.
+_LAYOUTS: tuple[tuple[int, tuple[str, ...]], ...] = (
+    (_CURVE_WIDTH, ()),
+    (_CURVE_WIDTH, ("node",)),
+    (_CURVE_WIDTH, ("node", "for")),
+    (8, ("node", "for")),
+    (8, ("node", "for", "step")),
+)
+_LAST_WIDTH = 16
+_METRICS, _LONGEST_NAME = 3, 24
+Series = Mapping[int, Sequence[ProgressPoint]]
+
+
+@dataclass
+class Screen:
+    """On a terminal each table is drawn over the one before; elsewhere each change is a line.
+
+    A terminal that cannot move its cursor (`TERM=dumb`) is given lines too, each with the curve so far.
+    """
+
+    history: ProgressHistory
+    is_terminal: bool
+    moves: bool = True
+    colour: bool = False
+    levels: str = ASCII
+    _lines: int = 0
+    _seen: dict[str, ConnectionsSeen] = field(default_factory=dict)
+    _printed: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    _printed_problems: set[tuple[str, str, str]] = field(default_factory=set)
+
+    def show(self, runs: Sequence[RunStatus], now: datetime) -> None:
+        if self.is_terminal and self.moves:
+            self._draw([line for run in runs for line in self._run(run, now)])
+            return
+        for line in self._changes(runs, now):
+            say(f"{now:%H:%M:%S} {line}")
+
+    def _draw(self, lines: list[str]) -> None:
+        height = shutil.get_terminal_size().lines
+        # More lines than there are could not be drawn over.
+        shown = lines[: height - 1]
+        draw(shown, over=self._lines)
+        self._lines = len(shown)
+
+    def _run(self, run: RunStatus, now: datetime) -> Iterator[str]:
+        """No line is longer than the terminal is wide: a line that wraps could not be drawn over."""
+        width = shutil.get_terminal_size().columns - 1
+        head = head_of(run, colour=False)
+        yield _styled(head[:width], len(head.partition(": ")[0]) + 2, run.state, self.colour)
+        yield from self._table(run, now, width)
+        yield self._connections(run)[:width]
+        for line in problems_of(run):
+            yield click.style(f"  {line}"[:width], fg="red") if self.colour else f"  {line}"[:width]
+
+    def _table(self, run: RunStatus, now: datetime, width: int) -> Iterator[str]:
+        series = self.history.observe(run, now.timestamp())
+        names = metric_names([point for points in series.values() for point in points])
+        for curve_width, gone in _LAYOUTS:
+            head = (*_COLUMNS, terminal(names[0] if names else "")[:curve_width], "")
+            rows = [self._row(node, now, series.get(node.rank, ()), names, curve_width) for node in run.nodes]
+            lines, starts = _aligned([head, *rows], gone)
+            if starts[-1] + min(_LAST_WIDTH, max(len(row[-1]) for row in rows)) <= width:
+                break
+        state = [name for name in _COLUMNS if name not in gone].index("state")
+        yield lines[0][:width].rstrip()
+        for node, line in zip(run.nodes, lines[1:], strict=True):
+            yield _styled(line[:width].rstrip(), starts[state], terminal(node.state), self.colour)
+
+    def _row(
+        self, node: NodeStatus, now: datetime, points: Sequence[ProgressPoint], names: Sequence[str], curve_width: int
+    ) -> tuple[str, ...]:
+        cells = (str(node.rank), node.run.name, node.state, took(node, now))
+        if not points:
+            return (*map(terminal, (*cells, "", "", about(node))),)
+        last, curve = points[-1], self._curve(points, names, curve_width)
+        metrics = [f"{name[:_LONGEST_NAME]} {_number(last.metrics[name])}" for name in names if name in last.metrics][
+            :_METRICS
+        ]
+        rest = "; ".join(filter(None, (", ".join(metrics), why(node))))
+        return (*map(terminal, (*cells, _step(last))), curve.ljust(curve_width), terminal(rest))
+
+    def _curve(self, points: Sequence[ProgressPoint], names: Sequence[str], width: int) -> str:
+        """The rank's first metric, or else its steps."""
+        own = next((name for name in names if any(name in point.metrics for point in points)), None)
+        values = [point.step if own is None else point.metrics.get(own) for point in points]
+        return sparkline(values, width, self.levels)
+
+    def _connections(self, run: RunStatus) -> str:
+        start = run.nodes[0].run.id
+        if run.connections is not None:  # nobody asks again once the run succeeded
+            self._seen[start] = run.connections
+        seen = self._seen.get(start)
+        if seen is None:
+            return "  connections: not known here"
+        packets = sum(one.packets for one in seen.dropped)
+        dropped = f"{plural(packets, 'packet')} dropped" if packets else "nothing dropped"
+        if seen.count is None:
+            return f"  {dropped}, as the subnet's flow log told some minutes ago"
+        rules = f"{plural(seen.used_rules, 'rule')} used, {seen.unused_rules} not"
+        return f"  {plural(seen.count, 'connection')}, {rules}; {dropped}"
+
+    def _changes(self, runs: Iterable[RunStatus], now: datetime) -> Iterator[str]:
+        for run in runs:
+            for node in run.nodes:
+                key, state = (run.stack, run.title, node.rank), ": ".join(filter(None, (node.state, about(node))))
+                if self._printed.get(key) != state:
+                    self._printed[key] = state
+                    yield terminal(f"{run.title} rank {node.rank} {node.run.name}: {state}") + self._aside(
+                        run, node, now
+                    )
+            for line in problems_of(run) if run.over else ():
+                if (run.stack, run.title, line) not in self._printed_problems:
+                    self._printed_problems.add((run.stack, run.title, line))
+                    yield f"{terminal(run.title)}: {line}"
+
+    def _aside(self, run: RunStatus, node: NodeStatus, now: datetime) -> str:
+        if not self.is_terminal:
+            return ""
+        points = self.history.observe(run, now.timestamp()).get(node.rank, ())
+        curve = self._curve(points, metric_names(points), _CURVE_WIDTH)
+        return f"  {curve}" if curve else ""
+
+
+def _aligned(rows: Sequence[Sequence[str]], gone: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Lines of aligned columns, and where each column starts. `gone` are the columns that are left out."""
+    kept = [place for place in range(len(rows[0])) if place >= len(_COLUMNS) or _COLUMNS[place] not in gone]
+    widths = [max(len(row[place]) for row in rows) for place in kept[:-1]]
+    starts = [2 + sum(widths[:number]) + 2 * number for number in range(len(kept))]
+    lines = [
+        "  " + "  ".join(row[place].ljust(size) for place, size in zip(kept, [*widths, 0], strict=True)) for row in rows
+    ]
+    return lines, starts
+
+
+def _styled(line: str, start: int, state: str, colour: bool) -> str:
+    """The line with its state in colour, where the state fits on it."""
+    end = start + len(state)
+    if not colour or line[start:end] != state:
+        return line
+    return line[:start] + coloured(state, True) + line[end:]
+
+
+def _step(point: ProgressPoint) -> str:
+    if point.step is None:
+        return ""
+    return f"{_number(point.step)}/{_number(point.total)}" if point.total is not None else _number(point.step)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.6g}"

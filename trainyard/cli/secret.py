@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard secret`: writes secrets into stack files, encrypted by the stack's own key."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from schemas.names import suggestion
+from schemas.source import read
+from trainyard.cli.options import stacks_option
+from trainyard.cli.out import ask_secret, say, say_aside
+from trainyard.cli.planning import stack_file
+
+NAMESPACE = "trainyard:"
+
+
+@click.group()
+def secret() -> None:
+    """Write secrets into stack files, encrypted by the stack's own key."""
+
+
+@secret.command("set")
+@click.argument("stack")
+@click.argument("key")
+@stacks_option
+@click.option(
+    "--local", is_flag=True, help="By the key of this machine's local stacks, for a stack that is only local."
+)
+def set_(stack: str, key: str, stacks: Path, local: bool) -> None:
+    """Set KEY of the stack file to a secret, such as jobs.resnet.env.HF_TOKEN.
+
+    The value is asked for, or read from stdin; it is never an argument. The file keeps its comments. The stack's own
+    secrets provider encrypts it: you need what `pulumi config set --secret` needs, the passphrase or the login. That
+    command is all that runs, by the engine that trainyard uses.
+    """
+    file = stack_file(stack, stacks).resolve()
+    full = key if ":" in key.partition(".")[0] else NAMESPACE + key
+    _require_place(full, file)
+    value = _value(full)
+    from trainyard.local.secrets import set_local_secret, set_secret
+
+    if local:
+        set_local_secret(file, full, value, say_aside)
+    else:
+        set_secret(file, full, value)
+    say(f"{file}: {full} is a secret now.")
+
+
+def _value(key: str) -> str:
+    text = ask_secret(f"Value of {key}") if sys.stdin.isatty() else sys.stdin.read().rstrip("\n")
+    if not text:
+        raise click.UsageError("the value is empty; type it, or give it on stdin")
+    return text
+
+
+def _require_place(key: str, file: Path) -> None:
+    """Pulumi would make whatever is missing: a job that is misspelled in KEY, for example."""
+    data = read(file).data
+    here: Any = data.get("config") if isinstance(data, Mapping) else None
+    if not isinstance(here, Mapping):
+        raise click.ClickException(f"{file} has no `config:`")
+    # The last step may be new, and so may the object that it is in: `env`.
+    for step in key.split(".")[:-2]:
+        if not isinstance(here, Mapping) or step not in here:
+            there = [str(name) for name in here] if isinstance(here, Mapping) else []
+            raise click.UsageError(f"{file.name} has no `{step}` where `{key}` says: {suggestion(step, there)}")
+        here = here[step]

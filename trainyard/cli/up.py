@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard up|preview STACK --local`: runs plain Pulumi against the local cloud."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from components.plan.file import WARNINGS_SHOWN
+from components.plan.model import Plan
+from components.platform.base import platform
+from components.platform.local import LocalFile
+from components.refusal import moved
+from localcloud import admin, control
+from localcloud.environments import network_tools
+from localcloud.isolation import REQUIRED, WHERE_POSSIBLE
+from provider.runs.starting_again import RETRY_FAILED
+from schemas.findings import dotted
+from schemas.source import read
+from trainyard.cli.out import say, say_aside
+from trainyard.cli.planning import plan_with_findings_or_exit, require_local_cloud
+from trainyard.cli.problems import INTERRUPTED
+from trainyard.cli.running import isolation_option
+from trainyard.cli.up_end import run_rows, say_how_it_ended
+from trainyard.engine.progress import Progress
+from trainyard.local import renames
+from trainyard.local.environments import decisions, make_environments, require_makeable, what_to_make
+from trainyard.local.place import JUDGED, PROJECT, QUIET, Place
+
+
+def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callable[..., None]], click.Command]:
+    """The arguments that these commands share, and their message on Ctrl-C."""
+
+    def declare(body: Callable[..., None]) -> click.Command:
+        word = body.__name__.rstrip("_")
+
+        @click.argument("stack", default="local")
+        @click.option("--local", is_flag=True, help="Use the local cloud. Without it, use `pulumi` itself.")
+        @click.option(
+            "--stacks", type=click.Path(path_type=Path), help="The folder of the stack files [default: stacks/]."
+        )
+        @isolation_option
+        @click.argument("pulumi_arguments", nargs=-1, type=click.UNPROCESSED)
+        def command(
+            stack: str, local: bool, stacks: Path | None, isolation: str, pulumi_arguments: Sequence[str],
+            **options: bool,
+        ) -> None:  # fmt: skip
+            if not local:
+                variable = f"{RETRY_FAILED}=1 " if options.get("retry_failed") else ""
+                raise click.UsageError(
+                    f"add --local to use the local cloud; with an account, run: {variable}pulumi {word} -s {stack}"
+                )
+            place = Place(stack, (stacks or PROJECT / "stacks").resolve(), say_aside, isolation=isolation)
+            try:
+                body(place, list(pulumi_arguments), **options)
+            except KeyboardInterrupt:
+                flags = [f"--{name.replace('_', '-')}" for name, given in options.items() if given]
+                flags += [] if isolation == REQUIRED else ["--isolation", isolation]
+                again = place.command(word, "", *flags, *pulumi_arguments)
+                say(f"\nInterrupted. To continue: {again}", err=True)
+                sys.exit(INTERRUPTED)
+
+        for option in more:
+            command = option(command)
+        command.__doc__ = help_text
+        return click.command(context_settings={"ignore_unknown_options": True})(command)
+
+    return declare
+
+
+VERBOSE = click.option("--verbose", is_flag=True, help="Also show the stack's outputs.")
+RETRY = click.option(
+    "--retry-failed", is_flag=True,
+    help="Start again what an earlier `up` saw fail. With --local that is always so.",
+)  # fmt: skip
+ALLOW = click.option("--allow-failed-runs", is_flag=True, help="Exit with 0 even if runs failed, and nothing else did.")
+
+
+@local_command("Bring a stack up on the local cloud. Further arguments go to `pulumi up`.", VERBOSE, RETRY, ALLOW)
+def up(place: Place, arguments: list[str], verbose: bool, retry_failed: bool, allow_failed_runs: bool) -> None:
+    _bring_up(place, [*_shown(verbose), *arguments], allow_failed_runs)
+
+
+def _bring_up(place: Place, arguments: list[str], allow_failed_runs: bool) -> None:
+    """Exits with what went wrong, if anything did."""
+    plan = _plan(place)
+    require_makeable(plan.jobs.values(), place.file.parent)
+    network_tools.make_if_possible(Progress())
+    cloud = place.start_cloud()
+    _must_isolate(place, plan, cloud)
+    place.claim()
+    make_environments(plan.jobs.values(), place.file.parent, Progress())
+    borrowed = _bring_up_used(place, plan, allow_failed_runs)
+    _tell(place.select(plan, cloud))
+    _tell_of_renames(place, plan)
+    platform(plan.platform).local.ready_images(cloud, plan, borrowed)
+    before = run_rows(place)
+    done = place.up(*_judged(arguments), *arguments)
+    code, only_runs_failed = say_how_it_ended(place, plan, cloud, before, done)
+    if code and not (only_runs_failed and allow_failed_runs):
+        sys.exit(code)
+
+
+def _must_isolate(place: Place, plan: Plan, cloud: control.Cloud) -> None:
+    """Without isolation, and without consent to that, `up` ends here, so that not each run has to fail."""
+    if not any(job.runs for job in plan.jobs.values()) or admin.allows_missing_isolation(cloud):
+        return
+    if reason := admin.why_not_enforced(cloud):
+        already = (
+            "The cloud runs already, so stop it first: trainyard cloud stop\n" if place.isolation != REQUIRED else ""
+        )
+        raise click.ClickException(
+            f"This machine cannot enforce the plan's security rules: {reason}.\n{already}"
+            f"To run code that you trust without them: {place.command('up', '', '--isolation', WHERE_POSSIBLE)}"
+        )
+
+
+def _bring_up_used(place: Place, plan: Plan, allow_failed_runs: bool) -> str:
+    """Bring up the stack whose outputs this one takes. Returns its registry's address if this stack uses it."""
+    used = _used(plan)
+    if not used:
+        return ""
+    if not place.is_up(used):
+        say(f"{place.stack} takes {', '.join(plan.taken)} from {used}: bringing up {used} first.")
+        _bring_up(Place(used, place.file.parent, say_aside), [*_shown(False)], allow_failed_runs)
+    return str(place.outputs(used).get("imagePushAddress", "")) if "registry" in plan.taken else ""
+
+
+@local_command("Show what `up` would change. Further arguments go to `pulumi preview`.", VERBOSE, RETRY)
+def preview(place: Place, arguments: list[str], verbose: bool, retry_failed: bool) -> None:
+    plan = _plan(place)
+    cloud = place.start_cloud()
+    used = _used(plan)
+    if used and not place.is_up(used):
+        raise click.ClickException(
+            f"{place.stack} takes {', '.join(plan.taken)} from {used}, which is not up.\n"
+            f"Bring it up first: {place.command('up', used)}"
+        )
+    _tell(place.select(plan, cloud))
+    for line in decisions(plan.jobs.values(), place.file.parent):
+        say(f"  here: {line}")
+    if missing := what_to_make(plan, place.file.parent):
+        say(f"  here: `up` makes first, once per machine: {missing}")
+    _tell_of_renames(place, plan)
+    sys.exit(place.pulumi("preview", "--non-interactive", *_shown(verbose), *_judged(arguments), *arguments))
+
+
+def _shown(verbose: bool) -> tuple[str, ...]:
+    """The stack's outputs are for other stacks and programs. Hundreds of lines of them would hide what went wrong."""
+    return () if verbose else ("--suppress-outputs",)
+
+
+@local_command("Take into a stack on the local cloud what is there already. TYPE, NAME and ID go to `pulumi import`.")
+def import_(place: Place, arguments: list[str]) -> None:
+    plan = _plan(place)
+    cloud = place.start_cloud()
+    place.claim()
+    _tell(place.select(plan, cloud))
+    # The stack file describes the resource: no code has to be written.
+    code = place.pulumi("import", *QUIET, "--generate-code=false", *arguments)
+    if not code:
+        say(f"\nTo see whether the stack file says the same: {place.command('preview')}")
+    sys.exit(code)
+
+
+def _judged(arguments: list[str]) -> tuple[str, ...]:
+    """The policy pack, except for targeted changes: a pack sees resources that are not targeted without properties."""
+    return () if any(word.startswith("--target") for word in arguments) else JUDGED
+
+
+def _tell(local: LocalFile) -> None:
+    for remark in local.remarks:
+        say(f"  here: {remark}")
+
+
+def _tell_of_renames(place: Place, plan: Plan) -> None:
+    own, _ = place.states()
+    for text in renames.words(own.rows, plan, platform(plan.platform).local):
+        say(f"  renamed? {text}")
+
+
+def _plan(place: Place) -> Plan:
+    place.must_have_file()
+    plan = plan_with_findings_or_exit(place.file)
+    place.env[WARNINGS_SHOWN] = "1"
+    require_local_cloud(plan)
+    _require_same_platform(place, plan)
+    return plan
+
+
+def _require_same_platform(place: Place, plan: Plan) -> None:
+    """The program refuses this too. Here nothing has been made for the other platform yet, and the copy of the file
+    still tells `down` and `runs` where the stack is."""
+    own, _ = place.states()
+    if (there := place.platform_name) != plan.platform and any(own.made()):
+        wrong = moved(plan.platform, there)
+        line, _ = read(place.file).position(wrong.path)
+        raise click.ClickException(
+            f"{place.file}:{line}: {dotted(wrong.path)}: {wrong.message}\n{wrong.remedy}: {place.command('down')}"
+        )
+
+
+def _used(plan: Plan) -> str:
+    return (plan.uses or "").rpartition("/")[2]

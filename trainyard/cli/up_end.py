@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `up` ends with: where everything is, how each run is, and last of all what failed and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from components.plan.model import Plan, RunPlan
+from components.plan.naming import RUN_TYPE
+from components.platform.base import platform
+from components.platform.local import LocalPlatform
+from components.platform.look import Question
+from components.platform.results import lost_lines, own_lines, reporting_nodes
+from components.platform.runs import TERMINAL
+from components.platform.states import Row
+from components.platform.status import WantedRuns
+from launcher.escaping import terminal, terminal_lines
+from localcloud import admin, control
+from provider.runs.starting_again import marks_of
+from schemas.names import plural
+from schemas.source import read
+from trainyard.cli.out import say, say_aside
+from trainyard.local.engine_events import EngineError
+from trainyard.local.environments import why_untrained
+from trainyard.local.place import Place
+from trainyard.local.state_edits import mark_failed
+from trainyard.runs.dropped import Witness
+from trainyard.runs.outputs import RunReport, runs_now
+
+# Enough to see that it trained and how it ended.
+LAST_LINES = 4
+_REACHED = "__reached"
+_INDENT = " " * 13
+
+
+@dataclass(frozen=True)
+class RunAtEnd:
+    """A run as it is when `up` ends. `waited`: whether this `up` waited for it; `marked`: whether the next `up` starts
+    it again."""
+
+    urn: str
+    job: str
+    name: str
+    report: RunReport
+    waited: bool
+    marked: bool
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.report["state"] == "FAILED")
+
+    @property
+    def line(self) -> str:
+        return f"  run      {self.job}/{self.name}: {self.report['state']}"
+
+
+def run_rows(place: Place) -> dict[str, Row]:
+    """The runs in the stack's state, by their URNs."""
+    return {row["urn"]: row for row in place.states()[0].made() if row["type"] == RUN_TYPE and not row.get("delete")}
+
+
+def say_how_it_ended(
+    place: Place, plan: Plan, cloud: control.Cloud, before: Mapping[str, Row], done: tuple[int, list[EngineError]]
+) -> tuple[int, bool]:
+    """Say what there is now, where to look, and last what failed. Gives the exit code, and whether only runs failed.
+
+    `before` are the runs before this `up`, `done` is how the engine ended.
+    """
+    code, errors = done
+    account = _Account(place, plan, cloud, platform(plan.platform).local, place.outputs())
+    runs = account.runs(before)
+    if code:
+        say(f"\n`up` has failed, so the stack `{place.stack}` is not as its file says.")
+    else:
+        account.say_where()
+    for run in runs:
+        if not run.failed:
+            account.say_run(run)
+    account.say_unawaited()
+    if any(run.report["state"] not in TERMINAL for run in runs):
+        say(f"  watch    .venv/bin/{place.command('runs watch')}")
+    account.say_where_to_look()
+    failed = [run for run in runs if run.failed]
+    late = {run.urn for run in failed if run.waited and not run.marked}
+    if late:
+        mark_failed(place, late)
+    account.say_failed(failed, errors)
+    of_runs = {run.urn for run in failed}
+    if code:
+        return code, bool(errors) and all(error.urn in of_runs for error in errors)
+    return (1, True) if late else (0, False)
+
+
+@dataclass(frozen=True)
+class _Account:
+    place: Place
+    plan: Plan
+    cloud: control.Cloud
+    platform: LocalPlatform
+    outputs: Mapping[str, Any]
+
+    def runs(self, before: Mapping[str, Row]) -> list[RunAtEnd]:
+        rows = run_rows(self.place)
+        jobs: dict[str, dict[str, Any]] = {}
+        urns = {tuple(urn.rpartition("::")[2].split("/", 1)): urn for urn in rows}
+        for (job, name), urn in urns.items():
+            made = rows[urn]["outputs"]
+            report = {"state": made.get("state", ""), "nodes": made.get("nodeRuns") or ()}
+            jobs.setdefault(job, {"runs": {}})["runs"][name] = report
+        config = read(self.place.local_file()).data["config"]
+        bucket = partial(str, self.outputs.get("bucket", ""))
+        wanted, folder = WantedRuns(self.place.stack), self.place.file.parent
+        question = Question(config, self.cloud, None, wanted, say_aside, None, bucket, folder, Witness(self.cloud))
+        return [
+            self._at_end(urns[job, name], job, name, report, before, rows)
+            for job, name, report in runs_now({"jobs": jobs}, question)
+        ]
+
+    def _at_end(
+        self, urn: str, job: str, name: str, report: RunReport, before: Mapping[str, Row], rows: Mapping[str, Row]
+    ) -> RunAtEnd:
+        marked = bool(marks_of(rows[urn]["outputs"]))
+        return RunAtEnd(urn, job, name, report, _waited_for(before.get(urn), rows[urn]), marked)
+
+    def say_where(self) -> None:
+        say(f"\nThe stack `{self.place.stack}` is up on the local cloud at {self.cloud.endpoint}.")
+        if unenforced := admin.why_not_enforced(self.cloud):
+            say(f"  rules    not enforced between its nodes: {unenforced}")
+        for key, title in self.platform.shown_outputs:
+            if key in self.outputs:
+                say(terminal(f"  {title:8} {self.outputs[key]}"))
+        for machine in self.platform.machines(self.cloud, list(self.place.states()[0].made()), say_aside):
+            say(terminal(f"  machine  {machine}"))
+
+    def say_run(self, run: RunAtEnd) -> None:
+        say(run.line)
+        for line in self._printed(run):
+            say(terminal(f"{_INDENT}{line}"))
+        self._say_left(run)
+
+    def say_unawaited(self) -> None:
+        """Where `until` alone keeps `up` from waiting. What else does is said at the beginning."""
+        for name, job in self.plan.jobs.items():
+            unawaited = job.runs and all(run.until == "accepted" for run in job.runs.values())
+            if unawaited and not why_untrained(job, self.place.file.parent):
+                say(f"  job      {name}: `up` did not wait for its runs, because their `until` is `accepted`")
+
+    def say_where_to_look(self) -> None:
+        client, command = self.platform.client, ".venv/bin/trainyard"
+        say(f"  console  {self.cloud.endpoint}/console")
+        say(f'  look     eval "$({command} cloud env)" and use {client}; {command} cloud log')
+
+    def say_failed(self, failed: Sequence[RunAtEnd], errors: Sequence[EngineError]) -> None:
+        told = {error.urn: error.message for error in errors}
+        if failed:
+            say(f"\n{plural(len(failed), 'run')} failed:")
+        for run in failed:
+            say(f"{run.line}{_why(run, told)}")
+            for line in terminal_lines(told.get(run.urn) or "\n".join(self._words(run))).splitlines():
+                say(f"{_INDENT}{line}")
+            self._say_left(run)
+        others = [error for error in errors if error.urn not in {run.urn for run in failed}]
+        if others:
+            say(f"\nPulumi ended with {plural(len(others), 'error')}:")
+        for error in others:
+            say(terminal(f"  {error.title}"))
+            for line in terminal_lines(error.message).splitlines():
+                say(f"    {line}")
+
+    def _words(self, run: RunAtEnd) -> Iterator[str]:
+        """Of a run that failed after `up` had waited for it, or that it did not wait for."""
+        yield from self._printed(run)
+        if run.waited or run.marked:
+            yield "Correct the cause; the next `up` starts the run again."
+        else:
+            yield "This `up` did not wait for it. A higher `attempt`, or a change in what it runs, starts it again."
+
+    def _plan_of(self, run: RunAtEnd) -> RunPlan | None:
+        """None for a run that the stack file no longer has, or that this machine cannot train."""
+        job = self.plan.jobs.get(run.job)
+        if job is None or why_untrained(job, self.place.file.parent):
+            return None
+        return job.runs.get(run.name)
+
+    def _printed(self, run: RunAtEnd) -> Iterator[str]:
+        planned = self._plan_of(run)
+        for node in reporting_nodes(planned, run.report["nodes"]) if planned else ():
+            printed = self.platform.read_last_lines(self.cloud, node["id"], say_aside)
+            yield from (*own_lines(printed)[-LAST_LINES:], *lost_lines(printed))
+
+    def _say_left(self, run: RunAtEnd) -> None:
+        if planned := self._plan_of(run):
+            nodes = run.report["nodes"]
+            for line in self.platform.list_results(self.cloud, self.outputs, planned, nodes, say_aside):
+                say(terminal(f"  left     {line}"))
+
+
+def _waited_for(before: Row | None, now: Row) -> bool:
+    """Whether this `up` started the run or went on with it, and its `until` made `up` wait."""
+    if now["inputs"].get("until") == "accepted":
+        return False
+    return before is None or any(
+        before.get(key) != now.get(key) or before["outputs"].get(_REACHED) != now["outputs"].get(_REACHED)
+        for key in ("id", "initErrors")
+    )
+
+
+def _why(run: RunAtEnd, told: Mapping[str, str]) -> str:
+    """What Pulumi has told says it already."""
+    reason = "" if run.urn in told else str(run.report.get("reason") or "")
+    return f": {terminal(reason)}" if reason else ""

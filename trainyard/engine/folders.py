@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which folders a language host may run: those of the project that its engine was started for, and no other.
+
+The engine tells a host that it starts no folders (its `Handshake` goes to hosts that somebody else started, and names
+none). So a host looks at what its engine was started with: the folder, the command line, and what the files of that
+project name. docs/decisions/0029 says why this is a second line behind trainyard/engine/callers.py.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROJECTS = ("Pulumi.yaml", "Pulumi.yml", "Pulumi.json")
+MANIFESTS = (*PROJECTS, "PulumiPlugin.yaml", "PulumiPolicy.yaml")
+# Where the engine installs plugins and policy packs for this account, below PULUMI_HOME.
+INSTALLED = ("plugins", "policies")
+# Every option of the engine may be given by such a variable, too: PULUMI_OPTION_POLICY_PACK.
+OPTION = "PULUMI_OPTION_"
+ROOT = 0
+
+
+class OtherFolderError(Exception):
+    """A folder, or a Python, that the project does not name. The message says what may be run."""
+
+
+@dataclass(frozen=True)
+class EngineCall:
+    """How the engine was started: the folder it is in, and its command line."""
+
+    folder: Path
+    words: tuple[str, ...]
+
+
+def engine_call(process: int, env: Mapping[str, str]) -> EngineCall | None:
+    """None where other processes cannot be read: only Linux has /proc."""
+    proc = Path("/proc") / str(process)
+    try:
+        words = (proc / "cmdline").read_bytes().decode(errors="surrogateescape").split("\0")
+        folder = (proc / "cwd").readlink()
+    except OSError:
+        return None
+    options = [value for name, value in env.items() if name.startswith(OPTION)]
+    return EngineCall(folder, (*words, *(word for value in options for word in (value, *value.split(",")))))
+
+
+class Folders:
+    """The folders of one project. Their files are read anew for each question: commands may change them meanwhile."""
+
+    def __init__(self, started_in: Path, engine: EngineCall | None, env: Mapping[str, str]) -> None:
+        self._starts = [started_in]
+        self._engine = engine
+        home = Path(env.get("PULUMI_HOME") or Path.home() / ".pulumi")
+        self._installed = [os.path.realpath(home / name) for name in INSTALLED]
+
+    def add(self, folder: str) -> None:
+        self._starts.append(Path(folder))
+
+    def require(self, *folders: str) -> None:
+        """Raises OtherFolderError unless each of these is a folder of the project."""
+        known: set[tuple[int, int]] = set()
+        for folder in filter(None, folders):
+            known = known or {key for one in self._known() if (key := _identity(one))}
+            if _identity(Path(folder)) not in known and not self._is_installed(folder) and not self._is_ours(folder):
+                raise OtherFolderError(
+                    f"{folder}: this host runs only the project that the engine was started for: the folder of its "
+                    "Pulumi.yaml, its `main`, the plugins and packages that it names by path, policy packs of the "
+                    "command line, and what is installed in PULUMI_HOME. Name the folder there; if you started the "
+                    "host yourself, start it in the project's folder."
+                )
+
+    def require_python(self, root: str, options: Mapping[str, object]) -> None:
+        """Raises OtherFolderError unless a file in `root` names the same virtual environment, or none does."""
+        named = options.get("virtualenv")
+        if not named:
+            return
+        in_files = [_options(manifest).get("virtualenv") for manifest in _manifests(Path(root))]
+        if named not in in_files:
+            files = ", ".join(MANIFESTS)
+            raise OtherFolderError(f"{root}: none of its files ({files}) names the virtual environment {named}")
+
+    def _is_installed(self, folder: str) -> bool:
+        real = Path(os.path.realpath(folder))
+        return any(real.is_relative_to(place) for place in self._installed)
+
+    def _is_ours(self, folder: str) -> bool:
+        """Where the engine's command line cannot be read: no other account made the folder."""
+        if self._engine is not None:
+            return False
+        trusted = {ROOT, self._starts[0].stat().st_uid, *([os.geteuid()] if hasattr(os, "geteuid") else [])}
+        return Path(folder).is_dir() and Path(folder).stat().st_uid in trusted
+
+    def _known(self) -> Iterator[Path]:
+        """Every folder of the project, and those that its files name, and theirs."""
+        starts = [*self._starts, *([self._engine.folder, *_folders_in(self._engine)] if self._engine else [])]
+        waiting = [*starts, *(root for start in starts if (root := _root(start)))]
+        seen: set[str] = set()
+        while waiting:
+            folder = waiting.pop()
+            real = os.path.realpath(folder)
+            if real not in seen:
+                seen.add(real)
+                yield folder
+                waiting += _named_by(folder)
+
+
+def _folders_in(engine: EngineCall) -> Iterator[Path]:
+    """Words of the command line, and values of its options, that are folders."""
+    for word in engine.words:
+        for text in {word, word.partition("=")[2]} - {""}:
+            if (folder := engine.folder / text).is_dir():
+                yield folder
+
+
+def _root(start: Path) -> Path | None:
+    """Like the engine: the nearest folder from here upwards that has a project's file."""
+    real = Path(os.path.realpath(start))
+    return next((folder for folder in (real, *real.parents) if next(_manifests(folder), None)), None)
+
+
+def _manifests(folder: Path) -> Iterator[Path]:
+    return (folder / name for name in MANIFESTS if (folder / name).is_file())
+
+
+def _named_by(folder: Path) -> Iterator[Path]:
+    """The program's folder, and the plugins and packages that files in `folder` name by path."""
+    for manifest in _manifests(folder):
+        content = _read(manifest)
+        paths = [content.get("main"), *_plugin_paths(content.get("plugins")), *_package_paths(content.get("packages"))]
+        for path in (folder / path for path in paths if isinstance(path, str)):
+            # `main`, or a plugin, may be the file itself.
+            yield path if path.is_dir() else path.parent
+
+
+def _plugin_paths(plugins: Any) -> Iterator[Any]:
+    for kind in _values(plugins):
+        yield from (plugin.get("path") for plugin in _items(kind) if isinstance(plugin, dict))
+
+
+def _package_paths(packages: Any) -> Iterator[Any]:
+    for package in _values(packages):
+        yield package.get("source") if isinstance(package, dict) else package
+
+
+def _values(mapping: Any) -> Iterable[Any]:
+    return mapping.values() if isinstance(mapping, dict) else ()
+
+
+def _items(items: Any) -> Iterable[Any]:
+    return items if isinstance(items, list) else ()
+
+
+def _options(manifest: Path) -> Mapping[str, object]:
+    runtime = _read(manifest).get("runtime")
+    options = runtime.get("options") if isinstance(runtime, dict) else None
+    return options if isinstance(options, dict) else {}
+
+
+def _read(manifest: Path) -> Mapping[str, Any]:
+    # Only now: the engine waits for a host to start, and needs this only when it has something to run.
+    import yaml
+
+    try:
+        content = yaml.load(manifest.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (OSError, yaml.YAMLError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """The folder itself, by whatever path: links, and file systems that ignore case."""
+    try:
+        status = folder.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the plugins of local stacks as small scripts in `.trainyard/bin`, if the machine's Pulumi lacks them."""
+
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from trainyard.engine.versions import EngineError
+
+CHECKOUT = Path(__file__).absolute().parents[2]
+LANGUAGE_HOST = "pulumi-language-python"
+OWN_LANGUAGE_HOST = "trainyard-language-python"
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A plugin of the local cloud that takes the real one's place for local stacks."""
+
+    provider: str
+    # The SDK that a program imports. The engine asks for the plugin by its version.
+    package: str
+    module: str
+    # `real` in this variable: Pulumi's own plugin is used.
+    variable: str
+
+    @property
+    def program(self) -> str:
+        return f"pulumi-resource-{self.provider}"
+
+
+STAND_INS = (
+    StandIn("oci", "pulumi_oci", "localcloud.plugin.oci", "TRAINYARD_OCI_PLUGIN"),
+    StandIn("aws", "pulumi_aws", "localcloud.plugin.aws", "TRAINYARD_AWS_PLUGIN"),
+)
+
+# This script is put beside an engine that we built. Pulumi warns about a plugin on PATH unless it is the one beside
+# `pulumi`. So `.trainyard/bin` links to this script, and it runs the host of the checkout through which it was called.
+_RUNS_OURS = f'host="$(dirname "$0")/{OWN_LANGUAGE_HOST}"'
+TRAMPOLINE = f"""#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+{_RUNS_OURS}
+[ -x "$host" ] && exec "$host" "$@"
+echo "this engine has no Python: put the folder \\`python -m trainyard.engine tools\\` prints first on PATH" >&2
+exit 1
+"""
+# The path is set here and not in PYTHONPATH, which the programs of other projects would inherit.
+START = (
+    "import runpy, sys; sys.path[0] = {checkout!r}; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+)
+SCRIPT = """#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+exec {python} -u -c {start} "$@"
+"""
+
+
+def tools_home(env: Mapping[str, str]) -> Path:
+    """`.trainyard` of this checkout, or where TRAINYARD_HOME moves it."""
+    return Path(env.get("TRAINYARD_HOME") or CHECKOUT / ".trainyard").absolute()
+
+
+def write_tools(home: Path, engine: Path, env: Mapping[str, str]) -> Path:
+    """Updates `home/bin` for this engine, and the plugins of local stacks; returns that folder."""
+    folder = home.absolute() / "bin"
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_language_host(folder, engine, env)
+    for stand_in in STAND_INS:
+        # An earlier release put plugins here, where the engine warns about them at every step.
+        (folder / stand_in.program).unlink(missing_ok=True)
+        _write_plugin(home, stand_in, env)
+    return folder
+
+
+def _write_plugin(home: Path, stand_in: StandIn, env: Mapping[str, str]) -> None:
+    plugin, script = plugin_path(home, stand_in), script_for(stand_in.module)
+    if plugin is None:
+        return
+    if not _wants_real_plugin(stand_in, env):
+        plugin.parent.mkdir(parents=True, exist_ok=True)
+        write_script(plugin, script)
+    elif plugin.is_file() and plugin.read_bytes() == script.encode():
+        plugin.unlink()
+        plugin.parent.rmdir()
+
+
+def _wants_real_plugin(stand_in: StandIn, env: Mapping[str, str]) -> bool:
+    """Whether Pulumi's own plugin is to be used, and not the one for the local cloud."""
+    wanted = env.get(stand_in.variable, "")
+    if wanted not in ("", "real"):
+        raise EngineError(f"{stand_in.variable} is {wanted!a}: write `real` for Pulumi's own plugin, or leave it out")
+    return wanted == "real"
+
+
+def plugin_path(home: Path, stand_in: StandIn) -> Path | None:
+    """Where local stacks find the plugin: in the place of an installed one, with the version that programs ask for.
+
+    None where the SDK is not installed: no program can ask for the plugin then.
+    """
+    try:
+        wanted = version(stand_in.package)
+    except PackageNotFoundError:
+        return None
+    return home.absolute() / "pulumi" / "plugins" / f"resource-{stand_in.provider}-v{wanted}" / stand_in.program
+
+
+def _write_language_host(folder: Path, engine: Path, env: Mapping[str, str]) -> None:
+    beside = engine / LANGUAGE_HOST
+    bundled = beside.is_file() and not is_trampoline(beside)
+    if bundled or _on_path_elsewhere(LANGUAGE_HOST, folder, engine, env):
+        for name in (LANGUAGE_HOST, OWN_LANGUAGE_HOST):
+            (folder / name).unlink(missing_ok=True)
+        return
+    write_script(folder / OWN_LANGUAGE_HOST, script_for("trainyard.engine.language_host"))
+    link(folder / LANGUAGE_HOST, beside if beside.is_file() else folder / OWN_LANGUAGE_HOST)
+
+
+def _on_path_elsewhere(name: str, folder: Path, engine: Path, env: Mapping[str, str]) -> bool:
+    ours = {str(folder), str(engine)}
+    others = [place for place in env.get("PATH", os.defpath).split(os.pathsep) if place not in ours]
+    other = shutil.which(name, path=os.pathsep.join(others))
+    return other is not None and not is_trampoline(Path(other)) and not is_ours(Path(other))
+
+
+def is_ours(path: Path) -> bool:
+    """Whether `path` was written by `write_tools` of this or another checkout."""
+    return path.resolve().name == OWN_LANGUAGE_HOST
+
+
+def is_trampoline(path: Path) -> bool:
+    """By what it runs: other releases share the cache, and theirs may say something else."""
+    with path.open("rb") as content:
+        return _RUNS_OURS.encode() in content.read(2 * len(TRAMPOLINE))
+
+
+def script_for(module: str) -> str:
+    """A script that runs `module` of this checkout with the Python that runs now."""
+    start = START.format(checkout=str(CHECKOUT), module=module)
+    return SCRIPT.format(python=shlex.quote(sys.executable), start=shlex.quote(start))
+
+
+def write_trampoline(path: Path) -> None:
+    write_script(path, TRAMPOLINE)
+
+
+def write_script(path: Path, text: str) -> None:
+    """Writes the script in one step: another command may be starting it at this moment."""
+    if path.is_file() and not path.is_symlink() and path.read_text() == text and os.access(path, os.X_OK):
+        return
+    handle, part = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w") as target:
+            target.write(text)
+    except OSError as problem:
+        os.unlink(part)
+        # Of a full disk the system names no file.
+        problem.filename = str(path)
+        raise
+    os.chmod(part, 0o755)
+    os.replace(part, path)
+
+
+def link(path: Path, target: Path) -> None:
+    if path.is_symlink() and path.readlink() == target:
+        return
+    part = path.parent / f".{path.name}-{os.getpid()}"
+    part.unlink(missing_ok=True)
+    part.symlink_to(target)
+    os.replace(part, path)

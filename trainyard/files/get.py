@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fetches objects into a folder, in parallel parts. Each is verified before it gets its name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from components.platform import checksums
+from components.platform.checksums import of_parts
+from components.platform.file_errors import FileProblemError, ObjectChangedError
+from components.platform.files import Store, StoredObject
+from components.platform.object_names import local_path
+from trainyard.files.account import Account
+from trainyard.files.drafts import Draft, open_draft
+from trainyard.files.targets import Target
+from trainyard.files.workers import Workers
+
+OVERWRITE = "--overwrite fetches the bucket's in its place"
+# Objects that others uploaded in parts of unknown sizes.
+UNVERIFIED = "fetched, but not verified: the bucket does not tell in which parts it was uploaded"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An object, and where it goes: a path below the target with slashes. The path is as hostile as the name."""
+
+    item: StoredObject
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The size of the parts of an object's checksum. None: it is of the whole. `certain`: nobody guessed."""
+
+    size: int | None
+    certain: bool
+
+
+@dataclass
+class Get:
+    store: Store
+    target: Target
+    account: Account
+    overwrite: bool = False
+    # Paths of files and folders that this fetch makes.
+    _files: set[tuple[str, ...]] = field(default_factory=set)
+    _folders: set[tuple[str, ...]] = field(default_factory=set)
+    _inodes: set[tuple[int, int]] = field(default_factory=set)
+
+    def fetch(self, wanted: Iterable[Wanted]) -> None:
+        """Returns when all is there. Objects that could not be fetched are problems of the account."""
+        with Workers() as workers:
+            for one in wanted:
+                if one.path.endswith("/") and not one.item.size:
+                    continue  # clients mark a folder so
+                steps, why = local_path(one.path)
+                why = why or self._clash(steps)
+                if why:
+                    self.account.problem(one.item.name, why)
+                    continue
+                self.account.add(expected=one.item.size)
+                if one.item.size <= checksums.PART_BYTES:
+                    workers.give(partial(self._small, one.item, steps))
+                else:
+                    workers.finish()
+                    self._large(workers, one.item, steps)
+            workers.finish()
+
+    def _clash(self, steps: tuple[str, ...]) -> str:
+        above = {steps[:end] for end in range(1, len(steps))}
+        if above & self._files or steps in self._folders:
+            return "the bucket has a file and a folder of this name; both cannot lie in one folder"
+        self._files.add(steps)
+        self._folders |= above
+        return ""
+
+    def _small(self, item: StoredObject, steps: Sequence[str]) -> None:
+        try:
+            if (replace := self._replaces(item, steps)) is None:
+                return
+            with open_draft(self.target, item) as draft:
+                sink = draft.sink(0, lambda count: self.account.add(sent=count))
+                if item.size:
+                    self.store.read(item, 0, item.size, sink)
+                self._finish(draft, item, steps, replace, self._parts_of(item))
+        except FileProblemError as problem:
+            self.account.problem(item.name, problem)
+
+    def _large(self, workers: Workers, item: StoredObject, steps: Sequence[str]) -> None:
+        """Runs in the thread that gives tasks. Only the parts are tasks."""
+        try:
+            if (replace := self._replaces(item, steps)) is None:
+                return
+            parts = self._parts_of(item)
+            ranges = dict(enumerate(checksums.parts(item.size, parts.size or checksums.part_bytes(item.size)), 1))
+            with open_draft(self.target, item, ranges) as draft:
+                self.account.add(kept=sum(ranges[number][1] for number in draft.digests))
+                self._fetch_parts(workers, draft, item, ranges)
+                self._finish(draft, item, steps, replace, parts)
+        except FileProblemError as problem:
+            self.account.problem(item.name, problem)
+
+    def _fetch_parts(
+        self, workers: Workers, draft: Draft, item: StoredObject, ranges: Mapping[int, tuple[int, int]]
+    ) -> None:
+        problems: list[FileProblemError] = []
+
+        def fetch(number: int, start: int, length: int) -> None:
+            if problems:
+                return
+            sink = draft.sink(start, lambda count: self.account.add(sent=count))
+            try:
+                self.store.read(item, start, length, sink)
+                draft.arrived(number, sink.digest)
+            except FileProblemError as problem:
+                problems.append(problem)
+
+        for number, (start, length) in ranges.items():
+            if number not in draft.digests:
+                workers.give(partial(fetch, number, start, length))
+        workers.finish()
+        for problem in problems:
+            if isinstance(problem, ObjectChangedError):
+                draft.forget()
+            raise problem
+
+    def _parts_of(self, item: StoredObject) -> _Parts:
+        """The parts that the object was uploaded in, as far as anybody knows: then each is verified as it comes."""
+        if item.checksum and "-" not in item.checksum:
+            return _Parts(None, True)
+        seen = self.store.look(item.name)
+        stated = seen[1] if seen else None
+        possible = checksums.possible_parts(item.size, item.checksum or (seen[0].checksum if seen else ""), stated)
+        return _Parts(next(iter(possible), None), bool(possible) and possible[0] == stated)
+
+    def _replaces(self, item: StoredObject, steps: Sequence[str]) -> bool | None:
+        """Whether a file has to give way; None: the very file is there already. FileProblemError: another one is."""
+        file = self.target.lookup(steps)
+        if file is None:
+            return False
+        try:
+            status = os.fstat(file)
+            if (status.st_dev, status.st_ino) in self._inodes:
+                raise FileProblemError("another object of this fetch has the same name on this system")
+            if status.st_size == item.size and checksums.matches(file, item.size, item.checksum):
+                self.account.add(there=1, kept=item.size)
+                return None
+        finally:
+            os.close(file)
+        if not self.overwrite:
+            raise FileProblemError(f"another file of this name is there; {OVERWRITE}")
+        return True
+
+    def _finish(self, draft: Draft, item: StoredObject, steps: Sequence[str], replace: bool, parts: _Parts) -> None:
+        if not _is_sound(draft, item, parts.size):
+            if parts.certain:
+                draft.forget()
+                raise FileProblemError("what arrived has another checksum than the bucket states; fetch it again")
+            self.account.remark(item.name, UNVERIFIED)
+        status = os.fstat(draft.file)
+        self._inodes.add((status.st_dev, status.st_ino))
+        self.target.place(draft.name, steps, replace)
+        draft.forget()
+        self.account.add(moved=1)
+
+
+def _is_sound(draft: Draft, item: StoredObject, part: int | None) -> bool:
+    if part is not None and of_parts(digest for _, digest in sorted(draft.digests.items())) == item.checksum:
+        return True
+    return bool(item.checksum) and checksums.matches(draft.file, item.size, item.checksum, part)

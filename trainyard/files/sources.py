@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files to send: those below a folder, or one. Links are named, never followed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from components.platform.file_errors import ContentChangedError, FileProblemError, TransferError
+from trainyard.files.account import Account
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to send. `path`: below the folder, with slashes."""
+
+    path: str
+    where: Path
+    size: int
+
+
+@dataclass(frozen=True)
+class OpenedFile:
+    """A file that is being read, and what it was when it was opened."""
+
+    file: int
+    size: int
+    _stamp: tuple[int, int, int]
+
+    def require_unchanged(self) -> None:
+        if _stamp(os.fstat(self.file)) != self._stamp:
+            raise ContentChangedError
+
+    def __enter__(self) -> OpenedFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # After an error that ends the transfer, threads may still read by this number: no other file may get it.
+        if kind is None or issubclass(kind, FileProblemError):
+            os.close(self.file)
+
+
+def source_files(source: Path, account: Account) -> Iterator[SourceFile]:
+    """Every file of the folder, hidden ones too, in order; or the one file. What is none is a problem of `account`."""
+    try:
+        status = source.stat()
+    except OSError as error:
+        raise TransferError(f"{source}: {error.strerror}") from None
+    if stat.S_ISREG(status.st_mode):
+        yield SourceFile(source.name, source, status.st_size)
+    elif stat.S_ISDIR(status.st_mode):
+        yield from _below(source, "", account)
+    else:
+        raise TransferError(f"{source} is neither a file nor a folder")
+
+
+def _below(folder: Path, prefix: str, account: Account) -> Iterator[SourceFile]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        account.problem(prefix or str(folder), f"cannot be read: {error.strerror}")
+        return
+    for entry in entries:
+        path = f"{prefix}{entry.name}"
+        if entry.is_symlink():
+            account.problem(path, "is a link, and links are not followed; put what it points to by its own name")
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _below(Path(entry.path), f"{path}/", account)
+        elif entry.is_file(follow_symlinks=False):
+            yield SourceFile(path, Path(entry.path), entry.stat(follow_symlinks=False).st_size)
+        else:
+            account.problem(path, "is neither a file nor a folder")
+
+
+def open_source(source: SourceFile) -> OpenedFile:
+    """A file that became a link since it was listed is not followed, and one that became a pipe is not waited for."""
+    try:
+        file = os.open(source.where, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | _follow(source))
+    except OSError as error:
+        raise FileProblemError(f"cannot be read: {error.strerror}") from None
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(file)
+        raise FileProblemError("is neither a file nor a folder")
+    return OpenedFile(file, status.st_size, _stamp(status))
+
+
+def _follow(source: SourceFile) -> int:
+    """A file that the caller named may be a link: that is the caller's own word."""
+    return os.O_NOFOLLOW if source.path != source.where.name or not source.where.is_symlink() else 0
+
+
+def _stamp(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_size, status.st_mtime_ns, status.st_ino

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A team's stack file, changed so that the local cloud can use it. What exists elsewhere gets a stand-in."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from components.plan.model import Plan
+from components.platform.local import Config, LocalFile
+from schemas.names import plural
+from trainyard.local.environments import why_untrained
+
+_JOBS, _ACCEPTED = "trainyard:jobs", "accepted"
+
+
+def localize(
+    written: Mapping[str, Any],
+    plan: Plan,
+    stand_in: Callable[[LocalFile], None],
+    stacks: Path,
+    keeps_secrets: bool = False,
+) -> LocalFile:
+    """The configuration of a stack file for this cloud. `stand_in` makes what stands in for others on the way.
+
+    `keeps_secrets`: the key of local stacks encrypted them.
+    """
+    made = LocalFile(deepcopy(dict(written)))
+    stand_in(made)
+    _uses(made)
+    if not keeps_secrets:
+        _secrets(made)
+    _runs(made, plan, stacks)
+    return made
+
+
+def _uses(made: LocalFile) -> None:
+    uses = made.config.get("trainyard:uses")
+    if uses:
+        # A file backend calls every organization `organization`.
+        uses["stack"] = f"organization/trainyard/{uses['stack'].rpartition('/')[2]}"
+
+
+def _secrets(made: LocalFile) -> None:
+    for path, _ in list(_secure(made.config)):
+        *parents, last = path
+        holder: Any = made.config
+        for step in parents:
+            holder = holder[step]
+        stand_in = f"stand-in-{hashlib.sha256(repr(path).encode()).hexdigest()[:16]}"
+        made.secrets[_pulumi_path(path)] = stand_in
+        # The key must exist before Pulumi can set it, and a list must keep its order.
+        holder[last] = stand_in
+    if made.secrets:
+        made.remarks.append(
+            f"{plural(len(made.secrets), 'secret')} of the file replaced by stand-ins: "
+            "only the stack's own key decrypts them"
+        )
+
+
+def _runs(made: LocalFile, plan: Plan, stacks: Path) -> None:
+    has_access = made.has_access or plan.access.create or "access" in plan.taken
+    elsewhere = "" if has_access else "its access is made elsewhere (`trainyard rehearse` makes stand-ins for that too)"
+    for name, job in plan.jobs.items():
+        reason = why_untrained(job, stacks) or elsewhere
+        if not reason or not job.runs:
+            continue
+        runs = made.config["trainyard:jobs"][name]["runs"]
+        for key in runs:
+            runs[key] = {**(runs[key] or {}), "until": "accepted"}
+        made.remarks.append(
+            f"job {name} is not trained on this machine, so `up` waits only until its runs are accepted: {reason}"
+        )
+
+
+def waited_for_again(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Remarks on jobs whose runs `up` did not wait for last time: their diff shows an `until` that nobody changed."""
+    jobs, unawaited = now.get(_JOBS) or {}, before.get(_JOBS) or {}
+    again = [
+        name
+        for name, job in jobs.items()
+        for key, run in (job.get("runs") or {}).items()
+        if _until(((unawaited.get(name) or {}).get("runs") or {}).get(key)) == _ACCEPTED != _until(run)
+    ]
+    words = "`up` waits for its runs from now on, which the diff shows as another `until`"
+    return [f"job {name}: {words}" for name in dict.fromkeys(again)]
+
+
+def _until(run: Mapping[str, Any] | None) -> str:
+    return str((run or {}).get("until", ""))
+
+
+def holds_secrets(config: Config) -> bool:
+    return any(_secure(config))
+
+
+def _secure(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
+    if isinstance(value, dict) and set(value) == {"secure"} and isinstance(value["secure"], str):
+        yield path, value["secure"]
+        return
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from _secure(item, (*path, key))
+
+
+def _pulumi_path(path: tuple[Any, ...]) -> str:
+    first, *rest = path
+    return str(first) + "".join(f"[{step}]" if isinstance(step, int) else f'["{step}"]' for step in rest)

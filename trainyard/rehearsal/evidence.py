@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what a rehearsal left, from the local cloud and its API, as values for `rehearsal`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+from components.platform import status as runs_seen
+from components.platform.access import Grounds, RecordedCall
+from components.platform.calls import Tell
+from components.platform.rehearsal import RehearsalPlatform
+from components.platform.rehearsed_runs import People, StartedRun
+from components.platform.runs import NodeRun
+from components.platform.traffic import RehearsedNode, Traffic, read_traffic
+from localcloud import admin
+from localcloud.control import Cloud, CloudError
+from trainyard.rehearsal.carrying import Duty, NodeLoad, node_duty, read_load
+from trainyard.rehearsal.model import RankSeen, RunSeen
+from trainyard.rehearsal.since import since
+from trainyard.runs.dropped import nodes_of
+
+
+def _loads(
+    nodes: tuple[RehearsedNode, ...], seen: runs_seen.RunStatus, documents: Mapping[str, Mapping[str, Any]]
+) -> dict[int, NodeLoad]:
+    """The load by rank. Only enforced firewalls count traffic, so ranks without them are left out."""
+    loads = {}
+    for node, of in zip(nodes, seen.nodes, strict=True):
+        document = documents[of.run.id]
+        row = next((row for row in document["nodes"] if node.address and row["address"] == node.address), None)
+        if row is not None and document["enforced"]:
+            loads[node.rank] = read_load(row, {other.address for other in nodes if other is not node})
+    return loads
+
+
+def _duty(started: StartedRun, node: RehearsedNode) -> Duty:
+    launch = next(one.launch for one in started.run.nodes if one.role == node.role)
+    return node_duty(launch, next(role.carries for role in started.job.roles if role.called == node.role))
+
+
+class Evidence:
+    """Collects evidence run by run, and returns it for the whole rehearsal."""
+
+    def __init__(
+        self, platform: RehearsalPlatform, cloud: Cloud, who: People, outputs: Mapping[str, Any], tell: Tell
+    ) -> None:
+        self._platform, self._cloud, self._who, self._outputs = platform, cloud, who, outputs
+        self._tell = tell
+        self._documents: list[tuple[Mapping[str, Any], tuple[RehearsedNode, ...]]] = []
+        self._names: dict[str, str] = {platform.caller(cloud, who): who.words}
+        # How hosts that stay were seen last, for what comes after it.
+        self._before: dict[str, Mapping[str, Any]] = {}
+
+    def of_run(self, started: StartedRun, seen: runs_seen.RunStatus | None, why: str, code: str, where: str) -> RunSeen:
+        """A run at its end, with what its nodes' firewalls saw kept for the whole."""
+        job, run = started.job, started.run
+        if seen is None:
+            return RunSeen(
+                job.name, run.name, job.framework, code, where, failed=started.refused or "it never appeared"
+            )
+        own_runs = [node.run for node in seen.nodes]
+        hosts, documents = self._hosts(job.name, own_runs), self._last(job.name, own_runs)
+        nodes = nodes_of(seen, documents)
+        for identifier, document in documents.items():
+            own = tuple(node for node, of in zip(nodes, seen.nodes, strict=True) if of.run.id == identifier)
+            self._documents.append((document, own))
+            self._name(hosts[identifier], own[0].title if len(own) == 1 else f"{job.name}/{run.name}", own[0].machine)
+        loads = _loads(nodes, seen, documents)
+        ranks = tuple(
+            RankSeen(
+                node, of.run.state, "; ".join(filter(None, (of.run.details, why))), of.launcher_status,
+                _duty(started, node), loads.get(node.rank),
+            )
+            for node, of in zip(nodes, seen.nodes, strict=True)
+        )  # fmt: skip
+        artifacts = tuple(self._platform.artifacts(self._cloud, self._who, self._outputs, started))
+        last = tuple(self._platform.last_lines(self._who, seen, self._tell))
+        return RunSeen(
+            job.name, run.name, job.framework, code, where, ranks, artifacts, failed=started.refused, last_lines=last,
+        )  # fmt: skip
+
+    def loads(self, job: str, seen: runs_seen.RunStatus) -> dict[int, NodeLoad]:
+        """What each rank of a run carried that is none of the rehearsed ones: nothing else of it is kept."""
+        documents = self._last(job, [node.run for node in seen.nodes])
+        return _loads(nodes_of(seen, documents), seen, documents)
+
+    def begin(self, started: StartedRun) -> None:
+        """Leaves out what hosts that stay have counted until now."""
+        self._last(started.job.name, started.nodes)
+
+    def _name(self, host: str, title: str, machine: str) -> None:
+        """A host that carried more than one run is called as a machine."""
+        self._names[host] = title if self._names.get(host, title) == title else machine
+
+    def _last(self, job: str, nodes: Iterable[NodeRun]) -> dict[str, Mapping[str, Any]]:
+        """What was counted for each node since the last time, by the id of its run."""
+        hosts = self._hosts(job, nodes)
+        now = {host: self._ask(host) for host in hosts.values()}
+        documents = {run: since(now[host], self._before.get(host)) for run, host in hosts.items()}
+        self._before |= now
+        return documents
+
+    def _hosts(self, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
+        return self._platform.hosts(self._outputs, job, nodes)
+
+    def _ask(self, host: str) -> Mapping[str, Any]:
+        try:
+            document = admin.read_evidence(self._cloud, host)
+        except CloudError as missing:
+            none: dict[str, Any] = {"nodes": [], "rules": [], "flows": [], "dropped": []}
+            return {"enforced": False, "reason": str(missing), **none}
+        return {**document, "rules": [{**row, "called": self._peers.get(row["peer"], "")} for row in document["rules"]]}
+
+    @cached_property
+    def _peers(self) -> Mapping[str, str]:
+        return self._platform.peers(self._cloud, self._outputs)
+
+    def read_traffic(self) -> Traffic:
+        return read_traffic(self._documents)
+
+    def dropped_now(self, started: StartedRun) -> list[Mapping[str, Any]]:
+        """What has been dropped since the run began, while it goes on."""
+        hosts = set(self._hosts(started.job.name, started.nodes).values())
+        return [row for host in hosts for row in since(self._ask(host), self._before.get(host))["dropped"]]
+
+    def calls(self) -> tuple[RecordedCall, ...]:
+        rows = self._platform.judged_calls(self._cloud)
+        return tuple(self._platform.read_call(row, self._names) for row in rows)
+
+    def last_call(self) -> int:
+        return max((int(row["id"]) for row in self._platform.judged_calls(self._cloud)), default=0)
+
+    def refused_since(self, number: int) -> bool:
+        """Whether a call after this one was refused."""
+        return any(int(row["id"]) > number and not row["allowed"] for row in self._platform.judged_calls(self._cloud))
+
+    def access_facts(self) -> Grounds:
+        return self._platform.access_facts(self._cloud)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stack files of a rehearsal, with the code they name, in a folder of their own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components.plan.build import plan_of
+from components.plan.file import plan_file
+from components.plan.model import JobPlan, PackagesPlan, Plan
+from components.platform.calls import Tell
+from components.platform.rehearsal import RehearsedConfig
+from schemas.code import LEFT_OUT
+from schemas.judge import judge_config
+from schemas.secrets import holds_secret
+from schemas.source import read
+from trainyard.local.place import PROJECT
+from trainyard.rehearsal.mapping import JOBS, Machines, map_config, stand_in_stack, without_runs
+
+# What trains in place of a team's code, by framework or framework/strategy: a few seconds each. The examples do.
+PROGRAMS: Mapping[str, str] = {
+    "accelerate": "stacks/examples/accelerate",
+    "dask": "rehearsal/programs/dask",
+    "horovod/pytorch": "stacks/examples/horovod-pytorch",
+    "horovod/tensorflow": "stacks/examples/horovod-tensorflow",
+    "lightning": "stacks/examples/lightning",
+    "pytorch": "stacks/examples/pytorch-ddp",
+    "ray": "stacks/examples/ray",
+    "tensorflow/mirrored": "stacks/examples/tensorflow-mirrored",
+    "tensorflow/multi-worker-mirrored": "stacks/examples/tensorflow-multi-worker",
+    "tensorflow/parameter-server": "stacks/examples/tensorflow-parameter-server",
+    "torchrun": "stacks/examples/torchrun",
+}
+FRAMEWORKS = "trainyard:frameworks"
+
+
+# The configuration of a stack that stands in for the one that a plan uses, by what the plan's file says.
+
+
+@dataclass(frozen=True)
+class Script:
+    """A stack as it is rehearsed: its file with and without runs, and what both differ in from the team's."""
+
+    name: str
+    plan: Plan
+    mapped: RehearsedConfig
+    secret_keys: frozenset[str]
+
+
+def prepare(file: Path, plan: Plan, home: Path, most_nodes: int | None, built_in: bool, machines: Machines) -> Script:
+    """Writes the file to bring up, without runs, beside copies of the code; the rehearsed runs are in `mapped`."""
+    stacks = home / "stacks"
+    stacks.mkdir(exist_ok=True)
+    written = read(file).data["config"]
+    programs = {name: f"./code/{name}" for name, job in plan.jobs.items() if _needs_program(job, built_in)}
+    made = map_config(
+        written, plan, most_nodes, {name: path for name, path in programs.items() if program_of(plan, name)}, machines,
+    )  # fmt: skip
+    for name, job in plan.jobs.items():
+        made.config[JOBS][name].pop("requirements", None)
+        program = program_of(plan, name) if name in programs else None
+        folder = program or (file.parent / job.code.folder if job.code and job.code.folder else None)
+        if folder is None:
+            made.not_rehearsed.setdefault(name, []).append(
+                f"its code is in git or in the image, and {_no_program(job)}"
+            )
+            continue
+        _copy(folder, stacks / "code" / name)
+        made.config[JOBS][name]["code"] = f"./code/{name}"
+        if job.packages and program is None:
+            made.config[JOBS][name]["requirements"] = _put_packages(job, job.packages, stacks)
+    for name, path in (made.config.get(FRAMEWORKS) or {}).items():
+        target = stacks / "frameworks" / f"{name}.toml"
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(file.parent / path, target)
+        made.config[FRAMEWORKS][name] = f"./frameworks/{name}.toml"
+    write(stacks, plan.stack, without_runs(made.config))
+    secret = frozenset(key for key, value in written.items() if holds_secret(value))
+    return Script(plan.stack, plan, made, secret)
+
+
+def prepare_used(
+    file: Path, plan: Plan, home: Path, tell: Tell, machines: Machines, place_keys: Sequence[str]
+) -> str | None:
+    """The stack this one takes from: its own file, when it lies beside; else a stand-in, and what to say of it."""
+    used = (plan.uses or "").rpartition("/")[2]
+    beside = file.with_name(f"Pulumi.{used}.yaml")
+    if beside.is_file():
+        prepare(beside, plan_file(beside, tell), home, None, False, machines)
+        return None
+    written = read(file).data["config"]
+    stand_in = stand_in_stack(plan, written, place_keys)
+    for name, path in (stand_in.get(FRAMEWORKS) or {}).items():
+        stand_in[FRAMEWORKS][name] = str(Path("frameworks", f"{name}.toml"))
+        target = home / "stacks" / "frameworks" / f"{name}.toml"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file.parent / path, target)
+    (home / "stacks").mkdir(exist_ok=True)
+    write(home / "stacks", used, stand_in)
+    return f"the stack {used}: its file is not here; one with the defaults stands in for {', '.join(plan.taken)}"
+
+
+def plan_with_runs(config: Mapping[str, Any], script: Script, home: Path) -> Plan:
+    """The plan of what is up, with the runs that are to be started there."""
+    jobs = {
+        name: {**job, "runs": script.mapped.config[JOBS][name].get("runs") or {}}
+        for name, job in (config.get(JOBS) or {}).items()
+    }
+    whole = {**config, **({JOBS: jobs} if jobs else {})}
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in whole.items()}
+    file = home / "stacks" / f"Pulumi.{script.name}.yaml"
+    return plan_of(judge_config(texts, script.secret_keys, script.name, file))
+
+
+def program_of(plan: Plan, name: str) -> Path | None:
+    """The built-in program for a job's framework and strategy. None is one that a job's own shell commands start."""
+    job = plan.jobs[name]
+    if job.by_shell:
+        return None
+    named = PROGRAMS.get(f"{job.framework}/{job.strategy}") or PROGRAMS.get(job.framework)
+    return PROJECT / named if named else None
+
+
+def write(stacks: Path, name: str, config: Mapping[str, Any]) -> None:
+    text = yaml.safe_dump({"config": dict(config)}, sort_keys=False, width=10_000)
+    (stacks / f"Pulumi.{name}.yaml").write_text(text, "utf-8")
+    # Where a project begins: code must lie inside it.
+    (stacks / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n", "utf-8")
+
+
+def _needs_program(job: JobPlan, built_in: bool) -> bool:
+    return built_in or not (job.code and job.code.folder)
+
+
+def _no_program(job: JobPlan) -> str:
+    if job.by_shell:
+        return "a shell runs its commands as they are written: no built-in program can take its place"
+    return "there is no built-in program for its framework"
+
+
+def _copy(folder: Path, target: Path) -> None:
+    ignored: Collection[str] = (*LEFT_OUT, "*.pyc")
+    shutil.copytree(folder, target, ignore=shutil.ignore_patterns(*ignored), dirs_exist_ok=True)
+
+
+def _put_packages(job: JobPlan, packages: PackagesPlan, stacks: Path) -> dict[str, Any]:
+    """Writes the job's packages into a file of the rehearsal, and returns what names them. They are the same packages,
+    so that what was installed for the team's own file serves here too."""
+    file = Path("requirements", f"{job.name}.txt")
+    (stacks / file).parent.mkdir(exist_ok=True)
+    (stacks / file).write_text("\n".join((*packages.lines, "")), "utf-8")
+    return {"file": f"./{file}", "build": list(packages.build)}

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was rehearsed and with what result, as frozen values that print and compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from components.platform.rehearsal import Artifact
+from components.platform.traffic import DroppedResult, RehearsedNode
+from trainyard.rehearsal.carrying import Duty, NodeLoad
+from trainyard.rehearsal.proof import MutationOutcome, Proof
+
+RehearsalVerdict = Literal["passed", "failed", "not rehearsed"]
+# The exit codes of `trainyard rehearse`. CI can tell a failure from something that could not be tried here.
+# What the report says of the firewalls, if not why they were not in force.
+ENFORCED = "enforced"
+EXIT_CODES: Mapping[str, int] = {"passed": 0, "failed": 1, "not rehearsed": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class RankSeen:
+    """One rank at its end: the platform's state, and the last status file of its launcher.
+
+    `load` is what it carried, and `idle` is what it carries while the command does nothing.
+    """
+
+    node: RehearsedNode
+    state: str
+    details: str
+    launcher_status: Mapping[str, Any] | None
+    duty: Duty = "free"
+    load: NodeLoad | None = None
+    idle: NodeLoad | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunSeen:
+    """One run of one job. `reason` says why it was not rehearsed, `failed` why it did not start."""
+
+    job: str
+    run: str
+    framework: str
+    code: str = ""
+    environment: str = ""
+    ranks: tuple[RankSeen, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    reason: str = ""
+    failed: str = ""
+    last_lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RankResult:
+    rank: int
+    name: str
+    role: str
+    address: str
+    state: str
+    joined: bool
+    finished: bool
+    first_step_seconds: float | None
+    note: str
+    carried: bool | None = None
+    load: NodeLoad | None = None
+    idle: NodeLoad | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    job: str
+    run: str
+    framework: str
+    verdict: RehearsalVerdict
+    because: tuple[str, ...]
+    code: str
+    environment: str
+    ranks: tuple[RankResult, ...]
+    first_step_seconds: float | None
+    artifacts: tuple[Artifact, ...]
+    last_lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RuleResult:
+    rule: str
+    description: str
+    connections: int
+    pairs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StatementResult:
+    """`calls` counts the calls that it allowed. `inferred` are its used permissions that the catalog only guesses."""
+
+    policy: str
+    statement: str
+    why: str
+    calls: int
+    operations: tuple[str, ...]
+    inferred: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedResult:
+    who: str
+    operation: str
+    missing: tuple[str, ...]
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """The whole report."""
+
+    stack: str
+    verdict: RehearsalVerdict
+    seconds: float
+    runs: tuple[RunResult, ...]
+    firewall: str
+    rules: tuple[RuleResult, ...]
+    dropped: tuple[DroppedResult, ...]
+    statements: tuple[StatementResult, ...]
+    refused: tuple[RefusedResult, ...]
+    not_proven: tuple[str, ...]
+    proof: Proof | None = None
+    confirmed: tuple[MutationOutcome, ...] = field(default=())
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.verdict]

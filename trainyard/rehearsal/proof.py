@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks whether anything would notice a rule or statement that is missing, too wide or turned around.
+
+Recorded connections and calls decide about most mutations without another run: rules and policies can be applied to
+them. If they do not notice a mutation, the policy pack or the plan may. A mutation that nothing notices is a survivor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from components.platform.access import Grounds, RecordedCall
+from components.platform.mutations import PolicyInForce, RuleMutation, StatementMutation, rule_mutations
+from components.platform.planned import PlannedNeeds
+from components.platform.traffic import RuleInForce, Traffic, allows
+
+Fate = Literal["fails", "caught", "survives"]
+# A mutation's outcome names at most this many connections, calls or rules.
+NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class MutationOutcome:
+    """What became of one mutation. A survivor is explained if its reason is known and is no fault of the plan."""
+
+    of: Literal["rule", "statement"]
+    kind: str
+    title: str
+    fate: Fate
+    because: str
+    explained: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    outcomes: tuple[MutationOutcome, ...]
+
+    @property
+    def survivors(self) -> tuple[MutationOutcome, ...]:
+        return tuple(one for one in self.outcomes if one.fate == "survives")
+
+    @property
+    def unexplained(self) -> tuple[MutationOutcome, ...]:
+        return tuple(one for one in self.survivors if not one.explained)
+
+
+def prove(traffic: Traffic, calls: Sequence[RecordedCall], grounds: Grounds, planned: PlannedNeeds) -> Proof:
+    by_rules = (rule_outcome(one, traffic, planned) for one in rule_mutations(traffic.rules))
+    by_statements = (statement_outcome(one, calls, grounds, planned) for one in grounds.mutations())
+    return Proof((*by_rules, *by_statements))
+
+
+def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: PlannedNeeds) -> MutationOutcome:
+    """Judges a mutated rule by every connection that was seen."""
+
+    def outcome(fate: Fate, because: str, explained: bool = True) -> MutationOutcome:
+        return MutationOutcome("rule", mutation.kind, mutation.title, fate, because, explained)
+
+    after = mutation.applied(traffic.rules)
+    failing = traffic.failing(after)
+    if failing:
+        return outcome("fails", join_titles(traffic.pair(flow) for flow in failing))
+    stopped = planned.refused_list(after) - planned.refused_list(traffic.rules)
+    if stopped:
+        return outcome("caught", f"policy {', '.join(sorted(stopped))}")
+    beyond = planned.beyond_ports(mutation.after) if mutation.after else ()
+    more = set(beyond) - set(planned.beyond_ports(mutation.before))
+    if more:
+        return outcome("caught", f"the plan asks for no such port: {join_titles(map(str, sorted(more)))}")
+    if not traffic.enforced:
+        return outcome("survives", f"no firewall was enforced here: {traffic.reason}")
+    if mutation.kind == "widened":
+        return outcome("survives", "the plan opens that port already, by another rule")
+    others = _also(mutation.before, traffic)
+    if others:
+        # A rule for services and one for the internet may name the same port: the route table decides which is used.
+        alike = any(other.peer == mutation.before.peer for other in others)
+        covered = f"what it let through, others let through too: {join_titles(other.title for other in others)}"
+        return outcome("survives", covered, explained=not (planned.least and alike))
+    purpose = f", which it is there for: {mutation.before.description}" if mutation.before.description else ""
+    return outcome("survives", f"nothing in this rehearsal connected that way{purpose}")
+
+
+def _also(rule: RuleInForce, traffic: Traffic) -> list[RuleInForce]:
+    """The other rules that let through the same connections."""
+    own = frozenset(node.address for node in traffic.nodes)
+    carried = [flow for flow in traffic.flows if allows(rule, flow, own)]
+    rest = [other for other in traffic.rules if other.key != rule.key]
+    return [other for other in rest if any(allows(other, flow, own) for flow in carried)]
+
+
+def statement_outcome(
+    mutation: StatementMutation, calls: Sequence[RecordedCall], grounds: Grounds, planned: PlannedNeeds
+) -> MutationOutcome:
+    """Judges a mutated statement by every call that was made."""
+
+    def outcome(fate: Fate, because: str, explained: bool = True) -> MutationOutcome:
+        return MutationOutcome("statement", mutation.kind, mutation.title, fate, because, explained)
+
+    after = mutation.applied(grounds.policies)
+    resting = [call for call in calls if call.allowed and call.rests_on(mutation.policy, mutation.before)]
+    gone = grounds.refused(resting, after)
+    if gone:
+        return outcome("fails", join_titles(one.title for one in gone))
+    stopped = planned.refused_policies(after) - planned.refused_policies(grounds.policies)
+    if stopped:
+        return outcome("caught", f"policy {', '.join(sorted(stopped))}")
+    beyond = planned.beyond_grants(mutation.after) if mutation.after else ()
+    more = set(beyond) - set(planned.beyond_grants(mutation.before))
+    if more:
+        return outcome("caught", f"the plan needs no such permission: {join_titles(sorted(more))}")
+    if mutation.kind == "widened":
+        return outcome("survives", "as far as the catalog knows it grants nothing more")
+    if resting:
+        others = _instead(mutation, resting, grounds, after)
+        return outcome("survives", f"others allow the same: {others}", explained=not planned.least)
+    return outcome("survives", _idle(mutation.before, planned))
+
+
+def _instead(
+    mutation: StatementMutation, resting: Sequence[RecordedCall], grounds: Grounds, after: Iterable[PolicyInForce]
+) -> str:
+    """The statements that allow the calls in place of the mutated one."""
+    rest = list(after)
+    replacing = [
+        text
+        for policy in grounds.policies
+        for text in policy.statements
+        if text != mutation.before
+        and grounds.refused(resting, StatementMutation("deleted", policy.name, text, None, "").applied(rest))
+    ]
+    return join_titles(f"`{text}`" for text in replacing)
+
+
+def _idle(text: str, planned: PlannedNeeds) -> str:
+    why = planned.why(text)
+    return "nothing in this rehearsal needed it" + (f", which is there because {why}" if why else "")
+
+
+def join_titles(titles: Iterable[str]) -> str:
+    """Joins the first few titles, and says how many more there are."""
+    distinct = list(dict.fromkeys(titles))
+    more = f"; and {len(distinct) - NAMED} more" if len(distinct) > NAMED else ""
+    return "; ".join(distinct[:NAMED]) + more

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a run of a rehearsal is watched to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from components.platform.calls import Tell
+from components.platform.durations import progress
+from components.platform.rehearsed_runs import RunWatch, StartedRun
+from components.platform.status import RunStatus
+from launcher.escaping import terminal
+
+_SECONDS_BETWEEN_LOOKS = 0.5
+# A machine that a missing rule or statement keeps from the bucket does not see that its run was cancelled.
+_SECONDS_TO_END = 30.0
+
+
+def watch_to_end(
+    watch: RunWatch, started: StartedRun, minutes: float, tell: Tell, enough: Callable[[], bool] = lambda: False
+) -> tuple[RunStatus | None, str]:
+    """The run at its end. It is cancelled if it takes too long or `enough` is true; the text then says why."""
+    deadline, shown, why = time.monotonic() + minutes * 60, RunProgress(tell), ""
+    while True:
+        run = watch.look()
+        if run is not None:
+            shown.tell(run)
+        late = time.monotonic() > deadline
+        if run is None or run.over or (why and late):
+            return run, why
+        if not why and (late or started.refused or enough()):
+            why = f"it had not ended after {minutes:g} minutes and was cancelled" if late else "it was cancelled"
+            watch.cancel()
+            deadline = time.monotonic() + _SECONDS_TO_END
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+
+class RunProgress:
+    """Progress on stderr: one line for each change of a rank."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._known: dict[int, str] = {}
+
+    def tell(self, run: RunStatus) -> None:
+        for node in run.nodes:
+            now = ": ".join(
+                filter(None, (node.state, progress((node.launcher_status or {}).get("progress")), node.run.details))
+            )
+            if self._known.get(node.rank) != now:
+                self._known[node.rank] = now
+                self._tell(terminal(f"  {run.title} rank {node.rank} {node.run.name}: {now}"))

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rehearsal from its first folder to its report: files, cloud, stack, people, runs, evidence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from components.plan.file import plan_file
+from components.plan.model import JobPlan, Plan, RunPlan
+from components.platform.calls import Tell
+from components.platform.local_errors import LocalStackError
+from components.platform.rehearsal import RehearsalPlatform
+from components.platform.rehearsed_runs import People
+from localcloud import admin
+from localcloud.control import Cloud
+from localcloud.environments import network_tools
+from localcloud.environments.absent import absent_modules
+from localcloud.environments.find import MissingEnvironment
+from localcloud.hosts import users
+from localcloud.isolation import REMEDY, REQUIRED
+from schemas.names import plural
+from trainyard.engine.progress import Progress
+from trainyard.local.environments import environment_of, make_environments, require_fitting, why_untrained
+from trainyard.local.place import JUDGED, QUIET, Place
+from trainyard.rehearsal.evidence import Evidence
+from trainyard.rehearsal.files import Script, plan_with_runs, prepare, prepare_used, program_of
+from trainyard.rehearsal.home import temporary_home
+from trainyard.rehearsal.idle import compare_with_idle
+from trainyard.rehearsal.judgement import SUCCEEDED, Observations, judge_rehearsal
+from trainyard.rehearsal.model import Rehearsal, RunSeen
+from trainyard.rehearsal.proof import prove
+from trainyard.rehearsal.prove import confirm_predictions
+from trainyard.rehearsal.repeatable import RepeatableRun
+
+_TAIL = 30
+
+
+@dataclass(frozen=True)
+class RehearsalOptions:
+    """The options of `trainyard rehearse`."""
+
+    nodes: int | None = None
+    built_in: bool = False
+    prove: bool = False
+    confirm: int = 0
+    seed: int = 1
+    minutes: float = 10.0
+    keep: bool = False
+    isolation: str = REQUIRED
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stack that is up on its own cloud. `plan` is the plan of what is up, `written` that of the team's file."""
+
+    home: Path
+    place: Place
+    cloud: Cloud
+    script: Script
+    written: Plan
+    plan: Plan
+    granted: Plan
+    network: Plan
+    outputs: Mapping[str, Any]
+    platform: RehearsalPlatform
+    tell: Tell
+    not_proven: tuple[str, ...]
+    unisolated: str = ""
+
+
+def run_rehearsal(
+    file: Path, plan: Plan, options: RehearsalOptions, platform: RehearsalPlatform, tell: Tell
+) -> Rehearsal:
+    """Rehearse a stack and return the report. `tell` prints progress. Nothing is left behind unless `keep` is set."""
+    began = time.monotonic()
+    with temporary_home(plan.stack, options.keep) as home:
+        stage = _set_up(file, plan, home, options, platform, tell)
+        who = platform.people_of(stage.cloud, stage.plan, stage.granted, stage.outputs)
+        _tell(tell, f"{plan.stack} is up; its runs are started by {who.words}")
+        platform.act_as_people(who, stage.cloud, stage.outputs)
+        evidence = Evidence(platform, stage.cloud, who, stage.outputs, tell)
+        runs = tuple(_runs(stage, who, evidence, options))
+        platform.look_after_runs(who, stage.cloud, stage.outputs)
+        calls = evidence.calls()
+        runs, not_compared = compare_with_idle(runs, _runs_that_succeeded(stage, who, runs, options), evidence)
+        seen = Observations(
+            plan.stack, time.monotonic() - began, runs, evidence.read_traffic(), calls, evidence.access_facts(),
+            platform.planned_needs(stage.plan, stage.network, stage.granted), (*stage.not_proven, *not_compared),
+        )  # fmt: skip
+        report = judge_rehearsal(seen)
+        if options.prove:
+            proof = prove(seen.traffic, seen.calls, seen.grounds, seen.planned)
+            report = replace(report, proof=proof)
+            if options.confirm:
+                report = replace(
+                    report,
+                    confirmed=confirm_predictions(
+                        _runs_that_passed(stage, who, report, options), seen, options.confirm, options.seed
+                    ),
+                )
+        if options.keep:
+            _kept(home, tell)
+        return replace(report, seconds=time.monotonic() - began)
+
+
+def _set_up(
+    file: Path, plan: Plan, home: Path, options: RehearsalOptions, platform: RehearsalPlatform, tell: Tell
+) -> Stage:
+    script = prepare(file, plan, home, options.nodes, options.built_in, platform.machines)
+    differences = [
+        *script.mapped.differences,
+        *(f"job {job}: not rehearsed: {why}" for job, whys in script.mapped.not_rehearsed.items() for why in whys),
+    ]
+    if plan.uses:
+        stood_in = prepare_used(file, plan, home, tell, platform.machines, platform.place_keys)
+        differences += [stood_in] if stood_in else []
+    with (home / "pulumi.log").open("w") as output:
+
+        def place_of(name: str) -> Place:
+            place = Place(name, home / "stacks", tell, home, output, options.isolation)
+            place.env["TRAINYARD_ARTIFACTS"] = str(home / "artifacts")
+            return place
+
+        place = place_of(plan.stack)
+        network_tools.make_if_possible(Progress())
+        cloud = place.start_cloud()
+        _tell(tell, f"the team's code runs {_as_whom(cloud)}")
+        used = _bring_up_used(place_of, plan, platform, tell) if plan.uses else None
+        borrowed = (
+            str(place.outputs(used.stack).get("imagePushAddress", "")) if used and "registry" in plan.taken else ""
+        )
+        local = place.select(plan_file(place.file, _unsaid), cloud)
+        here = plan_with_runs(local.config, script, home)
+        require_fitting(here.jobs.values(), place.file.parent)
+        make_environments(here.jobs.values(), place.file.parent, Progress())
+        differences += _absent(here, place.file.parent)
+        place.platform.ready_images(cloud, here, borrowed)
+        granted, stood_in_for = platform.stand_in_access(cloud, here, used)
+        differences += [*local.remarks, *platform.stand_in_groups(cloud, here), *stood_in_for]
+        _up(place, tell)
+    outputs = place.outputs()
+    network = used if used and "network" in plan.taken else here
+    return Stage(
+        home, place, cloud, script, plan, here, granted, network, outputs, platform, tell,
+        tuple(dict.fromkeys(differences)), _unisolated(cloud),
+    )  # fmt: skip
+
+
+def _absent(plan: Plan, stacks: Path) -> Iterator[str]:
+    """What scripts import that is not on this machine. Those that end without it say so themselves."""
+    for name, job in plan.jobs.items():
+        environment, code = environment_of(job, stacks), stacks / "code" / name
+        if isinstance(environment, MissingEnvironment) or not code.is_dir():
+            continue
+        if absent := absent_modules(environment, code):
+            which = ", ".join(absent)
+            yield f"job {name}: its code can import {which}; the environment {environment.name} has no such module"
+
+
+def _unisolated(cloud: Cloud) -> str:
+    """Why the team's code does not run here: its rules cannot be enforced, and nobody allowed a run without them."""
+    reason = "" if admin.allows_missing_isolation(cloud) else admin.why_not_enforced(cloud)
+    return f"this machine cannot enforce its security rules: {reason}. {REMEDY}" if reason else ""
+
+
+def _bring_up_used(place_of: Callable[[str], Place], plan: Plan, platform: RehearsalPlatform, tell: Tell) -> Plan:
+    """Bring up the stack from which this one takes a part. Returns its plan."""
+    used = place_of((plan.uses or "").rpartition("/")[2])
+    cloud = used.start_cloud()
+    its_plan = plan_file(used.file, _unsaid)
+    used.select(its_plan, cloud)
+    _up(used, tell)
+    return its_plan
+
+
+def _up(place: Place, tell: Tell) -> None:
+    _tell(tell, f"bringing up {place.stack}")
+    if place.pulumi("up", *QUIET, *JUDGED):
+        log = (place.home / "pulumi.log").read_text("utf-8", errors="replace").strip().splitlines()
+        raise LocalStackError("\n".join([f"`pulumi up` of {place.stack} failed:", *log[-_TAIL:]]))
+
+
+def _runs(stage: Stage, who: People, evidence: Evidence, options: RehearsalOptions) -> Iterator[RunSeen]:
+    to_start = _starter(stage, who, options)
+    for job in stage.plan.jobs.values():
+        reason = _not_rehearsed(stage, job)
+        code, where = _code(stage, job, options), _environment_words(stage, job)
+        for run in job.runs.values():
+            if reason:
+                yield RunSeen(job.name, run.name, job.framework, reason=reason)
+                continue
+            _tell(stage.tell, f"running {job.name}/{run.name}: {plural(job.nodes, 'node')}")
+            one = to_start(job, run)
+            started = one.start()
+            seen, why = one.watch_to_end(started)
+            yield evidence.of_run(started, seen, why, code, where)
+
+
+def _runs_that_passed(stage: Stage, who: People, report: Rehearsal, options: RehearsalOptions) -> list[RepeatableRun]:
+    """The runs that passed, to be started again."""
+    return _repeat(stage, who, [(run.job, run.run) for run in report.runs if run.verdict == "passed"], options)
+
+
+def _runs_that_succeeded(
+    stage: Stage, who: People, runs: Iterable[RunSeen], options: RehearsalOptions
+) -> list[RepeatableRun]:
+    """The runs all of whose ranks ended well, to be started again."""
+    well = [run for run in runs if run.ranks and all(rank.state == SUCCEEDED for rank in run.ranks)]
+    return _repeat(stage, who, [(run.job, run.run) for run in well], options)
+
+
+def _repeat(
+    stage: Stage, who: People, names: Iterable[tuple[str, str]], options: RehearsalOptions
+) -> list[RepeatableRun]:
+    again = _starter(stage, who, options)
+    return [again(stage.plan.jobs[job], stage.plan.jobs[job].runs[run]) for job, run in names]
+
+
+def _starter(stage: Stage, who: People, options: RehearsalOptions) -> Callable[[JobPlan, RunPlan], RepeatableRun]:
+    answers = stage.platform.answers(
+        stage.cloud, stage.outputs, list(stage.place.states()[0].made()), stage.place.file.parent
+    )
+
+    def again(job: JobPlan, run: RunPlan) -> RepeatableRun:
+        return RepeatableRun(
+            stage.platform, stage.cloud, who, stage.plan, job, run, stage.outputs, answers, options.minutes, stage.tell
+        )
+
+    return again
+
+
+def _not_rehearsed(stage: Stage, job: JobPlan) -> str:
+    """Why this job cannot run here at all."""
+    if stage.unisolated:
+        return stage.unisolated
+    if not (stage.place.file.parent / "code" / job.name).exists():
+        return "; ".join(stage.script.mapped.not_rehearsed.get(job.name, ()))
+    environment = environment_of(job, stage.place.file.parent)
+    if isinstance(environment, MissingEnvironment):
+        # What could be made here has been made.
+        return f"no local environment for {job.framework}: {why_untrained(job, stage.place.file.parent)}"
+    return ""
+
+
+def _environment_words(stage: Stage, job: JobPlan) -> str:
+    environment = environment_of(job, stage.place.file.parent)
+    return "" if isinstance(environment, MissingEnvironment) else f"environment {environment.name}"
+
+
+def _code(stage: Stage, job: JobPlan, options: RehearsalOptions) -> str:
+    own = stage.written.jobs[job.name].code
+    built_in = options.built_in or not (own and own.folder)
+    return "built-in" if built_in and program_of(stage.written, job.name) else "own"
+
+
+def _as_whom(cloud: Cloud) -> str:
+    if why_not := admin.why_not_enforced(cloud):
+        return f"without the plan's rules, or not at all; if this machine cannot isolate it, it runs as you: {why_not}"
+    return (
+        f"{users.describe_users()}, in namespaces and limits of its own, with no way out but the plan's (docs/trust.md)"
+    )
+
+
+def _kept(home: Path, tell: Tell) -> None:
+    _tell(tell, f"kept in {home}")
+    _tell(tell, f"look: trainyard runs --home {home / 'cloud'}; trainyard cloud log --home {home / 'cloud'}")
+    _tell(tell, f"remove: trainyard cloud reset --home {home / 'cloud'}; rm -r {home}")
+
+
+def _unsaid(remark: str) -> None:
+    """A remark on a copy, which is removed afterwards. Those on the team's own file were told before."""
+
+
+def _tell(tell: Tell, words: str) -> None:
+    tell(f"rehearse: {words}")
