@@ -5,9 +5,16 @@ import time
 from collections.abc import Callable
 
 from bench.harness.rows import Row
-from components.oci.iam.compartments import Compartments
 from components.oci.iam.explain import explain
-from components.oci.iam.judge import AttachedPolicy, Membership, Principal, Target, compile_policies, judge
+from components.oci.iam.judge import (
+    AttachedPolicy,
+    Compartments,
+    Membership,
+    Principal,
+    Target,
+    compile_policies,
+    judge,
+)
 from components.oci.iam.parse import parse
 from components.oci.iam.printing import to_text
 

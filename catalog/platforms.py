@@ -30,7 +30,7 @@ def platform_in(config: Mapping[str, Any]) -> str:
 
 def platform_folder(name: str) -> str:
     """What a platform's home is called in `components`: a name that Python can import."""
-    return name.replace("-", "_")
+    return str(platforms()[name].get("home", name))
 
 
 def import_platform(platform: str) -> Any:

@@ -25,7 +25,7 @@ USED = {
     "oci": ("artifacts", "core", "datascience", "identity", "logging", "objectstorage"),
     "aws": ("cloudwatch", "ec2", "ecr", "iam", "s3", "secretsmanager", "vpc"),
 }
-OURS = {"oci": "components.oci.deploy", "aws": "components.aws_dl1.deploy"}
+OURS = {"oci": "components.oci.resources.deploy", "aws": "components.aws.resources.deploy"}
 
 
 def main(which: str, sdk: str, file: Path, folder: Path) -> None:

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from catalog.tables import table
 from components.oci import iam
 from components.oci.needs import Need, permissions_of, smallest_grant, weakest_trust
-from components.oci.ocids import is_ocid
 from components.oci.plan import OciPlan
 from components.oci.provider_calls import operations_of_kind
-from components.oci.stack import FlowLog
+from components.oci.stack import FlowLog, is_ocid
 from components.oci.statements import Line, group_named, place_of, policy_lines, verb_grant
 
 # Where, what, for which kinds of thing, and how certain that is.
@@ -89,7 +88,7 @@ def _makes(plan: OciPlan) -> list[tuple[str, iam.Location]]:
 
 
 def _looks_at(plan: OciPlan, here: iam.Location, network: iam.Location) -> Iterator[tuple[str, iam.Location]]:
-    """What the deployer looks up, by OCID or by name (components/oci/existing.py does it)."""
+    """What the deployer looks up, by OCID or by name (components/oci/resources/existing.py does it)."""
     flow_log = plan.network.flow_log if isinstance(plan.network.flow_log, FlowLog) else None
     taken = (
         (plan.network.vcn, "VCN", network),

@@ -3,13 +3,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from components.oci.stack import FlowLog
-from components.oci.stack_targets import MachineShare
-from components.plan.model import AccessPlan, JobPlan, LogsPlan, NetworkPlan, Plan
+from catalog.tables import table
+from components.oci.stack import FlowLog, OciJob, OciStack
+from components.oci.stack_targets import MachineShare, share_of
+from components.plan.access import grants
+from components.plan.model import AccessPlan, Grant, JobPlan, LogsPlan, NetworkPlan, Plan, extend
+from components.plan.platform import Row, Words
+from components.plan.resolved import ResolvedJob
+from components.plan.show import made_or_not, name_or_owner
 from schemas.model import Secret, Shape
+from schemas.names import plural
+
+# Concern -> outputs of the other stack that this one takes.
+TAKEN = {
+    "network": ("subnetId",),
+    "access": ("runsGroup",),
+    "bucket": ("bucket",),
+    "registry": ("imagePushAddress",),
+    "logs": ("logGroupId", "logId"),
+    "project": ("projectId",),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,3 +113,163 @@ def oci_plan(plan: Plan) -> OciPlan:
     if not isinstance(plan, OciPlan):
         raise TypeError(f"{plan.stack} runs on {plan.platform}")
     return plan
+
+
+def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPlan:
+    network, logs = stack.network, stack.logs.existing
+    return extend(
+        OciPlan,
+        plan,
+        network=extend(
+            OciNetworkPlan,
+            plan.network,
+            vcn=network.vcn,
+            route_table=network.route_table,
+            compartment=network.compartment,
+            flow_log=stack.physical("flows") if network.flow_log is True else network.flow_log or None,
+        ),
+        access=_access(stack, plan, jobs),
+        logs=extend(OciLogsPlan, plan.logs, group=logs.group if logs else None, log=logs.log if logs else None),
+        compartment=stack.compartment,
+        tenancy=stack.tenancy,
+        project=ProjectPlan(
+            name=stack.project.name or stack.physical("training"),
+            create=stack.makes("project"),
+            project=stack.project.existing,
+        ),
+        compute_targets={
+            key: ComputeTargetPlan(
+                stack.physical(key), target.shape, target.instances, target.boot_volume_gb, target.existing
+            )
+            for key, target in stack.compute_targets.items()
+        },
+        jobs={name: _job(job, stack.jobs[name]) for name, job in plan.jobs.items()},
+        vault=VaultPlan(stack.vault.vault, stack.vault.key, stack.vault.secrets) if stack.vault else None,
+    )
+
+
+def _job(job: JobPlan, spec: OciJob) -> OciJobPlan:
+    return extend(
+        OciJobPlan,
+        job,
+        capacity_reservation=spec.capacity_reservation,
+        compute_target=spec.compute_target,
+        # Nodes on a target use the boot volumes of its machines.
+        block_storage_gb=0 if spec.compute_target else job.block_storage_gb,
+        share=share_of(spec.shape, table("shapes")) if spec.compute_target else None,
+    )
+
+
+def _access(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciAccessPlan:
+    access = stack.access
+    users = access.users
+    return extend(
+        OciAccessPlan,
+        plan.access,
+        users_group=users.group,
+        users_dynamic_group=stack.physical("notebooks") if users.notebooks else users.dynamic_group,
+        make_notebooks_group=users.notebooks,
+        runs_group=access.runs or stack.physical("runs"),
+        make_runs_group=access.runs is None,
+        domain=access.domain,
+        domain_endpoint=access.domain_endpoint,
+        tenancy_wide=access.scope == "tenancy" or access.mode == "proof-of-concept",
+        narrow_repository=access.narrow.repository,
+        narrow_bucket=access.narrow.bucket,
+        home_region=access.home_region,
+        grants=(*plan.access.grants, *_own_grants(stack, jobs)),
+    )
+
+
+def _own_grants(stack: OciStack, jobs: Mapping[str, ResolvedJob]) -> tuple[Grant, ...]:
+    secrets, key = _secrets(stack), stack.bucket.key
+    holds = {
+        "secrets": bool(secrets),
+        "ads-driver": any(job.options.get("adsDriver") and job.spec.layout == "run-per-node" for job in jobs.values()),
+        "key": key is not None and stack.bucket.existing is None,
+        "existing-flow-log": isinstance(stack.network.flow_log, FlowLog),
+        "compute-targets": any(job.compute_target for job in stack.jobs.values()),
+        "joins": stack.joins_subnet,
+    }
+    words = frozenset(word for word, true in holds.items() if true)
+    return tuple(grants(table("oci_access")["grant"], words, {"secrets": secrets, "key": (key or "",)}))
+
+
+def _secrets(stack: OciStack) -> tuple[str, ...]:
+    """Those made for the stack, by name, and those that open repositories of code, by OCID."""
+    made = (stack.physical(name) for name in (stack.vault.secrets if stack.vault else ()))
+    keys = (job.code.git.secret for job in stack.jobs.values() if job.code and job.code.git and job.code.git.secret)
+    return tuple(dict.fromkeys((*made, *(key for key in keys if not key.startswith("${")))))
+
+
+def words(plan: OciPlan) -> Words:
+    return Words(
+        place=[("compartment", plan.compartment or ""), ("tenancy", plan.tenancy or "")],
+        principals=tuple(_principals(plan)),
+        network=(*_network(plan), *_flow_log(plan.network.flow_log)),
+        storage=(*_storage(plan), *_targets(plan.compute_targets)),
+        jobs={name: tuple(_job_words(job)) for name, job in plan.jobs.items()},
+    )
+
+
+def _principals(plan: OciPlan) -> Iterator[Row]:
+    access = plan.access
+    if access.users_group:
+        yield "users", f"group {access.users_group}"
+    if access.users_dynamic_group:
+        new = " (made)" if access.make_notebooks_group else ""
+        yield "users", f"dynamic group {access.users_dynamic_group}{new}"
+    new = " (made)" if access.make_runs_group and access.create else ""
+    yield "runs", name_or_owner(plan, "access", f"dynamic group {access.runs_group}{new}")
+    yield "where", "the tenancy" if access.tenancy_wide else "the compartment"
+
+
+def _network(plan: OciPlan) -> Iterator[Row]:
+    network = plan.network
+    if not network.create:
+        yield "subnet", network.subnet or "of the stack it uses"
+        return
+    own = "to Oracle's services, and out through NAT" if network.nat else "to Oracle's services only"
+    yield ("in VCN", network.vcn) if network.vcn else ("network", network.cidr)
+    yield "subnet", network.subnet_cidr
+    yield "way out", "where the route table of that VCN leads" if network.vcn else own
+
+
+def _flow_log(flow_log: str | FlowLog | None) -> Iterator[Row]:
+    if isinstance(flow_log, FlowLog):
+        yield "flow log", f"{flow_log.log}, not made"
+    elif flow_log:
+        yield "flow log", f"{flow_log}, made; OCI charges for what a tenancy's logs store beyond 10 GB a month"
+
+
+def _storage(plan: OciPlan) -> Iterator[Row]:
+    logs, project = plan.logs, plan.project
+    if logs.enabled:
+        made = f"{logs.log_name} in {logs.group_name}, {made_or_not(logs.create)}, {logs.retention_days} days"
+        yield "log", made if logs.create else name_or_owner(plan, "logs", f"{logs.log} in {logs.group}")
+    yield "project", f"{name_or_owner(plan, 'project', project.project or project.name)}, {made_or_not(project.create)}"
+    if plan.vault:
+        yield "secrets", f"{', '.join(plan.vault.secrets)} in {plan.vault.vault}"
+
+
+def _targets(targets: Mapping[str, ComputeTargetPlan]) -> Iterator[Row]:
+    for target in targets.values():
+        if target.shape is None:
+            yield "compute target", f"{target.existing}, not made"
+        else:
+            machines = f"{target.instances} of {target.shape.name}"
+            yield "compute target", f"{target.name}, made: {machines}; OCI charges for them while it exists"
+
+
+def _job_words(job: OciJobPlan) -> Iterator[Row]:
+    if job.compute_target and job.share:
+        gpus = f", {plural(job.share.gpus, 'GPU')}" if job.share.gpus else ""
+        asks = f"{job.share.ocpus:g} OCPUs, {job.share.memory_gb:g} GB{gpus} for each node"
+        yield "runs on", f"the compute target `{job.compute_target}`: {asks}"
+        if not job.joins_subnet:
+            yield "network", "Data Science's own: OCI's API takes no subnet for a job run on a compute target"
+
+
+def registry_host(region: str) -> str:
+    key = table("regions")["keys"].get(region)
+    return f"{key}.ocir.io" if key else f"ocir.{region}.oci.oraclecloud.com"

@@ -58,7 +58,7 @@ class OciPlatform(Platform):
         return {"shapes": table("shapes"), "regions": regions["keys"], "realms": regions["realms"]}
 
     def lower(self, stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPlan:
-        from components.oci.lower import lower
+        from components.oci.plan import lower
 
         return lower(stack, plan, jobs)
 
@@ -71,17 +71,17 @@ class OciPlatform(Platform):
     def environments(
         self, job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range
     ) -> Iterator[Mapping[str, str]]:
-        from components.oci.ads import environments
+        from components.oci.run_inputs import environments
 
         return environments(job, part, names, run, ranks)
 
     def group_environment(self, job: ResolvedJob) -> Mapping[str, str]:
-        from components.oci.ads import git_environment
+        from components.oci.run_inputs import git_environment
 
         return git_environment(job)
 
     def words(self, plan: OciPlan) -> Words:
-        from components.oci.words import words
+        from components.oci.plan import words
 
         return words(plan)
 
@@ -91,13 +91,13 @@ class OciPlatform(Platform):
         return build_report(plan, deployers)
 
     def deploy(self, plan: OciPlan, folder: Path) -> dict[str, Any]:
-        from components.oci.deploy import deploy
+        from components.oci.resources.deploy import deploy
 
         return deploy(plan, folder)
 
     @property
     def run_inputs(self) -> OwnInputs:
-        from components.oci.client.inputs import INPUTS
+        from components.oci.client.runs import INPUTS
 
         return INPUTS
 
@@ -112,7 +112,7 @@ class OciPlatform(Platform):
         return platform(config)
 
     def look(self, question: Question) -> RunLook:
-        from components.oci.client.look import make
+        from components.oci.client.status import make
 
         return make(question)
 

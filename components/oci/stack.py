@@ -179,3 +179,7 @@ class OciStack(Stack):
             # A log group may exist without the log: then one is made in it.
             return self.logs.existing.log is not None
         return Stack._exists(self, concern)
+
+
+def is_ocid(text: str) -> bool:
+    return text.startswith("ocid1.")

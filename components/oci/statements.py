@@ -11,8 +11,8 @@ from catalog.tables import table
 from components.oci import iam
 from components.oci.iam.permissions import grants
 from components.oci.needs import Need, permissions_for, smallest_grant, weakest_trust
-from components.oci.ocids import is_ocid
 from components.oci.plan import OciAccessPlan, OciPlan
+from components.oci.stack import is_ocid
 from components.plan.model import Grant
 
 # OCI's default limit on statements in one policy.

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.openpai.plain import folders, own_rank
-from components.openpai.shell import quoted, within
+from components.openpai.plain import folders, own_rank, quoted, within
 
 _END = "TRAINYARD_COMMAND"
 # As the runtime begins a command.

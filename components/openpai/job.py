@@ -4,28 +4,75 @@
 from __future__ import annotations
 
 import base64
+import bz2
+import io
+import os
+import tarfile
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from catalog.openpai import has_reference, reads, registry_of, same_registry
-from components.openpai import shell
+from components.archives import folder_entries
+from components.openpai import plain
 from components.openpai.as_is import as_is_commands
 from components.openpai.client.jobs import job_name
 from components.openpai.client.written import carried
-from components.openpai.code import PARAMETER, clone, unpack
-from components.openpai.plain import PlainCommand
+from components.openpai.plain import PlainCommand, quoted
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, TaskRolePlan
 from components.openpai.stack import IMAGE_NAME, RUNS_COMMANDS, Prerequisite
 from components.plan.model import NodePlan, RunPlan
 from components.plan.naming import expand
-from schemas.model import EnvValue, Secret
+from schemas.model import EnvValue, Git, Secret
 
+# Times and owners differ between checkouts.
+_TIME = 315532800
+PARAMETER = "trainyard_code"
+_END = "TRAINYARD_CODE"
+# Python unpacks: images for training have it, and not all have bzip2.
+_UNPACK = (
+    "import base64, io, sys, tarfile; "
+    'tarfile.open(fileobj=io.BytesIO(base64.b64decode(sys.stdin.read())), mode="r:bz2").extractall(sys.argv[1])'
+)
 Protocol = dict[str, Any]
 _IMAGE = IMAGE_NAME
 # No variable has such a name.
 _PASSWORD = "image-password"
 _RUNTIME_PLUGINS = "com.microsoft.pai.runtimeplugin"
 _FILE = "file://"
+
+
+def packed(folder: Path) -> str:
+    """The folder as text. bzip2 makes the same bytes everywhere, which zlib does not."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, path in folder_entries(folder):
+            data = path.read_bytes()
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mtime = len(data), _TIME
+            entry.mode = 0o755 if os.access(path, os.X_OK) else 0o644
+            archive.addfile(entry, io.BytesIO(data))
+    return base64.b64encode(bz2.compress(content.getvalue())).decode()
+
+
+def unpack() -> Iterator[str]:
+    """Puts the packed code into a new folder and goes there. All roles have it from one parameter of the job."""
+    yield 'trainyard_code="$(mktemp -d)"'
+    # Isolated: Python's own modules, not those of the image's folder or of the job's PYTHONPATH. Since 3.12 Python
+    # warns that 3.14 unpacks with more care, which is no news for whoever reads the log of a training.
+    unpacks = f'"$trainyard_python" -I -W ignore -c \'{_UNPACK}\' "$trainyard_code"'
+    yield f"{unpacks} <<'{_END}'\n<% $parameters.{PARAMETER} %>\n{_END}"
+    yield 'cd "$trainyard_code"'
+
+
+def clone(git: Git) -> Iterator[str]:
+    """The launcher clones itself; this is for commands without it."""
+    branch = f"--branch {quoted(git.branch)} " if git.branch else ""
+    yield 'trainyard_code="$(mktemp -d)"'
+    yield f'git clone --quiet {branch}-- {quoted(git.url)} "$trainyard_code"'
+    yield 'cd "$trainyard_code"'
+    if git.commit:
+        yield f"git checkout --quiet {quoted(git.commit)}"
 
 
 def protocol_of(plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, code: str | None) -> Protocol:
@@ -173,12 +220,12 @@ def _commands(
     """What bash does in each task of a role."""
     values = {"bucket": plan.store.uri, "registry": plan.registry_address}
     yield 'trainyard_python="$(command -v python || command -v python3)"'
-    yield from (shell.parameter(name) for name in job.parameters)
+    yield from (plain.parameter(name) for name in job.parameters)
     for name, value in {**plan.store.variables, **node.environment}.items():
         if isinstance(value, Secret):
-            yield shell.secret(name, _key(name, node.role, secrets))
+            yield plain.secret(name, _key(name, node.role, secrets))
         else:
-            yield shell.exported(name, shell.quoted(expand(value, values)))
+            yield plain.exported(name, plain.quoted(expand(value, values)))
     git = job.code.git if job.code else None
     launch = {**node.launch, "node": node.role, "rank": None}
     if has_code:
@@ -194,8 +241,8 @@ def _commands(
         yield from PlainCommand(_filled(launch, values), _listeners(job, launch), store, *limit).commands()
     else:
         # How long transient failures are worth another try.
-        yield shell.exported("TRAINYARD_MAXIMUM_MINUTES", str(minutes))
-        yield shell.exported("TRAINYARD_LAUNCH", shell.document(_filled(launch, values)))
+        yield plain.exported("TRAINYARD_MAXIMUM_MINUTES", str(minutes))
+        yield plain.exported("TRAINYARD_LAUNCH", plain.document(_filled(launch, values)))
         yield f'exec {limited(minutes)} "$trainyard_python" -I -m launcher'
 
 

@@ -7,14 +7,17 @@ Only for frameworks that need variables and no process beside the program (`plai
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from catalog.frameworks.sound import FORMS_OF_A_PORT
 from components.openpai.protocol import controller_name
-from components.openpai.shell import exported, interpolated, quoted, within
+from components.openpai.stack import END_OF_PARAMETER
 
+_SPECIAL = re.compile(r"[\\\"$`]")
 INDEX = "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
 # The interface with this address. Images have no common tool that says it.
 _INTERFACE = (
@@ -32,6 +35,54 @@ _INTERFACE = (
 _MAIN = {True: "chief", False: "worker"}
 # So much of a job's name is in the name of a start, as the launcher has it.
 _LETTERS = 60
+
+
+def quoted(text: str) -> str:
+    """One word that no character of the text can end."""
+    return shlex.quote(text).replace("<%", "<''%")
+
+
+def interpolated(text: str, values: Mapping[str, str]) -> str:
+    """One word in which `{name}` is what bash makes of the value. All else stands for itself."""
+    names = "|".join(re.escape(name) for name in values)
+    parts = re.split(r"\{(" + names + r")\}", text) if values else [text]
+    shown = (values[part] if number % 2 else _SPECIAL.sub(r"\\\g<0>", part) for number, part in enumerate(parts))
+    return '"' + "".join(shown).replace("<%", '<""%') + '"'
+
+
+def document(value: Mapping[str, Any]) -> str:
+    """JSON as one word, without letters that bash or a cluster would read."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return "'" + text.replace("<", "\\u003c").replace("'", "\\u0027") + "'"
+
+
+def exported(name: str, word: str) -> str:
+    return f"export {name}={word}"
+
+
+def secret(name: str, key: str) -> str:
+    """A variable from a secret in Base64: no letter of the secret can end a quotation, and line breaks stay."""
+    return (
+        f'{name}="$(printf %s \'<% $secrets.{key} %>\' | base64 -d; printf x)"; {name}="${{{name}%x}}"; export {name}'
+    )
+
+
+def parameter(name: str) -> str:
+    """A variable from a parameter, as people may have changed it in the portal. Line breaks at its end stay."""
+    end = END_OF_PARAMETER
+    text = f"$(cat <<'{end}'\n<% $parameters.{name} %>\n{end}\nprintf x)"
+    return f'{name}="{text}"; {name}="${{{name}%?x}}"; export {name}'
+
+
+def within(seconds: int, runs: str) -> tuple[str, ...]:
+    """Ends as `runs` says in `trainyard_code`. What its time limit had to kill ends with 124: OpenPAI would try 137
+    again, and not count it."""
+    return (
+        f"trainyard_until=$((SECONDS + {seconds})); trainyard_code=0",
+        runs,
+        'if [ "$trainyard_code" = 137 ] && [ "$SECONDS" -ge "$trainyard_until" ]; then trainyard_code=124; fi',
+        'exit "$trainyard_code"',
+    )
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class OpenPaiPlatform(Platform):
         return RULES
 
     def lower(self, stack: OpenPaiStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OpenPaiPlan:
-        from components.openpai.lower import lower
+        from components.openpai.plan import lower
 
         return lower(stack, plan, jobs)
 
@@ -53,12 +53,12 @@ class OpenPaiPlatform(Platform):
         return Meeting("openpai", "addresses and ports are those that OpenPAI tells each task")
 
     def words(self, plan: OpenPaiPlan) -> Words:
-        from components.openpai.words import words
+        from components.openpai.plan import words
 
         return words(plan)
 
     def access_report(self, plan: OpenPaiPlan, deployers: str) -> AccessReport:
-        from components.openpai.access_report import build_report
+        from components.openpai.plan import build_report
 
         return build_report(plan)
 
@@ -69,7 +69,7 @@ class OpenPaiPlatform(Platform):
 
     @property
     def run_inputs(self) -> OwnInputs:
-        from components.openpai.client.inputs import INPUTS
+        from components.openpai.client.runs import INPUTS
 
         return INPUTS
 
@@ -84,12 +84,12 @@ class OpenPaiPlatform(Platform):
         return platform(config)
 
     def look(self, question: Question) -> RunLook:
-        from components.openpai.client.look import make
+        from components.openpai.client.status import make
 
         return make(question)
 
     def tries(self, question: TryQuestion) -> TryPlatform:
-        from components.openpai.client.tries import make
+        from components.openpai.client.deployed import make
 
         return make(question)
 

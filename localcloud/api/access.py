@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from components.oci.iam.clock import time_variables
-from components.oci.iam.compartments import Compartments
+from components.oci.iam.evaluate import time_variables
 from components.oci.iam.explain import explain
 from components.oci.iam.judge import (
     AttachedPolicy,
+    Compartments,
     CompiledPolicies,
     Membership,
     Principal,

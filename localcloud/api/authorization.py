@@ -7,8 +7,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from components.oci.iam.errors import StatementError
 from components.oci.iam.judge import Target
+from components.oci.iam.wildcards import StatementError
 from localcloud.api import clock, targets, tenancy
 from localcloud.api.access import LATER
 from localcloud.api.errors import not_found

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from components.aws_dl1.iam.decide import AwsPrincipal
+from components.aws.iam.decide import AwsPrincipal
 from localcloud.api import clock
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.errors import Reason, RefusalError

@@ -7,7 +7,7 @@ import logging
 import traceback
 from pathlib import Path
 
-from components.aws_dl1.iam.decide import AwsPrincipal
+from components.aws.iam.decide import AwsPrincipal
 from localcloud.api.http import Reply, Request
 from localcloud.aws import account, sigv4
 from localcloud.aws.additions.outside import Outside

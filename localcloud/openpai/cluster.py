@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from components.openpai.client.storages import storages_folder
+from components.openpai.client.status import storages_folder
 from components.openpai.protocol import LONGEST_TEXT
 from localcloud.api import faults
 from localcloud.api.errors import ApiError, disk_error

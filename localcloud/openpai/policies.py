@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.openpai.client.exits import exit_of
 from components.openpai.protocol import controller_name, obstacles, shown
+from components.openpai.protocol.text import exit_of
 
 SUCCEEDED = 0
 STOP_ASKED = -210  # of a job that its user stopped

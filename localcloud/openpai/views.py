@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from components.openpai.client.exits import exit_of
+from components.openpai.protocol.text import exit_of
 from localcloud.api.http import Json
 from localcloud.openpai.environment import encoded_name
 from localcloud.openpai.framework import JobTry

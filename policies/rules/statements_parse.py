@@ -5,8 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from components.oci.iam.errors import StatementError
 from components.oci.iam.parse import parse
+from components.oci.iam.wildcards import StatementError
 from policies.documents import IDENTITY_POLICIES, RESOURCE_POLICIES, ROLE, DocumentError, statements_of
 from policies.rule import Judge, JudgedResource, PolicyRule, by_type
 from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail

@@ -3,9 +3,9 @@
 
 from typing import Any
 
-from components.oci.iam.errors import StatementError
 from components.oci.iam.parse import parse
 from components.oci.iam.statement import Tenancy, VerbGrant
+from components.oci.iam.wildcards import StatementError
 from policies.rule import JudgedResource, PolicyRule
 from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
 

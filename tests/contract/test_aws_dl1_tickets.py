@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from components.aws_dl1.client import tickets as of_provider
+from components.aws.client import tickets as of_provider
 from components.platform.runs import NodeSpec, RunSpec, Timeouts
 from launcher.aws_dl1.machine import tickets as of_machine
 

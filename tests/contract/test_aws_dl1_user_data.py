@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from components.aws_dl1.node_setup import NodeSettings, user_data
+from components.aws.node_setup import NodeSettings, user_data
 
 
 def test_cloud_init_accepts_it_by_its_own_schema(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ NAMES = re.compile(
 # What each of the others must not say.
 OF_OCI = re.compile(r"\bOCI|OCI__|\bOracle|[Cc]ompartment|[Tt]enancy|[Dd]ynamic group|\bocid1\b|ocir\.io")
 # S3 is Amazon's store, which two platforms have.
-FOLDERS = {*(platform_folder(name) for name in platforms()), "s3"}
+FOLDERS = {*(platform_folder(name) for name in platforms()), "aws_dl1", "s3"}
 ALLOWED = {
     # The launcher ships alone and has rows of its own. A launch document names on the wire how nodes meet.
     "launcher/platforms.py", "schemas/launch.schema.json",

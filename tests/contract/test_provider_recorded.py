@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from catalog.tables import table
-from components.aws_dl1.deployer import deployer_policies
-from components.aws_dl1.plan import aws_dl1_plan
+from components.aws.access_report import deployer_policies
+from components.aws.plan import aws_dl1_plan
 from components.plan.build import plan_of
 from schemas.judge import judge_file
 from tests.support.examples import stack_file

@@ -69,7 +69,7 @@ def test_only_the_row_is_written_into_a_file_that_was_there(checkout: Checkout) 
 
 
 def test_its_stack_is_checked_with_its_own_keys_and_checks(checkout: Checkout) -> None:
-    assert "nothing to complain about" in checkout.python("cli", "check", str(checkout.stack))
+    assert "nothing to complain about" in checkout.python("trainyard", "check", str(checkout.stack))
     wrong = checkout.root / "stacks/Pulumi.wrong.yaml"
     text = checkout.stack.read_text()
     wrong.write_text(
@@ -87,12 +87,12 @@ def test_its_stack_is_checked_with_its_own_keys_and_checks(checkout: Checkout) -
 
 
 def test_its_plan_and_its_access_are_shown_in_its_words(checkout: Checkout) -> None:
-    shown = checkout.python("cli", "plan", str(checkout.stack))
+    shown = checkout.python("trainyard", "plan", str(checkout.stack))
     for told in ("on paper\n", "sheet  drawn.json", "whoever has a pencil", "addresses stand on the same sheet"):
         assert told in shown
-    launch = json.loads(checkout.python("cli", "plan", str(checkout.stack), "--launch", "lines/base/worker-0"))
+    launch = json.loads(checkout.python("trainyard", "plan", str(checkout.stack), "--launch", "lines/base/worker-0"))
     assert (launch["rank"], launch["command"]) == (1, ["train.py"])
-    assert checkout.python("cli", "access", str(checkout.stack)) == "fair: whoever has a pencil may draw\n"
+    assert checkout.python("trainyard", "access", str(checkout.stack)) == "fair: whoever has a pencil may draw\n"
 
 
 @pytest.mark.engine

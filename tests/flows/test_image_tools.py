@@ -20,7 +20,7 @@ from typing import Any
 import oci
 import pytest
 
-from components.oci.client.registry_token import TOKEN_USER, token
+from components.oci.client.registry import TOKEN_USER, token
 from components.oci.client.session import Session
 from localcloud.control import Cloud
 from tests.support.cloud_fixture import Clients

@@ -151,7 +151,7 @@ def test_neither_imports_an_sdk(stack: Path, command: str) -> None:
 
 def test_no_command_begins_with_an_sdk() -> None:
     """They import Oracle's when they make their first call, and Pulumi's never: that is for the programs."""
-    modules = sorted({place.partition(":")[0] for place, _ in COMMANDS_OF_ALL.values()})
+    modules = sorted({f"trainyard.cli.{place.partition(':')[0]}" for place, _ in COMMANDS_OF_ALL.values()})
     program = f"import sys, {', '.join(modules)}; print([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from components.oci.client.session import Session
-from components.oci.local.file import stand_in
+from components.oci.local.stack import stand_in
 from components.oci.local.stacks import OciLocalPlatform
-from components.oci.local.stand_ins.resources import StandIns
+from components.oci.local.stand_ins import StandIns
 from localcloud.control import Cloud
 from tests.support.counts import FIRST, wanted
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file

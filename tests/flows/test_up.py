@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from components.oci.local.sessions import DEPLOYER, session_of
+from components.oci.client.session import DEPLOYER, session_of
 from localcloud import control
 from tests.support.local_team import ROOT, SEALED, Team, ended, summary
 from trainyard.local.claims import StackClaim

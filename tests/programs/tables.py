@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from components.openpai.code import PARAMETER
+from components.openpai.job import PARAMETER
 from tests.support.recorder.client import Recording, Resource
 
 # Each resource carries them; a test of its own looks at them.

@@ -15,9 +15,8 @@ import pytest
 from botocore.model import OperationModel
 from botocore.validate import ParamValidator
 
-from components.aws_dl1.iam.conditions import Keys
-from components.aws_dl1.iam.decide import AwsPrincipal, InForce, Need, decide
-from components.aws_dl1.iam.documents import PolicyDocument, statements_of
+from components.aws.iam.decide import AwsPrincipal, InForce, Keys, Need, decide
+from components.aws.iam.documents import PolicyDocument, statements_of
 from tests.programs.conftest import Record, Written
 from tests.support.ec2_words import as_ec2
 from tests.support.examples import DL1_EXAMPLES

@@ -10,8 +10,8 @@ import pytest
 
 from catalog.aws_actions import LIFE, actions_of_function, actions_of_type
 from catalog.tables import table
-from components.aws_dl1.deployer import deployer_policies
-from components.aws_dl1.plan import aws_dl1_plan
+from components.aws.access_report import deployer_policies
+from components.aws.plan import aws_dl1_plan
 from components.oci import iam
 from components.oci.deployer import deployer_lines
 from components.oci.needs import permissions_of

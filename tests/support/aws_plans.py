@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from components.aws_dl1.plan import AwsDl1Plan, aws_dl1_plan
-from components.aws_dl1.stack import AwsAccess, AwsDl1Stack, AwsJob, AwsUsers
+from components.aws.plan import AwsDl1Plan, aws_dl1_plan
+from components.aws.stack import AwsAccess, AwsDl1Stack, AwsJob, AwsUsers
 from components.plan.build import build_plan
 from schemas.model import Shape
 from tests.support.samples import job

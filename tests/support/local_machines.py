@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from components.aws_dl1.node_setup import NodeSettings, user_data
+from components.aws.node_setup import NodeSettings, user_data
 from tests.support.aws_clients import AwsClients
 from tests.support.machine_cluster import GROUP, JOB, KEY_SECRET, LAUNCHER, ROOT, launcher_archive
 from tests.support.programs import make_ssh_key

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from components.oci.client.registry_token import TOKEN_USER, token
+from components.oci.client.registry import TOKEN_USER, token
 from components.oci.client.session import Session
 from localcloud.control import Cloud
 from trainyard.images import login as image_login

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 
 from components.oci.checks.registry import rule
-from components.oci.ocids import is_ocid
-from components.oci.stack import Narrow, OciStack
+from components.oci.stack import Narrow, OciStack, is_ocid
 from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
 from schemas.names import suggestion

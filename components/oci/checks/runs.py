@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from components.oci.checks.registry import rule
 from components.oci.stack import OciStack
 from components.oci.stack_targets import is_flexible
 from schemas.checks.bounds import disks_within, runtimes_within
+from schemas.checks.images import OURS, images_of, path_of
 from schemas.checks.registry import Wrong, at
 from schemas.each import MOST_RUNS, count
 from schemas.facts import Facts
 from schemas.findings import Path
-from schemas.model import Shape
+from schemas.model import EnvValue, Shape
 from schemas.names import plural, suggestion
 
 SHORTEST, LONGEST = 10, 30 * 24 * 60
@@ -24,6 +25,10 @@ MOST_MOUNTS = 5
 # groups has a field for them.
 _RESERVATIONS = '"BYOR doesn\'t support Pipelines or multi-node Job Runs" (Oracle, Bring Your Own Reservations)'
 _MOUNTED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+# The limit for all variables of a run, names and values together. Trainyard's own take up to a few thousand.
+MOST_CHARACTERS = 20_000
+OUR_CHARACTERS = 3_000
+_OCIR = re.compile(r"(?P<key>[a-z0-9-]+)\.ocir\.io|ocir\.(?P<region>[a-z0-9-]+)\.oci\.[a-z0-9.-]+")
 
 
 @rule("TY801", "a maximum runtime that OCI does not allow")
@@ -122,3 +127,62 @@ def machines_at_once(stack: OciStack, _: Facts) -> Iterator[Wrong]:
                     "`oci limits value list --service-name data-science --compartment-id TENANCY`)"
                 )
                 yield Wrong(at("jobs", name, "runs", run, "each"), message, remedy)
+
+
+@rule("TY505", "more environment variables than OCI allows")
+def too_much(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for run, one in job.runs.items():
+            # The environment also holds the command and its arguments: once for the launcher, once for ADS.
+            words = 2 * sum(len(word) + 4 for word in (job.command, *one.args))
+            largest = max((_characters({**job.env, **role.env, **one.env}) for role in job.roles.values()), default=0)
+            if largest + words + OUR_CHARACTERS > MOST_CHARACTERS:
+                message = f"variables, command and arguments have more than {MOST_CHARACTERS} characters on each node"
+                remedy = "keep long values in the bucket, or in a file of the code folder"
+                yield Wrong(at("jobs", name, "runs", run), message, remedy)
+
+
+def _characters(variables: Mapping[str, EnvValue]) -> int:
+    texts = ((key, value if isinstance(value, str) else value.value or "") for key, value in variables.items())
+    return sum(len(key) + len(value) for key, value in texts)
+
+
+@rule("TY303", "an image the nodes cannot pull")
+def elsewhere(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    for image in images_of(stack):
+        if "${" in image.name or "://" in image.text or _OCIR.fullmatch(image.host):
+            continue
+        message = f"`{image.text}` is not in OCI's registry, and job runs pull only from there"
+        yield Wrong(path_of(image), message, f"push it to the stack's repository and write `{OURS}:<tag>`")
+
+
+@rule("TY305", "an image of another region")
+def other_region(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
+    for image in images_of(stack):
+        match = _OCIR.fullmatch(image.host)
+        if match is None or stack.region not in facts.regions:
+            continue
+        ours = facts.regions[stack.region]
+        theirs = match["key"] or facts.regions.get(match["region"], "")
+        if theirs and theirs not in (ours, stack.region):
+            message = f"`{image.host}` is not the registry of {stack.region}, which is {ours}.ocir.io"
+            yield Wrong(path_of(image), message, f"push the image there and write `{OURS}:<tag>`")
+
+
+@rule("TY306", "an image outside the stack's repository", severity="warning")
+def other_repository(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    ours = stack.repository_name
+    for image in images_of(stack):
+        if image.name.startswith(f"{OURS}/"):
+            # Repositories do not nest: a longer path is another repository, which nobody makes.
+            message = f"`{OURS}` is the repository `{ours}`, and `{image.name}` is another one, which is not made"
+            tag = "-".join(filter(None, (image.name.rpartition("/")[2], image.tag)))
+            yield Wrong(path_of(image), message, f"tell images apart by their tags: `{OURS}:{tag}`")
+            continue
+        if not _OCIR.fullmatch(image.host) or stack.access.mode == "proof-of-concept":
+            continue
+        repository = image.name.split("/", 2)[-1]
+        if repository != ours:
+            message = f"`{repository}` is not the stack's repository `{ours}`, the only one that the runs may read"
+            remedy = f"write `{OURS}:<tag>`, or name this repository under `registry: {{ existing: … }}`"
+            yield Wrong(path_of(image), message, remedy)

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of OCI's API: which are retried and for how long, and what a refusal means."""
+"""Calls of the local cloud that a command makes itself."""
+
+from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from components.oci.client import job_runs
 from components.platform import retries
-from components.platform.calls import Call
+from components.platform.calls import Call, Tell, call_of
 from components.platform.errors import ProviderError
+from components.platform.launch import folder_of
 
 T = TypeVar("T")
 
@@ -39,6 +44,7 @@ _TRANSIENT = frozenset({408, 409, 429, 500, 502, 503, 504})
 _RETRIED_CONFLICTS = frozenset({"ConcurrentObjectUpdate", "ExternalServerIncorrectState"})
 _LIVES = 50
 _PAGE = 100
+_URI = re.compile(r"oci://([^@/]+)@([^/]+)/(.+)")
 
 
 def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T:
@@ -148,3 +154,40 @@ def read_if_exists(call: Call, what: str, operation: Callable[[], Any]) -> Any:
 
 
 _ANSWERS = retries.Answers(_seconds_allowed, error_text, refusal)
+
+
+def ask(tell: Tell, what: str, operation: Callable[[], T]) -> T:
+    """The cloud's answer; a busy cloud is asked again, and that is said."""
+    return attempt(call_of(what, tell), what, operation)
+
+
+def unless_gone(tell: Tell, what: str, delete: Callable[[], Any]) -> None:
+    try:
+        ask(tell, what, delete)
+    except ProviderError as error:
+        if error.__cause__ is None or not is_gone(error.__cause__):
+            raise
+
+
+class StatusFolder(NamedTuple):
+    """A folder in a bucket."""
+
+    namespace: str
+    bucket: str
+    prefix: str
+
+    def status(self, rank: int) -> str:
+        """The name of a rank's status object."""
+        return f"{self.prefix}/status/{rank}.json"
+
+
+def status_folder(launch: Mapping[str, Any], run_id: str, variables: Mapping[str, Any]) -> str | None:
+    """The folder of the start that a job run belongs to."""
+    uri = folder_of(launch)
+    return f"{uri}/{job_runs.start_of(run_id, variables)}" if uri is not None else None
+
+
+def parse_folder(uri: str | None) -> StatusFolder | None:
+    """Reads `oci://bucket@namespace/prefix`. None for any other text."""
+    parts = _URI.fullmatch(uri or "")
+    return StatusFolder(parts[2], parts[1], parts[3]) if parts else None

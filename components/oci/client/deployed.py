@@ -3,18 +3,33 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from components.oci.client import job_runs
-from components.oci.client.calls import attempt, pages
+from components.oci.client.calls import attempt, pages, parse_folder
 from components.oci.client.runs import OciRunPlatform
 from components.oci.client.session import Session
+from components.oci.plan import OciJobPlan, OciPlan, registry_host
+from components.oci.resources.jobs import artifact_name
+from components.plan.model import JobPlan
+from components.plan.naming import expand
 from components.platform.calls import Call
+from components.platform.launch import launch_document
+from components.platform.overlay import Overlay
+from components.platform.starting_tries import filled
 from components.platform.tries import PlannedTry, TryError
 from components.platform.values import Properties, Secret
+from schemas.model import EnvValue
+from schemas.model import Secret as StackSecret
+
+# References of a plan that only OCI fills in, and OCIDs: on the local cloud, others stand in for them.
+OPEN_TEXT = re.compile(r"\$\{[^}]*\}|ocid1\.[a-z0-9._-]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -87,3 +102,163 @@ def _main_of_newest(past: list[Any], name: str) -> Any:
         return None
     newest = max(starts.values(), key=lambda runs: max(run.time_accepted for run in runs))
     return min(newest, key=lambda run: job_runs.node_of(run.freeform_tags)[2])
+
+
+def overlay_with(values: Mapping[str, str]) -> Overlay:
+    return Overlay(OPEN_TEXT, lambda text: expand(text, values))
+
+
+def reference_values(session: Session, call: Call, plan: OciPlan, deployed: Deployed) -> dict[str, str]:
+    """Those that can be known without the stack's state."""
+    client = session.client("object_storage")
+    namespace = str(attempt(call, "Read the namespace", lambda: client.get_namespace()).data)
+    values = {"namespace": namespace}
+    if "registry" not in plan.taken:
+        values["registry"] = f"{registry_host(plan.region)}/{namespace}/{plan.registry.repository}"
+    if bucket := _bucket(plan, deployed, namespace):
+        values["bucket"] = bucket
+    return values
+
+
+def _bucket(plan: OciPlan, deployed: Deployed, namespace: str) -> str | None:
+    """Where the deployed run left its files; without one, the stack's own bucket."""
+    for node in (deployed.like or {}).get("nodes", ()):
+        place = parse_folder(launch_document(deployed.variables(node)).get("folder"))
+        if place is not None:
+            return f"oci://{place.bucket}@{place.namespace}"
+    return None if "bucket" in plan.taken else f"oci://{plan.bucket.name}@{namespace}"
+
+
+@dataclass(frozen=True)
+class PlanFiller:
+    """`components.oci.run_inputs.Filler` for a job without runs: there is nothing deployed to repeat."""
+
+    values: Mapping[str, str]
+
+    def environment(self, values: Mapping[str, EnvValue]) -> Mapping[str, Any]:
+        return {name: self._text(name, value) for name, value in values.items()}
+
+    def document(self, value: Mapping[str, Any]) -> str:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+        return filled("its launch document", text, self.values)
+
+    def _text(self, name: str, value: EnvValue) -> str:
+        if not isinstance(value, StackSecret):
+            return filled(name, value, self.values)
+        if value.value is None:
+            raise TryError(
+                f"`{name}` is a secret that only the stack's own key opens, and no run of the job has it yet: "
+                f"give it with `--env {name}=…`, or add a run to the stack file"
+            )
+        return value.value
+
+
+# It only compares.
+_OVERLAY = overlay_with({})
+_FILE_NAME = re.compile(r'filename="?([^";]+)')
+
+
+def changes_of(session: Session, planned: PlannedTry, deployed: Deployed, folder: Path) -> Iterator[str]:
+    """Keys of the job in the stack file, each once."""
+    yield from dict.fromkeys((*_of_job(session, planned.job, deployed, folder), *_of_run(planned, deployed)))
+
+
+def _of_job(session: Session, job: JobPlan, deployed: Deployed, folder: Path) -> Iterator[str]:
+    if job.code and job.code.folder:
+        name = _artifact(session, deployed.job.id)
+        if name is not None and name != artifact_name((folder / job.code.folder).resolve(), job.called):
+            yield "code"
+    configuration, infrastructure, environment = _parts(deployed.job)
+    image = (deployed.like or {}).get("image") or getattr(environment, "image", None)
+    if not _OVERLAY.fits(job.image, image):
+        yield "image"
+    if (_target(job) is None) != (getattr(infrastructure, "compute_target_id", None) is None):
+        yield "computeTarget"
+    elif _shape(job) != _shape_of(infrastructure):
+        yield "shape"
+    if job.block_storage_gb != (getattr(infrastructure, "block_storage_size_in_gbs", None) or 0):
+        yield "blockStorageGb"
+    if deployed.like and _reservation(job) != deployed.like.get("capacityReservation"):
+        yield "capacityReservation"
+    minutes = (deployed.like or {}).get("maximumRuntimeMinutes")
+    if job.maximum_runtime_minutes != (minutes or getattr(configuration, "maximum_runtime_in_minutes", None)):
+        yield "maximumRuntimeMinutes"
+    if [_mounted(mount) for mount in deployed.job.job_storage_mount_configuration_details_list or ()] != [
+        (item.mount.rstrip("/"), item.prefix) for item in job.inputs
+    ]:
+        yield "inputs"
+
+
+def _of_run(planned: PlannedTry, deployed: Deployed) -> Iterator[str]:
+    if planned.like is None or deployed.like is None:
+        return
+    like = {node.name: node for node in planned.like.nodes}
+    nodes = deployed.like["nodes"]
+    sizes = {node["name"]: node.get("replicas") or 1 for node in nodes}
+    if sizes != {name: node.replicas for name, node in like.items()}:
+        yield "roles"
+    for node in nodes:
+        if node["name"] in like:
+            yield from _OVERLAY.differences(deployed.variables(node), like[node["name"]])
+
+
+def _parts(job: Any) -> tuple[Any, Any, Any]:
+    """Configuration, infrastructure and environment. In node groups all groups have the same."""
+    groups = getattr(job.job_node_configuration_details, "job_node_group_configuration_details_list", None)
+    if not groups:
+        return (
+            job.job_configuration_details,
+            job.job_infrastructure_configuration_details,
+            job.job_environment_configuration_details,
+        )
+    one = groups[0]
+    return (
+        job.job_node_configuration_details,
+        one.job_infrastructure_configuration_details,
+        one.job_environment_configuration_details,
+    )
+
+
+def _shape(job: JobPlan) -> tuple[Any, ...]:
+    if isinstance(job, OciJobPlan) and job.compute_target and job.share:
+        return job.share.ocpus, job.share.memory_gb, job.share.gpus
+    return job.shape.name, job.shape.ocpus, job.shape.memory_gb
+
+
+def _shape_of(infrastructure: Any) -> tuple[Any, ...]:
+    """The machine of a node, or what it asks of one of a compute target."""
+    if (asked := getattr(infrastructure, "resource_configuration", None)) is not None:
+        share = asked.resource_request_configuration
+        return share.ocpus, share.memory_in_gbs, share.gpus or 0
+    size = getattr(infrastructure, "job_shape_config_details", None)
+    return (
+        getattr(infrastructure, "shape_name", None),
+        getattr(size, "ocpus", None),
+        getattr(size, "memory_in_gbs", None),
+    )
+
+
+def _target(job: JobPlan) -> str | None:
+    """The key of its compute target. Which one that is, the file does not say of a target that the stack makes."""
+    return job.compute_target if isinstance(job, OciJobPlan) else None
+
+
+def _reservation(job: JobPlan) -> str | None:
+    return job.capacity_reservation if isinstance(job, OciJobPlan) else None
+
+
+def _mounted(mount: Any) -> tuple[str, str]:
+    path = (mount.destination_path or "").rstrip("/")
+    return f"{path}/{mount.destination_directory_name}", getattr(mount, "prefix", None) or ""
+
+
+def _artifact(session: Session, job: str) -> str | None:
+    """The name of the deployed code. None if it has none, or if the caller may not see it."""
+    try:
+        headers: Mapping[str, str] = session.client("data_science").head_job_artifact(job).headers
+    except Exception as error:
+        if getattr(error, "status", None) is None:
+            raise
+        return None
+    match = _FILE_NAME.search(headers.get("content-disposition", ""))
+    return match[1] if match else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from components.oci.client import registry, shapes
-from components.oci.client import registry_addresses as addresses
-from components.oci.client.registry_token import TOKEN_USER, token
+from components.oci.client import registry
+from components.oci.client import registry as addresses
+from components.oci.client.registry import TOKEN_USER, token
 from components.oci.client.session import Session
 from components.plan.model import JobPlan, Plan
 from components.platform.image_errors import ImageError
@@ -32,10 +32,10 @@ class OciImages:
         return registry.namespace(self._session)
 
     def recipe(self, job: JobPlan, gpu: bool | None) -> Recipe:
-        return recipe(job.framework, job.strategy, shapes.has_gpu(job.shape.name) if gpu is None else gpu)
+        return recipe(job.framework, job.strategy, registry.has_gpu(job.shape.name) if gpu is None else gpu)
 
     def is_arm(self, shape: str) -> bool:
-        return shapes.is_arm(shape)
+        return registry.is_arm(shape)
 
     def judge(self, plan: Plan, image: WantedImage, overwrite: bool) -> str:
         try:

@@ -3,17 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from components.oci.client.registry_addresses import namespace_of, repository_of
+from catalog.tables import table
+from components.oci.client import sdk
+from components.oci.client.calls import attempt
 from components.oci.client.session import Session
-from components.oci.plan import oci_plan
-from components.plan.model import Plan
+from components.oci.plan import oci_plan, registry_host
+from components.plan.model import JobPlan, Plan
+from components.platform import images as images_wanted
 from components.platform import registered as registered_images
+from components.platform.calls import Call
 from components.platform.errors import ProviderError
 from components.platform.image_errors import ImageError
-from components.platform.images import WantedImage
+from components.platform.images import Endpoint, WantedImage
 from components.platform.registered import (
     IMMUTABLE,
     NO_REPOSITORY,
@@ -24,6 +31,8 @@ from components.platform.registered import (
     explain,
 )
 
+# Stands in the words of a dry run where nobody was asked.
+UNKNOWN_NAMESPACE = "<namespace>"
 # The first match counts: OCIR answers an unknown caller with `denied` as well.
 PUSH_FAILURES = (
     PushFailure(
@@ -47,6 +56,58 @@ PUSH_FAILURES = (
 # The repository and the components around it: the engine makes a targeted part only together with its parents.
 _TARGETS = ("**::trainyard:oci:Access::access", "**::trainyard:oci:Storage::storage", "**::repository")
 _WITHOUT = "To go on without asking OCI: --namespace NAME (Console: your profile, Tenancy, Object storage namespace)"
+_ARM = (".A1.", ".A2.", ".A4.", ".GB200.", ".GB300.")
+# OCIR's own: a signed request for a token, and the user whose password it is.
+TOKEN_PATH = "/20180419/docker/token"
+TOKEN_USER = "BEARER_TOKEN"
+_SECONDS = (10.0, 60.0)
+_OCIR = re.compile(
+    r"^(?P<host>(?:ocir\.(?P<region>[a-z0-9-]+)\.oci\.[a-z0-9.]+)|(?:(?P<key>[a-z0-9-]+)\.ocir\.io))"
+    r"/(?P<namespace>[^/]+)/(?P<repository>[^:@]+)(?::(?P<tag>[^@]+))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?$"
+)
+
+
+def namespace_of(image: WantedImage) -> str:
+    return image.path.partition("/")[0]
+
+
+def repository_of(image: WantedImage) -> str:
+    """As the registry lists it: without host, namespace and tag."""
+    return image.path.partition("/")[2]
+
+
+def needs_namespace(plan: Plan, registry: str) -> bool:
+    """Whether an address cannot be told without the tenancy's namespace."""
+    texts = [job.image for job in plan.jobs.values()]
+    return any("${namespace}" in text or ("${registry}" in text and not registry) for text in texts)
+
+
+def wanted_images(
+    plan: Plan, namespace: str, registry: str = "", only: str | None = None
+) -> tuple[list[WantedImage], list[str]]:
+    """The images to build, and in words why some jobs have none. `registry` is what ${registry} stands for, if told."""
+    names = {"namespace": namespace, "registry": registry or _registry(plan, namespace)}
+    return images_wanted.wanted_images(plan, names, built_with_ads, only)
+
+
+def _registry(plan: Plan, namespace: str) -> str:
+    if "registry" in plan.taken and any("${registry}" in job.image for job in plan.jobs.values()):
+        raise ImageError(
+            f"{plan.stack} takes its registry from {plan.uses}\n"
+            f'Say which it is: --registry "$(pulumi stack output imagePushAddress -s {plan.uses})"'
+        )
+    return f"{registry_host(plan.region)}/{namespace}/{plan.registry.repository}"
+
+
+def built_with_ads(job: JobPlan) -> str:
+    """That the image brings ADS's own driver, where the job says so; empty where it does not."""
+    options: list[Mapping[str, object]] = [node.launch["options"] for run in job.runs.values() for node in run.nodes]
+    if not any(one.get("adsDriver") for one in options):
+        return ""
+    return (
+        f"{job.name}: its image is built with ADS (options: adsDriver), so there is nothing to build here; "
+        "`ads opctl distributed-training build-image` and `publish-image` make it"
+    )
 
 
 def explain_failure(output: str, plan: Plan, image: WantedImage, login: str) -> ImageError:
@@ -114,3 +175,103 @@ def _ask_oci(call: Callable[[], Any]) -> Any:
             raise
         why = getattr(error, "message", None) or error
         raise ImageError(f"OCI did not answer: {why}\nCheck the credentials and the network.\n{_WITHOUT}") from error
+
+
+def has_gpu(shape: str) -> bool:
+    """Whether a shape has one, also one the table of shapes does not list."""
+    return ".GPU" in shape or bool(table("shapes").get(shape, {}).get("accelerators"))
+
+
+def is_arm(shape: str) -> bool:
+    return any(part in f"{shape}." for part in _ARM)
+
+
+def token(session: Session, place: Endpoint) -> str:
+    """A token of the registry for whoever the session acts as."""
+    try:
+        base = session.client("artifacts").base_client
+    except ProviderError as error:
+        raise ImageError(f"{error.cause}\n{error.remedy}") from None
+    try:
+        answer = base.session.get(f"{place.url}{TOKEN_PATH}", auth=base.signer, timeout=_SECONDS)
+        token_text = answer.json().get("token", "") if answer.status_code == 200 else ""
+    except (OSError, ValueError) as error:
+        raise ImageError(f"{place.host} cannot be asked for a token: {error}\nCheck the network or the proxy") from None
+    if not token_text:
+        raise ImageError(
+            f"{place.host} gave no token: it answered {answer.status_code}\nCheck that the API key is the tenancy's"
+        )
+    return str(token_text)
+
+
+@dataclass(frozen=True)
+class RegistryImage:
+    address: str
+    host: str
+    region: str
+    namespace: str
+    repository: str
+    tag: str | None
+    digest: str | None
+
+
+def parse_address(address: str) -> RegistryImage | None:
+    """None if the address is not in one of OCI's registries: we cannot look there."""
+    match = _OCIR.match(address)
+    if match is None:
+        return None
+    region = match["region"] or match["key"]
+    return RegistryImage(
+        address, match["host"], region, match["namespace"], match["repository"], match["tag"], match["digest"]
+    )
+
+
+def require_image(session: Session, call: Call, address: str, compartment: str, access_minutes: float) -> None:
+    image = parse_address(address)
+    if image is None:
+        return
+    call.report.status(f"looking for the image {address}")
+    if _exists(session, call, image, compartment, access_minutes):
+        return
+    if image.namespace != _namespace(session, call):
+        call.report.warning(f"{address} is in another tenancy's registry: nobody checked that it exists.")
+        return
+    tagged = address if image.tag or image.digest else f"{address}:latest"
+    raise ProviderError(
+        f"The image {address} is not in the registry, or you may not see it. No run was made.",
+        f"Push it, then run the same command again:\n  docker login {image.host}\n  docker push {tagged}",
+    )
+
+
+def _exists(session: Session, call: Call, image: RegistryImage, compartment: str, access_minutes: float) -> bool:
+    """Looks in the run's compartment first, then in the whole tenancy: repositories may be shared."""
+    wanted: dict[str, Any] = {"repository_name": image.repository, "limit": 1}
+    if image.digest:
+        wanted["image_digest"] = image.digest
+    else:
+        wanted["version"] = image.tag or "latest"
+    client = session.client("artifacts", _other_region(session, image))
+    places: list[tuple[str, dict[str, bool]]] = [(compartment, {})]
+    places.append((session.tenancy, {"compartment_id_in_subtree": True}))
+    for place, depth in places:
+        listing = attempt(
+            call,
+            f"Look for the image {image.address}",
+            partial(client.list_container_images, place, **wanted, **depth),
+            access_minutes,
+        )
+        if any(item.lifecycle_state == "AVAILABLE" for item in listing.data.items):
+            return True
+    return False
+
+
+def _other_region(session: Session, image: RegistryImage) -> str | None:
+    """The image's region in the SDK's words. None if it is the session's own region, or its key is unknown."""
+    regions = sdk.module("regions")
+    region = regions.get_region_from_short_name(image.region) if "-" not in image.region else image.region
+    return None if region in (session.credentials["region"], image.region.split("-")[0]) else str(region)
+
+
+def _namespace(session: Session, call: Call) -> str:
+    client = session.client("object_storage")
+    return str(attempt(call, "Read the tenancy's namespace", client.get_namespace).data)

@@ -1,20 +1,86 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs on OCI Data Science."""
 
-from collections.abc import Callable, Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from components.oci.client import endings, job_runs, logs
-from components.oci.client import image_lookup as images
+from components.oci.client import calls, job_runs, logs
+from components.oci.client import registry as images
 from components.oci.client.calls import attempt, is_gone, make_once, pages, read_if_exists, refusal
-from components.oci.client.inputs import INPUTS as INPUTS
 from components.oci.client.session import Session
 from components.platform.calls import Call
-from components.platform.errors import ProviderError
+from components.platform.errors import InputFailure, ProviderError
+from components.platform.inputs import OwnInputs, RunInput
+from components.platform.launch import ending_of, launch_document, ranks_of_node, state_in
 from components.platform.run_platform import Try
 from components.platform.runs import DELETED, NodeRun, NodeSpec, RunSpec
-from components.platform.values import Properties
+from components.platform.values import UNKNOWN, Properties
+
+LAYOUTS = ("run-per-node", "node-groups")
+_TEXT = {"type": "string"}
+_NUMBER = {"type": "integer"}
+_OF_GROUPS = ("replicas", "minimumSuccess")
+
+
+def ending(session: Session, call: Call, main: str, nodes: Sequence[Mapping[str, Any]]) -> str | None:
+    """None if the files do not tell."""
+    return ending_of([_state(session, call, main, node, rank) for node in nodes for rank in ranks_of_node(node)])
+
+
+def _state(session: Session, call: Call, main: str, node: Mapping[str, Any], rank: int) -> str | None:
+    variables = node.get("environment") or {}
+    place = calls.parse_folder(calls.status_folder(launch_document(variables), main, {}))
+    if place is None:
+        return None
+    client = session.client("object_storage")
+    try:
+        status = read_if_exists(
+            call, "Read how the run ended", lambda: client.get_object(place.namespace, place.bucket, place.status(rank))
+        )
+    except ProviderError:
+        # The bucket may be closed to us. Then we do not know the state.
+        return None
+    return state_in(status.content) if status is not None else None
+
+
+def _failures(inputs: Properties) -> Iterator[InputFailure]:
+    layout = inputs.get("layout")
+    if layout not in (None, UNKNOWN, *LAYOUTS):
+        yield InputFailure("layout", f"`{layout}` is not one of {', '.join(LAYOUTS)}.")
+    if inputs.get("log") and not inputs.get("logGroup"):
+        yield InputFailure("log", "`log` is given without its `logGroup`; give both.")
+    if inputs.get("capacityReservation") and layout == "node-groups":
+        yield InputFailure("capacityReservation", "Only job runs of one node start in a reservation.")
+    nodes = inputs.get("nodes")
+    for index, node in enumerate(nodes if isinstance(nodes, list) else ()):
+        for key in _OF_GROUPS if isinstance(node, Mapping) else ():
+            yield from _of_groups(f"nodes[{index}].{key}", node.get(key), layout)
+
+
+def _of_groups(path: str, value: object, layout: object) -> Iterator[InputFailure]:
+    if layout == "run-per-node" and value not in (None, 1):
+        yield InputFailure(path, "Only the layout `node-groups` has this. Here, list every node.")
+    if value is not None and value is not UNKNOWN and (type(value) is not int or value <= 0):
+        yield InputFailure(path, f"`{value}` is not a positive number.")
+
+
+INPUTS = OwnInputs(
+    inputs={
+        "job": RunInput(_TEXT, required=True),
+        "project": RunInput(_TEXT, required=True),
+        "compartment": RunInput(_TEXT, required=True),
+        "layout": RunInput({**_TEXT, "default": LAYOUTS[0]}, default=LAYOUTS[0]),
+        "logGroup": RunInput(_TEXT),
+        "log": RunInput(_TEXT),
+        "capacityReservation": RunInput(_TEXT),
+    },
+    stands_on="job",
+    node=dict.fromkeys(_OF_GROUPS, _NUMBER),
+    failures=_failures,
+)
 
 
 def knows(run_id: str) -> bool:
@@ -22,7 +88,7 @@ def knows(run_id: str) -> bool:
     return run_id.startswith("ocid1.datasciencejobrun.")
 
 
-def platform(config: Properties) -> "OciRunPlatform":
+def platform(config: Properties) -> OciRunPlatform:
     return OciRunPlatform(Session.of(config))
 
 
@@ -152,7 +218,7 @@ class OciRunPlatform:
         return inputs, [job_runs.node_run(run, name) for run, name in zip(runs, names, strict=True)]
 
     def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
-        return endings.ending(self._session, call, run_id, inputs.get("nodes") or ())
+        return ending(self._session, call, run_id, inputs.get("nodes") or ())
 
     def _siblings(self, call: Call, main: Any) -> list[Any]:
         mark = (main.freeform_tags or {}).get(job_runs.RUN_TAG)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cloud's endpoints and our credentials, found as Oracle's own clients find them (docs/contracts.md)."""
 
+from __future__ import annotations
+
 import os
 import threading
 from collections.abc import Mapping
@@ -10,6 +12,7 @@ from typing import Any
 
 from components.oci.client import sdk
 from components.platform.errors import ProviderError
+from components.platform.local_cloud import LocalCloud
 
 OVERRIDES_VARIABLES = ("TF_VAR_CLIENT_HOST_OVERRIDES", "OCI_CLIENT_HOST_OVERRIDES", "CLIENT_HOST_OVERRIDES")
 
@@ -28,6 +31,10 @@ CLIENTS: Mapping[str, tuple[str, str]] = {
     "vault": ("vault", "VaultsClient"),
     "work_requests": ("work_requests", "WorkRequestClient"),
 }
+REGION_KEY = "oci:region"
+PROFILE_KEY = "oci:configFileProfile"
+COMPARTMENT_KEY = "trainyard:compartment"
+DEPLOYER, USER = "deployer", "user"
 
 
 def host_overrides(environment: Mapping[str, str]) -> dict[str, str]:
@@ -61,7 +68,7 @@ class Session:
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> "Session":
+    def of(cls, config: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Session:
         """Takes the provider's configuration first, then the environment, then Oracle's defaults."""
         variables = os.environ if environment is None else environment
         return cls(
@@ -145,3 +152,22 @@ def _session_token_signer(config: Mapping[str, Any]) -> Any:
     token = Path(config["security_token_file"]).expanduser().read_text(encoding="utf-8").strip()
     key = sdk.module("signer").load_private_key_from_file(config["key_file"], config.get("pass_phrase"))
     return sdk.module("auth.signers").SecurityTokenSigner(token, key)
+
+
+def session_of_caller(config: Mapping[str, Any], cloud: LocalCloud | None, profile: str | None) -> Session:
+    """`profile` is what the caller asked for. Without it the stack file's counts, then that of every client."""
+    if cloud is not None:
+        return Session.of({"profile": profile}, cloud.env_of_caller())
+    return Session.of({"region": config.get(REGION_KEY), "profile": profile or config.get(PROFILE_KEY)})
+
+
+def compartment_of_caller(config: Mapping[str, Any], cloud: LocalCloud | None, place: str | None = None) -> str:
+    """`place` is what the caller named. Empty where nobody says."""
+    if place:
+        return place
+    return cloud.compartment if cloud is not None else str(config.get(COMPARTMENT_KEY) or "")
+
+
+def session_of(cloud: LocalCloud, profile: str) -> Session:
+    """By the profile in the cloud's own configuration file."""
+    return Session(profile=profile, config_file=str(cloud.config_file), endpoints=host_overrides(cloud.env))

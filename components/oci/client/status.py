@@ -9,11 +9,15 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from components.oci.client import job_runs, logs, status_place
-from components.oci.client.calls import attempt, pages, read_if_exists, refusal
-from components.oci.client.session import Session
+from components.oci.client import calls, job_runs, logs
+from components.oci.client.calls import StatusFolder, attempt, pages, parse_folder, read_if_exists, refusal
+from components.oci.client.flows import FlowWitness
+from components.oci.client.logs import LogMerger
+from components.oci.client.runs import OciRunPlatform
+from components.oci.client.session import Session, compartment_of_caller, session_of_caller
 from components.platform import launch, launcher_status
-from components.platform.calls import Call
+from components.platform.calls import Call, call_of
+from components.platform.look import FIRST_PATIENCE, Look, Question, UnknownPlaceError
 from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus, WantedRuns, run_key
 
 
@@ -95,7 +99,7 @@ class Looker:
 
     def _launcher_status(self, folder: str | None, node: NodeStatus) -> Mapping[str, Any] | None:
         """The status object of a rank; None while there is none, or where it may not be read."""
-        place = status_place.parse_folder(folder)
+        place = calls.parse_folder(folder)
         if place is None or node.run.state == "ACCEPTED" or place.bucket in self._unreadable:
             return None
         name = place.status(node.rank)
@@ -164,7 +168,45 @@ def _launched(run: Any) -> Iterator[Launched]:
         document = launch.launch_document(variables)
         ranks = launch.ranks_of(document) if groups else (node[2],)
         role, times = document.get("role"), document.get("attempt")
-        folder = status_place.status_folder(document, run.id, variables)
+        folder = calls.status_folder(document, run.id, variables)
         yield Launched(
             role if isinstance(role, str) else node[1], ranks, times if type(times) is int else 1, folder, place
         )
+
+
+class OciLook(Look[Looker]):
+    """`components.platform.look.RunLook`."""
+
+    @property
+    def where(self) -> str:
+        return f"the compartment {self.looker.compartment}"
+
+    def cancel(self, run: RunStatus) -> None:
+        alive = [node.run for node in run.nodes if not node.run.over]
+        OciRunPlatform(self.looker.session).cancel(self.looker.call, alive)
+
+    def merger(self, ranks: frozenset[int]) -> LogMerger:
+        return LogMerger(self.looker.session, self.looker.call, ranks)
+
+    def place_of(self, run: RunStatus) -> StatusFolder | None:
+        return parse_folder(run.folder)
+
+
+def make(question: Question) -> OciLook:
+    config, cloud = question.config, question.cloud
+    session = session_of_caller(config, cloud, question.profile)
+    compartment = compartment_of_caller(config, cloud, question.place)
+    if not compartment:
+        raise UnknownPlaceError(
+            "where are the runs? Name a stack, or use --local for the local cloud, or name a compartment with --place"
+        )
+    call = call_of("runs", question.tell)
+    looker = Looker(session, replace(call, patience=FIRST_PATIENCE), compartment, question.wanted)
+    looker.witness = question.connections or _flow_witness(config, session, looker.call)
+    return OciLook(looker, call.patience)
+
+
+def _flow_witness(config: Mapping[str, Any], session: Session, call: Call) -> FlowWitness:
+    stated = (config.get("trainyard:network") or {}).get("flowLog")
+    named = stated if isinstance(stated, Mapping) and {"group", "log"} <= stated.keys() else None
+    return FlowWitness(session, call, named, expected=bool(stated))

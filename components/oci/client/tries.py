@@ -9,13 +9,17 @@ from functools import cached_property
 from typing import TypeVar
 
 from components.oci.client import job_runs
-from components.oci.client.caller import compartment_of_caller, session_of_caller
 from components.oci.client.calls import ACCESS_CODES
-from components.oci.client.changes import changes_of
-from components.oci.client.deployed import Deployed, find_deployed
-from components.oci.client.filling import PlanFiller, overlay_with, reference_values
+from components.oci.client.deployed import (
+    Deployed,
+    PlanFiller,
+    changes_of,
+    find_deployed,
+    overlay_with,
+    reference_values,
+)
 from components.oci.client.runs import OciRunPlatform
-from components.oci.client.session import Session
+from components.oci.client.session import Session, compartment_of_caller, session_of_caller
 from components.oci.plan import OciPlan, oci_plan
 from components.oci.run_inputs import Where, run_inputs
 from components.oci.statements import statements_for_users

@@ -5,7 +5,6 @@ This module exports what is needed to write statements. To keep imports fast, re
 their own modules: `parse`, `matching`, `judge`, `explain`.
 """
 
-from components.oci.iam.errors import StatementError
 from components.oci.iam.minimal import smallest
 from components.oci.iam.permissions import Operation, by_resource_type, grants, operation, type_of
 from components.oci.iam.printing import condition_text, to_text
@@ -34,6 +33,7 @@ from components.oci.iam.statement import (
     group,
     service,
 )
+from components.oci.iam.wildcards import StatementError
 
 __all__ = [
     "AllOf",

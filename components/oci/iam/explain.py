@@ -4,7 +4,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from components.oci.iam.errors import StatementError
 from components.oci.iam.evaluate import variables_in
 from components.oci.iam.judge import (
     DEFAULT_DOMAIN,
@@ -32,6 +31,7 @@ from components.oci.iam.statement import (
     Text,
     equals,
 )
+from components.oci.iam.wildcards import StatementError
 
 # A proposed statement is narrowed by these variables, if the request has them.
 _NARROWING = ("target.bucket.name", "target.repo.name")

@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from components.oci.iam.conditions import read_condition, read_operator, read_value
 from components.oci.iam.evaluate import compile_condition
+from components.oci.iam.parse import read_condition, read_operator, read_value
 from components.oci.iam.printing import condition_text
 from components.oci.iam.scanner import Scanner
 from components.oci.iam.statement import Comparison, Condition, Exists, Text

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the smallest grant that covers what is needed."""
 
-from components.oci.iam.errors import StatementError, nearest
 from components.oci.iam.permissions import families, grants, operation, resource_types, verb_covers
 from components.oci.iam.statement import VERBS, Grant, PermissionGrant, Trust, Verb, VerbGrant
+from components.oci.iam.wildcards import StatementError, nearest
 
 __all__ = ["grants", "operation", "smallest"]
 

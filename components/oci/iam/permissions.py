@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from catalog.tables import table
-from components.oci.iam.errors import StatementError, nearest
 from components.oci.iam.statement import VERBS, Grant, PermissionGrant, Trust, Verb
+from components.oci.iam.wildcards import StatementError, nearest
 
 ALL_RESOURCES = "all-resources"
 

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from components.oci.iam.errors import StatementError, nearest
 from components.oci.iam.statement import Identified
+from components.oci.iam.wildcards import StatementError, nearest
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from components.oci.iam.errors import StatementError
+from components.oci.iam.wildcards import StatementError
 
 Verb = Literal["inspect", "read", "use", "manage"]
 VERBS: tuple[Verb, ...] = get_args(Verb)

@@ -9,9 +9,16 @@ from datetime import datetime
 from typing import Any
 
 from components.oci import iam
-from components.oci.iam.clock import time_variables
-from components.oci.iam.compartments import Compartments
-from components.oci.iam.judge import AttachedPolicy, Membership, Principal, Target, compile_policies, judge
+from components.oci.iam.evaluate import time_variables
+from components.oci.iam.judge import (
+    AttachedPolicy,
+    Compartments,
+    Membership,
+    Principal,
+    Target,
+    compile_policies,
+    judge,
+)
 from components.oci.iam.parse import parse
 from components.oci.iam.permissions import is_documented, verb_covers
 from components.oci.iam.statement import VERBS

@@ -3,20 +3,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
-from components.oci.client.session import Session, host_overrides
-from components.oci.local.access import dynamic_group
-from components.oci.local.sessions import DEPLOYER, USER, session_of
+from components.oci.client.runs import OciRunPlatform
+from components.oci.client.session import DEPLOYER, USER, Session, host_overrides, session_of
+from components.oci.client.status import Looker
 from components.oci.plan import OciAccessPlan, OciPlan
-from components.oci.statements import matching_rule
+from components.oci.run_inputs import Where, run_inputs
+from components.oci.statements import matching_rule, policies
+from components.plan.model import JobPlan, Plan, RunPlan
+from components.platform.calls import Tell, call_of
 from components.platform.local_cloud import LocalCloud
-from components.platform.rehearsed_runs import People
+from components.platform.rehearsed_runs import Answers, LookedAt, People, StartedRun, start_run
+from components.platform.states import Row
+from components.platform.status import WantedRuns
 from localcloud import admin
+
+
+def stand_in_access(cloud: LocalCloud, plan: OciPlan, used: Plan | None) -> tuple[Plan, list[str]]:
+    """The plan by which access is given: the stack's, that of the one it takes access from, or of what stands in."""
+    if plan.access.create:
+        return plan, []
+    if used is not None and "access" in plan.taken:
+        return used, []
+    wanted = replace(plan.access, create=True, mode="least-privilege")
+    with_access = replace(plan, access=wanted)
+    deployer, models = session_of(cloud, DEPLOYER), import_module("oci.identity.models")
+    dynamic_group(deployer, cloud, wanted.runs_group, matching_rule(with_access, "runs"))
+    for name, lines in policies(with_access).items():
+        place = cloud.tenancy if lines[0].attached_to_tenancy else cloud.compartment
+        details = models.CreatePolicyDetails(
+            compartment_id=place,
+            name=f"stand-in-{name}",
+            description="What a rehearsal takes the existing policies to grant",
+            statements=[line.text for line in lines],
+        )
+        deployer.client("identity").create_policy(details)
+    return with_access, ["policies and groups exist elsewhere: the least that the stack needs stands in for them"]
+
+
+def stand_in_groups(cloud: LocalCloud, plan: OciPlan) -> Iterator[str]:
+    """The runs' group, where the stack names one that exists elsewhere."""
+    access = plan.access
+    if access.create and not access.make_runs_group:
+        dynamic_group(session_of(cloud, DEPLOYER), cloud, access.runs_group, matching_rule(plan, "runs"))
+        yield f"dynamic group {access.runs_group}: one of the stack's own job runs stands in"
+
+
+def dynamic_group(deployer: Session, cloud: LocalCloud, name: str, rule: str) -> None:
+    identity, models = deployer.client("identity"), import_module("oci.identity.models")
+    if not identity.list_dynamic_groups(cloud.tenancy, name=name).data:
+        details = models.CreateDynamicGroupDetails(
+            compartment_id=cloud.tenancy, name=name, description="of a rehearsal", matching_rule=rule
+        )
+        identity.create_dynamic_group(details)
 
 
 def people_of(cloud: LocalCloud, plan: OciPlan, granted: OciAccessPlan, outputs: Mapping[str, Any]) -> People:
@@ -118,3 +163,37 @@ def _try(call: Callable[[], Any]) -> None:
     except Exception as error:
         if getattr(error, "status", None) is None:
             raise
+
+
+def answers(cloud: LocalCloud, outputs: Mapping[str, Any], rows: Sequence[Row]) -> Answers:
+    """What the placeholders of OCI stand for, now that the stack is up."""
+    values = {
+        "namespace": cloud.namespace,
+        "registry": str(outputs["imagePushAddress"]),
+        "bucket": str(outputs["bucketUri"]),
+        **{f"secret.{name}": ocid for name, ocid in _secrets(rows).items()},
+    }
+    return Answers(values)
+
+
+def _secrets(rows: Sequence[Row]) -> dict[str, str]:
+    """OCIDs of the stack's vault secrets, by the names that `${secret.…}` uses."""
+    return {
+        row["urn"].rpartition("::secret-")[2]: row["id"] for row in rows if row["type"] == "oci:Vault/secret:Secret"
+    }
+
+
+def start(
+    who: People, plan: OciPlan, job: JobPlan, run: RunPlan, outputs: Mapping[str, Any], answers: Answers, tell: Tell
+) -> StartedRun:
+    where = Where(
+        outputs["jobs"][job.name]["id"], outputs["projectId"], None, outputs.get("logGroupId"), outputs.get("logId")
+    )
+    inputs = run_inputs(plan, job, run, where, answers)
+    return start_run(who, OciRunPlatform(who.session), plan, job, run, inputs, tell)
+
+
+def watch(who: People, plan: OciPlan, started: StartedRun, tell: Tell) -> LookedAt:
+    wanted = WantedRuns(plan.stack, started.job.name, started.run.name)
+    looker = Looker(who.session, call_of("rehearse", tell), plan.compartment or "", wanted)
+    return LookedAt(OciRunPlatform(who.session), looker, started, tell)

@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from components.oci.local import access, evidence, mutations, people, runs
-from components.oci.local.file import TARGETS
+from components.oci.local import evidence, people, policies
+from components.oci.local.evidence import planned_needs
 from components.oci.local.grounds import OciGrounds, read_call
-from components.oci.local.planned import planned_needs
 from components.oci.local.small_shapes import small_shapes
+from components.oci.local.stack import TARGETS
 from components.oci.plan import oci_plan
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.platform.access import RecordedCall
@@ -39,10 +39,10 @@ class OciRehearsalPlatform(RehearsalPlatform):
             target |= {"shape": entry["shape"], "instances": max(target.get("instances", 1), plan.jobs[name].nodes)}
 
     def stand_in_access(self, cloud: LocalCloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
-        return access.stand_in_access(cloud, oci_plan(plan), used)
+        return people.stand_in_access(cloud, oci_plan(plan), used)
 
     def stand_in_groups(self, cloud: LocalCloud, plan: Plan) -> Iterator[str]:
-        return access.stand_in_groups(cloud, oci_plan(plan))
+        return people.stand_in_groups(cloud, oci_plan(plan))
 
     def people_of(self, cloud: LocalCloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
         return people.people_of(cloud, oci_plan(plan), oci_plan(granted).access, outputs)
@@ -57,15 +57,15 @@ class OciRehearsalPlatform(RehearsalPlatform):
         people.look_at_metrics(who, cloud)
 
     def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Answers:
-        return runs.answers(cloud, outputs, rows)
+        return people.answers(cloud, outputs, rows)
 
     def start(
         self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
     ) -> StartedRun:
-        return runs.start(who, oci_plan(plan), job, run, outputs, answers, tell)
+        return people.start(who, oci_plan(plan), job, run, outputs, answers, tell)
 
     def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
-        return runs.watch(who, oci_plan(plan), started, tell)
+        return people.watch(who, oci_plan(plan), started, tell)
 
     def caller(self, cloud: LocalCloud, who: People) -> str:
         return evidence.caller(cloud)
@@ -86,4 +86,4 @@ class OciRehearsalPlatform(RehearsalPlatform):
         return evidence.access_facts(cloud)
 
     def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
-        return mutations.without(cloud, mutation)
+        return policies.without(cloud, mutation)

@@ -3,24 +3,106 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from components.oci.client import sdk
-from components.oci.client.calls import attempt, is_gone
-from components.oci.local.sessions import DEPLOYER, session_of
-from components.oci.local.types import BUCKET, JOB, LOG, REPOSITORY
+from components.oci.client import job_runs, sdk
+from components.oci.client.calls import ask, attempt, is_gone, unless_gone
+from components.oci.client.job_runs import start_of
+from components.oci.client.logs import last_lines
+from components.oci.client.runs import OciRunPlatform
+from components.oci.client.session import DEPLOYER, Session, session_of
+from components.oci.plan import registry_host
+from components.oci.stack import is_ocid
+from components.plan.model import RunPlan
 from components.platform.calls import Tell, call_of
 from components.platform.errors import ProviderError
 from components.platform.local_cloud import LocalCloud
 from components.platform.removal import LiveRun, Removal, data_line
+from components.platform.results import LINES_READ, NOT_READ, attempt_folder, named_results
 from components.platform.runs import TERMINAL
-from components.platform.states import Row, name_of
+from components.platform.states import Row, State, has_address, name_of
+from components.platform.waiting import wait_for_end
 from schemas.names import plural
 
+BUCKET = "oci:ObjectStorage/bucket:Bucket"
+REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
+DYNAMIC_GROUP = "oci:Identity/dynamicGroup:DynamicGroup"
+JOB = "oci:DataScience/job:Job"
+LOG = "oci:Logging/log:Log"
+# Where a type's own name is not what people call it.
+_WORDS = {REPOSITORY: "repository", "oci:Core/vcn:Vcn": "VCN"}
+_HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Enough to say how much it is; who keeps more knows that it is a lot.
 _MOST_COUNTED = 1000
+_MINUTES_TO_END = 20.0
+
+
+def read_last_lines(cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
+    """The last lines of a job run, as anybody would read them; none where the stack keeps no logs."""
+    call = call_of("up", tell)
+    session = session_of(cloud, DEPLOYER)
+    try:
+        run = attempt(call, "Read the job run", lambda: session.client("data_science").get_job_run(run_id).data)
+        return last_lines(session, call, run, LINES_READ, looks=1)
+    except ProviderError:
+        # The stack is up all the same.
+        return [NOT_READ]
+
+
+def list_results(
+    cloud: LocalCloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
+) -> Iterator[str]:
+    """The objects that its present start has left, and what its result says; `nodes` has the main one first."""
+    folder = attempt_folder(run)
+    if not folder or not bucket or not nodes:
+        return
+    session = session_of(cloud, DEPLOYER)
+    call, client, namespace = call_of("up", tell), session.client("object_storage"), cloud.namespace
+    wanted = {"prefix": f"{folder}/{start_of(nodes[0]['id'], {})}/output/", "fields": "name,size"}
+
+    def listed() -> list[tuple[str, int]]:
+        listing = attempt(call, "List its output", lambda: client.list_objects(namespace, bucket, **wanted).data)
+        return [(item.name, item.size) for item in listing.objects]
+
+    def read(name: str) -> bytes:
+        return bytes(attempt(call, "Read its result", lambda: client.get_object(namespace, bucket, name).data.content))
+
+    yield from named_results(listed, read)
+
+
+def describe_resource(row: Row) -> str:
+    """`security list demo-local-nodes`."""
+    kind = _WORDS.get(row["type"]) or _HUMPS.sub(" ", row["type"].rpartition(":")[2]).lower()
+    return f"{kind} {name_of(row)}"
+
+
+def is_named(row: Row, own: State, by: State, inputs: str) -> bool:
+    """Whether a stack names the resource: by its OCID or address in `inputs`, all of its resources' as text, or in an
+    output."""
+    if is_ocid(row["id"]) and row["id"] in inputs:
+        return True
+    outputs = by.outputs() if by.provider("oci") and any(by.made()) else {}
+    # A tenancy has no other dynamic group of this name. What else has a name has an address that no other cloud has.
+    if row["type"] == DYNAMIC_GROUP:
+        return bool(outputs.get("runsGroup") == name_of(row))
+    address = _address(row, own)
+    return bool(address) and (
+        has_address(inputs, address) or address in (outputs.get("bucketUri"), outputs.get("imagePushAddress"))
+    )
+
+
+def _address(row: Row, own: State) -> str:
+    """By what other stacks name the resource, if not by its OCID."""
+    values = row.get("outputs") or row.get("inputs") or {}
+    namespace, provider = str(values.get("namespace", "")), own.provider("oci") or {}
+    if row["type"] == BUCKET:
+        return f"oci://{name_of(row)}@{namespace}"
+    region = str((provider.get("inputs") or {}).get("region", ""))
+    return f"{registry_host(region)}/{namespace}/{name_of(row)}" if row["type"] == REPOSITORY else ""
 
 
 class RemovalReader:
@@ -129,3 +211,53 @@ def _together(runs: Sequence[Any]) -> tuple[LiveRun, ...]:
 
 def _state(states: set[str]) -> str:
     return "IN_PROGRESS" if "IN_PROGRESS" in states else sorted(states)[0]
+
+
+def empty_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:
+    """Removes the objects of the buckets that are `going`; how many there were."""
+    session, removed = session_of(cloud, DEPLOYER), 0
+    for row in going:
+        if row["type"] != BUCKET:
+            continue
+        try:
+            removed += empty(session, tell, cloud.namespace, name_of(row))
+        except ProviderError as error:
+            # Gone behind Pulumi's back: then there is nothing in it.
+            if error.__cause__ is None or not is_gone(error.__cause__):
+                raise
+    return removed
+
+
+def empty_and_delete(session: Session, tell: Tell, namespace: str, bucket: str) -> None:
+    """A bucket with all that is in it."""
+    empty(session, tell, namespace, bucket)
+    session.client("object_storage").delete_bucket(namespace, bucket)
+
+
+def empty(session: Session, tell: Tell, namespace: str, bucket: str) -> int:
+    """Removes every object in all its versions; how many there were."""
+    client, removed = session.client("object_storage"), 0
+    what, listed = f"Empty the bucket {bucket}", partial(client.list_object_versions, namespace, bucket, limit=1000)
+    while items := ask(tell, what, listed).data.items:
+        for item in items:
+            delete = partial(client.delete_object, namespace, bucket, item.name, version_id=item.version_id)
+            unless_gone(tell, what, delete)
+        removed += len(items)
+    return removed
+
+
+def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
+    """`rows` are removed. The runs among them end with their own removal."""
+    platform, call = OciRunPlatform(session_of(cloud, DEPLOYER)), call_of("down", tell)
+    own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}
+    jobs = [row["id"] for row in rows if row["type"] == JOB]
+    alive = [
+        job_runs.node_run(run)
+        for job in jobs
+        for run in platform.runs_of_job(call, cloud.compartment, job, 0)
+        if run.id not in own and run.lifecycle_state not in TERMINAL
+    ]
+    if alive:
+        tell(f"Ending {plural(len(alive), 'job run')} beside the stack's own: no job goes while its runs are alive.")
+        platform.cancel(call, alive)
+        wait_for_end(call, platform, alive, _MINUTES_TO_END)

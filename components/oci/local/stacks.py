@@ -6,14 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from components.oci.local import types
-from components.oci.local.buckets import empty_buckets
-from components.oci.local.ending import end_other_runs
-from components.oci.local.file import stand_in
-from components.oci.local.images import ready_images
-from components.oci.local.removal import RemovalReader
-from components.oci.local.results import list_results, read_last_lines
-from components.oci.local.stand_ins.resources import StandIns
+from components.oci.local import removal
+from components.oci.local.removal import RemovalReader, empty_buckets, end_other_runs, list_results, read_last_lines
+from components.oci.local.stack import ready_images, stand_in
+from components.oci.local.stand_ins import StandIns
 from components.oci.plan import oci_plan
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import Tell
@@ -37,10 +33,10 @@ class OciLocalPlatform(LocalPlatform):
         return f"OCI deletes the job with the records of its {plural(runs, 'run')}"
 
     def describe_resource(self, row: Row) -> str:
-        return types.describe_resource(row)
+        return removal.describe_resource(row)
 
     def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
-        return types.is_named(row, own, by, inputs)
+        return removal.is_named(row, own, by, inputs)
 
     def stand_in(self, made: LocalFile, plan: Plan, cloud: LocalCloud, tell: Tell) -> None:
         stand_in(made, plan, cloud, StandIns(cloud, tell, oci_plan(plan).network))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from components.openpai.client.storages import storages_folder
+from components.openpai.client.status import storages_folder
 from components.platform.base import platform
 from components.platform.file_errors import TransferError
 from components.platform.files import Store, StoreOpener, StoreRequest

@@ -1,25 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """The REST API of a cluster: where it is, whose token counts, and which authorities sign its certificate."""
 
+from __future__ import annotations
+
 import base64
 import binascii
 import http.client
 import json
 import os
 import re
+import ssl
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 from catalog.version import VERSION
-from components.openpai.client.addresses import Portal, address_problem
-from components.openpai.client.authorities import trust
 from components.openpai.client.errors import redirection, refused_answer
 from components.platform.errors import ProviderError
+from components.platform.local_cloud import LocalCloud
 
+SCHEMES = ("https", "http")
+_PORTS = {"https": 443, "http": 80}
+_BEGIN = "-----BEGIN"
+_REMEDY = "Give certificates in PEM, or the path of a file with them."
 URI_VARIABLE, TOKEN_VARIABLE, USER_VARIABLE = "OPENPAI_URI", "OPENPAI_TOKEN", "OPENPAI_USER"
 _SECONDS_TO_ANSWER = 60
 # The list of a cluster's jobs is the largest answer; more than this is none.
@@ -28,6 +36,71 @@ _API = "/rest-server/api/v2/"
 # Tokens are written into a header, which has no place for other characters.
 _TOKEN = re.compile(r"[!-~]+")
 _WHERE = f"Name it in the stack file (`trainyard:cluster`), or set {URI_VARIABLE} to the address of the web portal."
+CLUSTER_KEY = "trainyard:cluster"
+
+
+@dataclass(frozen=True)
+class Portal:
+    """Equal for two ways to write one address."""
+
+    # Scheme, name and port.
+    host: tuple[str, str, int | None]
+    path: str = ""
+    written: str = field(default="", compare=False)
+
+    @classmethod
+    def of(cls, address: str) -> Portal:
+        """An address below a portal has the portal's host. Addresses that are none are each like themselves only."""
+        try:
+            parts = urlsplit(address)
+            port = parts.port
+        except ValueError:
+            return cls(("", address, None))
+        host = parts.scheme, parts.hostname or "", port or _PORTS.get(parts.scheme)
+        return cls(host, parts.path.rstrip("/"), f"{parts.scheme}://{parts.netloc}")
+
+    def within(self, address: str) -> str:
+        """A path is one below the portal, unless it has the portal's own path already."""
+        below = address.startswith("/") and not address.startswith("//")
+        if not below or f"{address}/".startswith(f"{self.path}/"):
+            return urljoin(f"{self.written}{self.path}/", address)
+        return f"{self.written}{self.path}{address}"
+
+
+def address_problem(address: str) -> str | None:
+    """Why nothing can be at such an address. None if something can."""
+    if not address.isascii() or any(letter <= " " for letter in address):
+        return "it has spaces, or letters that an address does not have (write a name's `xn--` form)"
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError as error:
+        return str(error)
+    if parts.scheme not in SCHEMES:
+        return "it does not begin with https:// or http://"
+    if not parts.hostname or port == 0:
+        return "it names no host, or no port"
+    if "@" in parts.netloc:
+        return "it has a user's name, and a token says who calls"
+    if parts.query or parts.fragment:
+        return "nothing may follow its path"
+    return None
+
+
+def trust(certificate: str) -> ssl.SSLContext:
+    """`certificate`: PEM, or the path of a file with it. Raises ProviderError."""
+    context = ssl.create_default_context()
+    if not certificate:
+        return context
+    try:
+        # Bundles have comments before and between the certificates, in any language.
+        text = certificate if _BEGIN in certificate else Path(certificate).read_text("utf-8", "replace")
+        context.load_verify_locations(cadata=text.encode("ascii", "replace").decode())
+    except (OSError, ssl.SSLError, ValueError) as error:
+        raise ProviderError(f"The authorities in `certificate` cannot be read: {error}", _REMEDY) from error
+    # From Python 3.13 on, authorities need extensions that many of a company's own do not have.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
 
 
 @dataclass(frozen=True)
@@ -73,7 +146,7 @@ class Session:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> "Session":
+    def of(cls, config: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Session:
         """`config` has the inputs that connect. A token of the environment comes first: those in a state expire."""
         variables = os.environ if environment is None else environment
         cluster = config.get("cluster") or {}
@@ -172,3 +245,28 @@ def _rest(error: urllib.error.HTTPError) -> bytes:
         return error.read(64 * 1024)
     except (OSError, http.client.HTTPException):
         return b""
+
+
+def session_of_caller(
+    config: Mapping[str, Any],
+    cloud: LocalCloud | None,
+    profile: str | None,
+    place: str | None = None,
+    folder: Path | None = None,
+) -> Session:
+    """`profile`: a user of the local cloud; OpenPAI has no profiles. `place`: the address of a portal, from a person.
+
+    The stack's token is not meant for another portal. `folder`: where the stack file's paths start.
+    """
+    if cloud is not None:
+        variables = cloud.env_for(profile) if profile else cloud.env_of_caller()
+        return Session.of({"cluster": {"uri": cloud.endpoint}}, variables)
+    written = config.get(CLUSTER_KEY)
+    rows = written.items() if isinstance(written, Mapping) else ()
+    cluster = {key: value for key, value in rows if isinstance(value, str)}
+    if place and place.rstrip("/") != cluster.get("uri", "").rstrip("/"):
+        return Session.of({"cluster": {"uri": place}})
+    certificate = cluster.get("certificate")
+    if certificate and folder is not None:
+        certificate = str(folder / certificate)
+    return Session.of({"cluster": cluster, "token": cluster.get("token"), "certificate": certificate})

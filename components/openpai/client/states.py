@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from components.openpai.client.exits import STOPPED, code_in, exit_of
 from components.openpai.client.jobs import RunId, moment_of
+from components.openpai.protocol.text import STOPPED, code_in, exit_of
 from components.platform.runs import DELETED, NodeRun
 from launcher.escaping import terminal
 

@@ -3,23 +3,58 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from components.openpai.client.calls import jobs
 from components.openpai.client.jobs import Job, RunId, is_job_name, moment_of, start_of, texts
+from components.openpai.client.lines import LogMerger
 from components.openpai.client.runs import OpenPaiRunPlatform
+from components.openpai.client.session import session_of_caller
 from components.openpai.client.states import JobDetail
-from components.openpai.client.storages import Storages
-from components.platform.calls import Call, read_at_once
+from components.platform import launcher_status
+from components.platform.calls import Call, call_of, read_at_once
+from components.platform.look import FIRST_PATIENCE, FolderPlace, Look, Question, UnknownPlaceError
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus, WantedRuns, run_key
 from launcher.escaping import terminal
+from launcher.walking import open_file
 
 # Jobs that are asked for at once.
 _AT_ONCE = 8
+
+
+def storages_folder(home: Path) -> Path:
+    """In the folder of a local cloud: each folder there is a storage."""
+    return home / "storages"
+
+
+@dataclass(frozen=True)
+class Storages:
+    """`root`: the folder that has the storages, by their names."""
+
+    root: Path
+
+    def status(self, job: Job, folder: str | None, rank: int) -> Mapping[str, Any] | None:
+        """The status file of a rank; None while there is none, or where the run's folder is on no storage."""
+        try:
+            place = self.place(job, folder)
+            number = open_file(str(place[0]), f"{place[1]}/status/{rank}.json") if place is not None else None
+        except (OSError, ValueError):  # an address that is none, or a name that no file can have
+            return None
+        if number is None:
+            return None
+        with os.fdopen(number, "rb") as file:
+            return launcher_status.parse_status(file.read(launcher_status.LONGEST_BYTES))
+
+    def place(self, job: Job, folder: str | None) -> tuple[Path, str] | None:
+        """The storage that a folder is on, and its path there."""
+        place = job.storage_place(folder)
+        return (self.root / place[0], place[1]) if place else None
 
 
 @dataclass
@@ -100,3 +135,35 @@ def _node(node: Mapping[str, Any], run: NodeRun, detail: JobDetail) -> NodeStatu
     rank, parsed = node.get("rank"), RunId.parse(run.id)
     has_log = parsed is not None and parsed.task_key in detail.tasks
     return NodeStatus(rank if type(rank) is int else 0, run, str(node.get("role") or ""), run.id if has_log else None)
+
+
+class OpenPaiLook(Look[Looker]):
+    """`components.platform.look.RunLook`."""
+
+    @property
+    def where(self) -> str:
+        session = self.looker.platform.session
+        return f"the cluster {session.uri}" + (f" for {session.user}" if session.user else "")
+
+    def cancel(self, run: RunStatus) -> None:
+        self.looker.platform.cancel(self.looker.call, [node.run for node in run.nodes if not node.run.over])
+
+    def merger(self, ranks: frozenset[int]) -> LogMerger:
+        return LogMerger(self.looker.platform, self.looker.call, ranks)
+
+    def place_of(self, run: RunStatus) -> FolderPlace | None:
+        """Starts report on storages."""
+        return None
+
+
+def make(question: Question) -> OpenPaiLook:
+    session = session_of_caller(question.config, question.cloud, question.profile, question.place, question.folder)
+    if not session.uri:
+        raise UnknownPlaceError(
+            "where are the runs? Name a stack, or the cluster's portal with --place, or use --local for the local cloud"
+        )
+    call = call_of("runs", question.tell)
+    storages = Storages(storages_folder(question.cloud.home)) if question.cloud is not None else None
+    platform = OpenPaiRunPlatform(session)
+    looker = Looker(platform, replace(call, patience=FIRST_PATIENCE), question.wanted, storages)
+    return OpenPaiLook(looker, call.patience)

@@ -8,11 +8,15 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from components.openpai.local import evidence, runs
-from components.openpai.local.grounds import NOT_PROVEN, NoGrounds, planned_needs
-from components.openpai.local.people import people_of
-from components.openpai.local.runs import OpenPaiAnswers
-from components.openpai.local.small_machines import small_tasks
+from components.openpai.local import evidence
+from components.openpai.local.evidence import (
+    NOT_PROVEN,
+    NoGrounds,
+    OpenPaiAnswers,
+    people_of,
+    planned_needs,
+    small_tasks,
+)
 from components.openpai.plan import openpai_job, openpai_plan
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.platform.access import RecordedCall
@@ -56,10 +60,10 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
     ) -> StartedRun:
         if not isinstance(answers, OpenPaiAnswers):
             raise TypeError(f"{type(answers).__name__} are another platform's")
-        return runs.start(who, openpai_plan(plan), openpai_job(job), run, answers, tell)
+        return evidence.start(who, openpai_plan(plan), openpai_job(job), run, answers, tell)
 
     def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
-        return runs.watch(who, plan, started, tell)
+        return evidence.watch(who, plan, started, tell)
 
     def caller(self, cloud: LocalCloud, who: People) -> str:
         return str(who.session.name)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from components.openpai.local import removal, results, storages
-from components.openpai.local.file import stand_in
+from components.openpai.local import removal, stack
+from components.openpai.local.stack import stand_in
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import Tell
 from components.platform.local import LocalFile, LocalPlatform
@@ -36,10 +36,10 @@ class OpenPaiLocalPlatform(LocalPlatform):
         stand_in(made, cloud)
 
     def remove_stand_ins(self, cloud: LocalCloud, tell: Tell, with_data: bool) -> None:
-        storages.remove_stand_ins(cloud, with_data)
+        stack.remove_stand_ins(cloud, with_data)
 
     def read_last_lines(self, cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-        return results.read_last_lines(cloud, run_id, tell)
+        return removal.read_last_lines(cloud, run_id, tell)
 
     def list_results(
         self,
@@ -49,13 +49,13 @@ class OpenPaiLocalPlatform(LocalPlatform):
         nodes: Sequence[Mapping[str, Any]],
         tell: Tell,
     ) -> Iterator[str]:
-        return results.list_results(cloud, nodes, tell)
+        return removal.list_results(cloud, nodes, tell)
 
     def describe_removal(self, cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
         return removal.describe_removal(cloud, rows, tell)
 
     def list_data(self, cloud: LocalCloud, tell: Tell) -> list[str]:
-        return list(storages.list_storages(cloud))
+        return list(stack.list_storages(cloud))
 
     def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
         removal.end_other_runs(cloud, rows, tell)

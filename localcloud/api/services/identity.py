@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from components.oci.iam.errors import StatementError
 from components.oci.iam.matching import parse_rule
 from components.oci.iam.parse import parse
+from components.oci.iam.wildcards import StatementError
 from localcloud.api import clock, kinds, lifecycles, memberships, models, tenancy, work_requests
 from localcloud.api.access import compartments
 from localcloud.api.authorization import delay_effect

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from components.aws_dl1.iam.decide import AwsPrincipal, InForce, Need, decide
-from components.aws_dl1.iam.documents import PolicyDocument, statements_of
+from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide
+from components.aws.iam.documents import PolicyDocument, statements_of
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions.outside import Handler
 from localcloud.aws.judge.policies import attached, in_force

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from catalog.tables import table
-from components.aws_dl1.iam.decide import Need
+from components.aws.iam.decide import Need
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.judge import resource_tags

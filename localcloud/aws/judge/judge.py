@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 from catalog.tables import table
-from components.aws_dl1.iam.decide import AwsPrincipal, decide, trusts
+from components.aws.iam.decide import AwsPrincipal, decide, trusts
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError

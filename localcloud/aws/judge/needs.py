@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from catalog.tables import table
-from components.aws_dl1.iam.decide import AwsPrincipal, Need
+from components.aws.iam.decide import AwsPrincipal, Need
 from localcloud.api import clock
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall

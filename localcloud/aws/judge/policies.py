@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from components.aws_dl1.iam.decide import AwsPrincipal, InForce, Need
-from components.aws_dl1.iam.documents import PolicyDocument, UnreadableDocumentError, statements_of
+from components.aws.iam.decide import AwsPrincipal, InForce, Need
+from components.aws.iam.documents import PolicyDocument, UnreadableDocumentError, statements_of
 from localcloud.aws.account import ACCOUNT, ADMINISTRATORS
 from localcloud.aws.judge.endpoints import policies_on_the_way
 

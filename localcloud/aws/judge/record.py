@@ -10,7 +10,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Any
 
-from components.aws_dl1.iam.decide import AwsPrincipal, Decision, Need
+from components.aws.iam.decide import AwsPrincipal, Decision, Need
 from localcloud.api import clock
 
 MOST_ROWS = 20_000

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from catalog.tables import table
-from components.aws_dl1.iam.decide import Need
+from components.aws.iam.decide import Need
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 

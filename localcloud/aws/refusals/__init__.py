@@ -17,7 +17,7 @@ Digests of content are held at the border (localcloud/aws/border).
 from __future__ import annotations
 
 from catalog.tables import table
-from components.aws_dl1.iam.decide import AwsPrincipal
+from components.aws.iam.decide import AwsPrincipal
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.refusals import documents, filters, in_use, launches, objects, uploads, values

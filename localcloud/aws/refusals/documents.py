@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from catalog.tables import table
-from components.aws_dl1.iam.conditions import is_operator
-from components.aws_dl1.iam.patterns import fits
+from components.aws.iam.decide import fits, is_operator
 from localcloud.api.values import read_json
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall

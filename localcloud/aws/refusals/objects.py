@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.aws_dl1.iam.decide import AwsPrincipal, Need, decide
+from components.aws.iam.decide import AwsPrincipal, Need, decide
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from catalog.tables import table
-from components.aws_dl1.iam.decide import AwsPrincipal
+from components.aws.iam.decide import AwsPrincipal
 from localcloud.aws.additions.log_filters import read_pattern
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.oci.client import job_runs, status_place
-from components.oci.client.status_place import StatusFolder
+from components.oci.client import calls, job_runs
+from components.oci.client.calls import StatusFolder
 from components.platform.launch import launch_document, ranks_of
 from components.platform.runs import NodeRun
 from localcloud.api.store import StateStore, StoredResource
@@ -128,7 +128,7 @@ def _launched(resource: StoredResource) -> _Launched:
     environments = [configuration.get("environmentVariables") or {} for configuration in configurations]
     documents = [launch_document(variables) for variables in environments]
     folders = (
-        status_place.status_folder(document, resource.id, variables)
+        calls.status_folder(document, resource.id, variables)
         for document, variables in zip(documents, environments, strict=True)
     )
     attempt = documents[0].get("attempt")
@@ -136,7 +136,7 @@ def _launched(resource: StoredResource) -> _Launched:
         start=(tags.get(job_runs.RUN_TAG, ""), job_runs.start_of(resource.id, environments[0])),
         names=tuple(_group_names(documents)) if groups else ((rank, role, name),),
         attempt=attempt if type(attempt) is int and abs(attempt) < 10**6 else None,
-        place=next((place for place in map(status_place.parse_folder, folders) if place), None),
+        place=next((place for place in map(calls.parse_folder, folders) if place), None),
         variables=tuple(sorted({name for variables in environments for name in variables})),
     )
 

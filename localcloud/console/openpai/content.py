@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from components.openpai.client.exits import exit_of
+from components.openpai.protocol.text import exit_of
 from localcloud.api import clock
 from localcloud.api.manifests import UnreadableManifestError, open_regular_file
 from localcloud.console.openpai.runs import OpenPaiRun

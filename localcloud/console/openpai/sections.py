@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from components.openpai.client.storages import storages_folder
+from components.openpai.client.status import storages_folder
 from launcher.walking import Budget, regular_files
 from localcloud.api import clock
 from localcloud.console.platform import MANY, Item, Section

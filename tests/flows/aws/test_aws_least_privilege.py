@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from components.aws_dl1.statements import AwsStatement, document_of, policies
+from components.aws.statements import AwsStatement, document_of, policies
 from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients
 from tests.support.aws_plans import aws_plan

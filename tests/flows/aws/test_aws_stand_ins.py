@@ -9,8 +9,8 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 
-from components.aws_dl1.local.stacks import AwsLocalPlatform
-from components.aws_dl1.plan import AwsDl1Plan, aws_dl1_plan
+from components.aws.local.stacks import AwsLocalPlatform
+from components.aws.plan import AwsDl1Plan, aws_dl1_plan
 from components.plan.file import plan_file
 from components.platform.local import LocalFile
 from localcloud.control import Cloud

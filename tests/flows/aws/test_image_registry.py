@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from components.aws_dl1.client import registry
-from components.aws_dl1.client.images import make
+from components.aws.client import images
+from components.aws.client.images import make
 from components.platform.image_errors import ImageError
 from components.platform.images import WantedImage
 from components.platform.registered import RegisteredImage
@@ -28,14 +28,14 @@ def session(shared_cloud: Cloud) -> Session:
 
 def test_what_ecr_has_of_an_image_is_seen(aws: AwsClients, session: Session) -> None:
     plan, image = aws_plan(), WantedImage(f"{ADDRESS}:1.0", ())
-    assert registry.look_up_image(session, plan, image) == RegisteredImage(False)
+    assert images.look_up_image(session, plan, image) == RegisteredImage(False)
     aws["ecr"].create_repository(repositoryName="vision/dev/training", imageTagMutability="IMMUTABLE")
-    assert registry.look_up_image(session, plan, image) == RegisteredImage(True, immutable=True)
+    assert images.look_up_image(session, plan, image) == RegisteredImage(True, immutable=True)
     put = {"repositoryName": "vision/dev/training", "imageManifest": MANIFEST, "imageTag": "1.0"}
     digest = aws["ecr"].put_image(**put)["image"]["imageId"]["imageDigest"]
-    assert registry.look_up_image(session, plan, image) == RegisteredImage(True, immutable=True, digest=digest)
+    assert images.look_up_image(session, plan, image) == RegisteredImage(True, immutable=True, digest=digest)
     elsewhere = WantedImage("123456789013.dkr.ecr.us-west-2.amazonaws.com/vision:1.0", ())
-    assert registry.look_up_image(session, plan, elsewhere) is None
+    assert images.look_up_image(session, plan, elsewhere) is None
 
 
 def test_an_address_without_an_account_in_the_stack_file_takes_that_of_the_credentials(shared_cloud: Cloud) -> None:
@@ -49,8 +49,8 @@ def test_an_address_without_an_account_in_the_stack_file_takes_that_of_the_crede
 
 def test_a_token_is_the_password_of_the_user_aws(session: Session) -> None:
     plan = aws_plan()
-    assert registry.password(session, plan)
-    assert ":" not in registry.password(session, plan)
+    assert images.password(session, plan)
+    assert ":" not in images.password(session, plan)
 
 
 def test_the_local_aws_takes_no_image_and_says_why(shared_cloud: Cloud) -> None:
@@ -63,4 +63,4 @@ def test_the_local_aws_takes_no_image_and_says_why(shared_cloud: Cloud) -> None:
 def test_ecr_that_refuses_says_what_is_missing(shared_cloud: Cloud) -> None:
     nobody = Session.of({"region": REGION}, {**shared_cloud.env, "AWS_PROFILE": "nobody"})
     with pytest.raises(ImageError, match="No usable credentials for AWS"):
-        registry.account(nobody)
+        images.account(nobody)

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from components.aws_dl1.client import machines
+from components.aws.client import machines
 from localcloud import admin
 from localcloud.control import Cloud
 from tests.support.aws_cluster import AwsWorld, Cluster, aws_engine

@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import pytest
 
-from components.aws_dl1.client import machines
+from components.aws.client import machines
 from provider.runs.starting_again import RETRY_FAILED
 from tests.support.aws_cluster import GROUP, STACK, AwsWorld, aws_engine, aws_world
 from tests.support.provider_client import Failed

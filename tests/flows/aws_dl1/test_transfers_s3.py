@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
-from components.aws_dl1.client.files import make
+from components.aws.client.files import make
 from components.platform import checksums
 from components.platform.errors import ProviderError
 from components.platform.files import StoreRequest

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from components.aws_dl1.client.filling import PlanFiller
-from components.aws_dl1.plan import aws_dl1_plan
-from components.aws_dl1.run_inputs import run_inputs
+from components.aws.client.deployed import PlanFiller
+from components.aws.plan import aws_dl1_plan
+from components.aws.run_inputs import run_inputs
 from components.plan.build import plan_of
 from schemas.judge import judge_file
 from tests.support.aws_cluster import GROUP, STACK, AwsWorld, aws_world

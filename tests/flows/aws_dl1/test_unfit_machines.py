@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from components.aws_dl1.node_setup import NodeSettings, user_data
+from components.aws.node_setup import NodeSettings, user_data
 from tests.support.interpreters import pythons
 from tests.support.machine_cluster import (
     GROUP,

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from components.aws_dl1.deployer import deployer_policies
-from components.aws_dl1.iam.decide import AwsPrincipal, InForce, Need, decide
-from components.aws_dl1.iam.documents import PolicyDocument, statements_of
-from components.aws_dl1.plan import aws_dl1_plan
-from components.aws_dl1.statements import AwsPolicy, policies
+from components.aws.access_report import deployer_policies
+from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide
+from components.aws.iam.documents import PolicyDocument, statements_of
+from components.aws.plan import aws_dl1_plan
+from components.aws.statements import AwsPolicy, policies
 from components.plan.build import plan_of
 from localcloud import admin, control
 from schemas.judge import judge_file

@@ -27,7 +27,7 @@ from tests.support.recorder.monitor import Recorder, plain
 # pulumi_oci reads its modules when they are first looked at: here, not in each fork.
 USED = ("artifacts", "core", "datascience", "identity", "logging", "objectstorage", "vault")
 # The others' packages are lean, so importing what they deploy with costs little.
-PLATFORMS = ("components.oci.deploy", "components.aws_dl1.deploy")
+PLATFORMS = ("components.oci.resources.deploy", "components.aws.resources.deploy")
 NOBODY = 65534
 
 

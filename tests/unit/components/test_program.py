@@ -16,8 +16,8 @@ from tests.support.examples import plan
 def test_a_platform_whose_packages_are_missing_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.delitem(sys.modules, "components.oci.deploy", raising=False)
-    monkeypatch.delitem(sys.modules, "components.oci.access", raising=False)
+    monkeypatch.delitem(sys.modules, "components.oci.resources.deploy", raising=False)
+    monkeypatch.delitem(sys.modules, "components.oci.resources.access", raising=False)
     monkeypatch.setitem(sys.modules, "pulumi_oci", None)
     with pytest.raises(ModuleNotFoundError) as missing:
         platform_of("oci").deploy(plan("local"), tmp_path)

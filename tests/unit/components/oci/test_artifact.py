@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from components.oci.artifact import build_artifact
+from components.oci.resources.jobs import build_artifact
 from schemas.code import code_files, left_out_links
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from catalog.tables import table
 from components.oci.plan import OciPlan
-from components.oci.refusals import find_refusals
+from components.oci.resources.refusals import find_refusals
 from components.oci.stack import OciNetwork, Vault
 from components.outputs import Recorded
 from components.refusal import RefusedError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from components.openpai.lower import ENDLESS
+from components.openpai.plan import ENDLESS
 from tests.support.openpai_jobs import job_of, judged_stack, planned
 
 SERVERS = {"framework": "tensorflow", "strategy": "parameter-server"}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from catalog.frameworks import framework, names
-from components.oci.client.shapes import has_gpu, is_arm
+from components.oci.client.registry import has_gpu, is_arm
 from components.platform.recipes import IMAGES, PROJECT, Additions, Recipe, make_context, recipe
 from tests.support import dockerfiles
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from components.aws_dl1.run_inputs import HOST_NIC_VARIABLE
+from components.aws.run_inputs import HOST_NIC_VARIABLE
 from launcher.aws_dl1 import host_nic
 from launcher.aws_dl1.machine import options, ssh
 

@@ -7,10 +7,20 @@ from typing import Any
 
 import pytest
 
-from components.aws_dl1.iam.conditions import UnknownConditionError, hold
-from components.aws_dl1.iam.decide import AwsPrincipal, InForce, Need, decide, trusts
-from components.aws_dl1.iam.documents import PolicyDocument, UnreadableDocumentError, statements_of
-from components.aws_dl1.iam.patterns import UnknownVariableError, filled, fits, fits_arn
+from components.aws.iam.decide import (
+    AwsPrincipal,
+    InForce,
+    Need,
+    UnknownConditionError,
+    UnknownVariableError,
+    decide,
+    filled,
+    fits,
+    fits_arn,
+    hold,
+    trusts,
+)
+from components.aws.iam.documents import PolicyDocument, UnreadableDocumentError, statements_of
 
 USER = AwsPrincipal("arn:aws:iam::123456789012:user/user", user="user", id="AIDA")
 OBJECT = "arn:aws:s3:::bucket/team/a"

@@ -16,7 +16,7 @@ from typing import cast
 import pytest
 
 from catalog.environments import Need
-from components.openpai.code import PARAMETER, packed
+from components.openpai.job import PARAMETER, packed
 from localcloud.api.store import StateStore
 from localcloud.environments.find import Environment, MissingEnvironment
 from localcloud.environments.layout import of_interpreter

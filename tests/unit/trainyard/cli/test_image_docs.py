@@ -7,8 +7,7 @@ import re
 
 import click
 
-from components.oci.client.registry import make_words
-from components.oci.client.registry_token import TOKEN_USER
+from components.oci.client.registry import TOKEN_USER, make_words
 from components.plan.build import build_plan
 from components.platform.recipes import PROJECT
 from tests.support.samples import stack

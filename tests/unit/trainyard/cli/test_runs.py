@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from components.oci.client.lines import LogMerger
-from components.oci.client.logs import LogLine
+from components.oci.client.logs import LogLine, LogMerger
 from components.platform.causes import find_cause
 from components.platform.launcher_status import parse_status
 from components.platform.runs import NodeRun
@@ -105,7 +104,7 @@ def test_lines_are_merged_by_time_and_never_said_twice(monkeypatch: pytest.Monke
         LogLine(1, "a", "run0", "", "first"),
         LogLine(2, "b", "run1", "", "second"),
     ]
-    monkeypatch.setattr("components.oci.client.lines.lines_since", lambda *_: iter(lines))
+    monkeypatch.setattr("components.oci.client.logs.lines_since", lambda *_: iter(lines))
     merged = LogMerger(None, None)  # type: ignore[arg-type]  # neither is asked: the lines are given
     seen = [run(node(0), node(1))]
     assert list(merged.new(seen)) == ["[0 worker-0] first", "[1 worker-1] second", "[0 worker-0] third"]
@@ -115,7 +114,7 @@ def test_lines_are_merged_by_time_and_never_said_twice(monkeypatch: pytest.Monke
 
 def test_one_rank_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [LogLine(1, "a", "run0", "", "of 0"), LogLine(2, "b", "run1", "", "of 1")]
-    monkeypatch.setattr("components.oci.client.lines.lines_since", lambda *_: iter(lines))
+    monkeypatch.setattr("components.oci.client.logs.lines_since", lambda *_: iter(lines))
     merged = LogMerger(None, None, frozenset({1}))  # type: ignore[arg-type]
     assert list(merged.new([run(node(0), node(1))])) == ["[1 worker-1] of 1"]
 

@@ -37,7 +37,7 @@ def test_s3_that_cannot_be_reached_hides_nothing(call: Call, closed: str, monkey
 
 def test_object_storage_that_cannot_be_reached_hides_nothing(call: Call) -> None:
     oci = pytest.importorskip("oci")
-    from components.oci.client.bucket import BucketStore
+    from components.oci.client.files import BucketStore
 
     class Unreachable:
         """A session, and its client."""

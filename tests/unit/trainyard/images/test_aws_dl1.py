@@ -6,9 +6,8 @@ from __future__ import annotations
 import pytest
 
 from catalog.tables import table
-from components.aws_dl1.client.images import make
-from components.aws_dl1.client.recipes import DOCKERFILE
-from components.aws_dl1.stack import Cluster
+from components.aws.client.images import DOCKERFILE, make
+from components.aws.stack import Cluster
 from components.platform.image_errors import ImageError
 from components.platform.images import WantedImage
 from components.platform.recipes import PROJECT

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.oci.client.registry import PUSH_FAILURES, explain_failure, judge
-from components.oci.client.registry_addresses import wanted_images
+from components.oci.client.registry import PUSH_FAILURES, explain_failure, judge, wanted_images
 from components.platform.image_errors import ImageError
 from components.platform.registered import RegisteredImage
 from schemas.model import Registry

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from components.oci.local.file import stand_in
-from components.oci.local.stand_ins.resources import KINDS
+from components.oci.local.stack import stand_in
+from components.oci.local.stand_ins import KINDS
 from components.platform.local import LocalFile
 from localcloud.control import Cloud
 from localcloud.environments.needed import Obstacle

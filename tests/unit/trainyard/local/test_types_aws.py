@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.aws_dl1.local.types import describe_resource
+from components.aws.local.removal import describe_resource
 
 ROWS: dict[str, dict[str, Any]] = {
     "bucket training": {"type": "aws:s3/bucket:Bucket", "inputs": {"bucket": "training"}},

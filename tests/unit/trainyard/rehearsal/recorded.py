@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from components.oci.iam.compartments import Compartments
+from components.oci.iam.judge import Compartments
 from components.oci.iam.parse import parse
 from components.oci.iam.printing import to_text
+from components.oci.local.evidence import OciPlannedNeeds
 from components.oci.local.grounds import OciGrounds, read_call
-from components.oci.local.planned import OciPlannedNeeds
 from components.platform.access import RecordedCall
 from components.platform.mutations import PolicyInForce
 from components.platform.planned import PlannedNeeds, PlannedRule, PlannedStatement

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.oci.local.planned import planned_needs
+from components.oci.local.evidence import planned_needs
 from components.oci.local.small_shapes import SMALL_SHAPE, small_shapes
 from components.oci.plan import OciPlan, oci_plan
 from components.plan.build import plan_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from components.oci.client.changes import changes_of
+from components.oci.client.deployed import changes_of
 from components.oci.client.job_runs import models
 from components.oci.stack import ComputeTarget
 from schemas.model import Shape

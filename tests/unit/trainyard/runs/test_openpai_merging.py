@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from components.openpai.client.merging import differences, merged
-from components.openpai.shell import document, exported
+from components.openpai.client.deployed import differences, merged
+from components.openpai.plain import document, exported
 from components.platform.tries import TryError
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from components.oci.client import job_runs
-from components.oci.client.lines import split_prefix
-from components.oci.client.logs import LogLine
+from components.oci.client.logs import LogLine, split_prefix
 from components.oci.client.status import _launched, _nodes, is_wanted
 from components.platform.durations import duration, progress
 from components.platform.launcher_status import parse_status

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from oci.exceptions import RequestException, ServiceError
 
-from components.oci.client import image_lookup as images
-from components.oci.client import job_runs, status_place
+from components.oci.client import calls, job_runs
+from components.oci.client import registry as images
 from components.oci.client.calls import attempt, error_text, make_once
 from components.oci.client.session import Session, host_overrides
 from components.platform.calls import Call, Stop
@@ -266,7 +266,7 @@ def test_the_launcher_is_told_the_maximum_runtime_and_nobody_else(layout: str) -
     [("oci://b@ns/job/run/1", ("ns", "b", "job/run/1")), ("oci://b@ns", None), ("${bucket}/x", None), (None, None)],
 )
 def test_a_folder_is_a_place_in_a_bucket(uri: str | None, parts: Any) -> None:
-    assert status_place.parse_folder(uri) == parts
+    assert calls.parse_folder(uri) == parts
 
 
 @pytest.mark.parametrize("layout", ["run-per-node", "node-groups"])

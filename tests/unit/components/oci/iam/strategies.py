@@ -3,7 +3,7 @@
 
 from hypothesis import strategies as st
 
-from components.oci.iam.clock import DAY, MONTH, STAMP, TIME_OF_DAY, WEEKDAY
+from components.oci.iam.evaluate import DAY, MONTH, STAMP, TIME_OF_DAY, WEEKDAY
 from components.oci.iam.permissions import families, known_words, resource_types
 from components.oci.iam.statement import (
     VERBS,

@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small tenancy: root > team > deep, root > other; a user, a run, a service."""
 
-from components.oci.iam.compartments import Compartments
-from components.oci.iam.judge import AttachedPolicy, CompiledPolicies, Membership, Principal, Target, compile_policies
+from components.oci.iam.judge import (
+    AttachedPolicy,
+    Compartments,
+    CompiledPolicies,
+    Membership,
+    Principal,
+    Target,
+    compile_policies,
+)
 from components.oci.iam.parse import parse
 
 ROOT = "ocid1.tenancy.oc1..root"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.oci.iam import operation, to_text
-from components.oci.iam.clock import time_variables
+from components.oci.iam.evaluate import time_variables
 from components.oci.iam.judge import AttachedPolicy, CompiledPolicies, Principal, Target, compile_policies, judge
 from components.oci.iam.parse import parse
 from components.oci.iam.permissions import resource_types

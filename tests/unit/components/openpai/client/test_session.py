@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from components.openpai.client.caller import session_of_caller
 from components.openpai.client.calls import ask, attempt
-from components.openpai.client.session import Session
+from components.openpai.client.session import Session, session_of_caller
 from components.platform.calls import call_of
 from components.platform.errors import ProviderError
 from tests.support.serving import serving

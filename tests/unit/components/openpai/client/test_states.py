@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from components.openpai.client.exits import exit_of
 from components.openpai.client.states import JobDetail, node_run
+from components.openpai.protocol.text import exit_of
 from components.platform.runs import NodeRun
 
 BEGAN, ENDED = 1_700_000_000_000, 1_700_000_060_000

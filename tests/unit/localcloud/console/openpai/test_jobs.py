@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from components.openpai.client.jobs import start_of
-from components.openpai.client.storages import storages_folder
+from components.openpai.client.status import storages_folder
 from localcloud.api import progress
 from localcloud.api.store import StateStore
 from localcloud.console.openpai.content import content_of

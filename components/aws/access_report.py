@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what under a plan: in words, and as policy documents to paste. Pure, for `trainyard access`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.aws_actions import rows_of_kind
+from catalog.tables import table
+from components.aws.plan import AwsDl1Plan
+from components.aws.stack import NAME
+from components.aws.statements import (
+    TRUST,
+    AwsPolicy,
+    AwsStatement,
+    merged,
+    policies,
+    rows_of,
+    split,
+    statement,
+    too_large,
+)
+from components.plan.model import Grant
+
+
+def deployer_policies(plan: AwsDl1Plan) -> tuple[AwsPolicy, ...]:
+    """The least policies under which the plan's own deployer can bring it up and take it down."""
+    return split(f"{plan.team}-{plan.environment}-deployer", "deployer", merged(_statements(plan)))
+
+
+def _statements(plan: AwsDl1Plan) -> Iterator[AwsStatement]:
+    rows = table("aws_dl1_access")
+    for kind in _makes(plan):
+        for row in rows_of_kind(kind) if kind in rows["deployer"] else ():
+            yield statement(plan, row, kind)
+        for words in rows["as_users"].get(kind, ()):
+            yield from (statement(plan, row, kind) for row in rows_of("users", words))
+
+
+def _makes(plan: AwsDl1Plan) -> list[str]:
+    """What the deployer makes, as the kinds of the table."""
+    access, jobs = plan.access, bool(plan.jobs)
+    runs = any(job.runs for job in plan.jobs.values())
+    makes: list[tuple[bool, str]] = [
+        (True, "any stack"),
+        *_network(plan),
+        *_clusters(plan),
+        (access.create and access.make_runs_role, "nodes' role"),
+        (access.create, "nodes' profile"),
+        (not access.create and "access" not in plan.taken, "existing profile"),
+        *_policies_made(plan),
+        (plan.bucket.create, "bucket"),
+        (plan.bucket.create and not plan.bucket.keep, "bucket that goes"),
+        (not plan.bucket.create and "bucket" not in plan.taken, "existing bucket"),
+        (plan.bucket.key is not None, "key"),
+        (plan.registry.create, "registry"),
+        (plan.registry.create and not plan.registry.keep, "registry that goes"),
+        (not plan.registry.create and "registry" not in plan.taken, "existing registry"),
+        (plan.logs.create and plan.logs.enabled, "logs"),
+        (jobs, "secrets"),
+        (jobs, "job objects"),
+        (runs, "run"),
+        (runs and plan.logs.enabled, "run logs"),
+    ]
+    return [kind for wanted, kind in makes if wanted]
+
+
+def _network(plan: AwsDl1Plan) -> list[tuple[bool, str]]:
+    network = plan.network
+    own = network.create and network.vpc is None
+    group = network.create and network.make_security_group
+    return [
+        (own, "network"),
+        (network.create, "subnet"),
+        (own, "own routes"),
+        (own and bool(network.endpoints), "endpoints in the subnet"),
+        (group or (own and bool(network.endpoints)), "security group"),
+        (network.create and not own, "subnet in an existing VPC"),
+        (group and not own, "security group in an existing VPC"),
+        (network.create and network.route_table is not None, "existing routes"),
+        (network.public or network.gateway_cidr is not None, "way out"),
+        (network.gateway_cidr is not None, "nat"),
+    ]
+
+
+def _clusters(plan: AwsDl1Plan) -> list[tuple[bool, str]]:
+    clusters = [job.cluster for job in plan.jobs.values()]
+    return [
+        (bool(clusters), "cluster"),
+        # A cluster that shrinks to one machine keeps its group, until that machine goes.
+        (any(one.placement_group is None and one.reservation is None for one in clusters), "placement group"),
+        (bool(clusters), "image"),
+        (any(one.image_parameter for one in clusters), "image by parameter"),
+        (bool(clusters) and not plan.network.create, "cluster in an existing subnet"),
+        (bool(clusters) and not plan.network.make_security_group, "cluster in an existing security group"),
+        (any(one.placement_group for one in clusters), "cluster in an existing placement group"),
+        (any(one.reservation for one in clusters), "reserved cluster"),
+        (any(one.spot for one in clusters), "spot cluster"),
+        (any(one.public_address == "elastic" for one in clusters), "public address"),
+    ]
+
+
+def _policies_made(plan: AwsDl1Plan) -> list[tuple[bool, str]]:
+    """Policies are made and attached; in some modes AWS's own ones are attached, too."""
+    access = plan.access
+    group, role = access.create and bool(access.users_group), access.create and bool(access.users_role)
+    managed = access.mode != "least-privilege"
+    return [
+        (access.create, "policies"),
+        (access.create and managed, "AWS's policies"),
+        (group, "policies of a group"),
+        (group and managed, "AWS's policies of a group"),
+        (role, "policies of a role"),
+        (role and managed, "AWS's policies of a role"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class AwsRight:
+    """One statement. `everywhere`: AWS knows no narrower resource for its actions."""
+
+    actions: tuple[str, ...]
+    on: str
+    why: tuple[str, ...]
+    everywhere: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AwsPolicyReport:
+    """`attached_to`: who has it. `document` is empty where only AWS's own policies (`managed`) are attached."""
+
+    name: str
+    attached_to: str
+    rights: tuple[AwsRight, ...]
+    managed: tuple[str, ...]
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AwsPrincipal:
+    """`may`: its grants, in the words that every platform shares."""
+
+    name: str
+    made: bool
+    may: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AwsAccessReport:
+    """`refused`: what AWS would not take of these policies, and why."""
+
+    stack: str
+    mode: str
+    made: bool
+    granted_by: str | None
+    account: str | None
+    principals: tuple[AwsPrincipal, ...]
+    policies: tuple[AwsPolicyReport, ...]
+    trust: Mapping[str, Any]
+    deployer: tuple[AwsPolicyReport, ...]
+    refused: tuple[str, ...]
+
+    def text(self) -> str:
+        parts = (_head(self), _principals(self), _policies(self), _trust(self), _deployer(self), _limits(self))
+        return "\n".join(line for part in parts for line in part)
+
+
+def build_report(plan: AwsDl1Plan, deployers: str) -> AwsAccessReport:
+    """`deployers`: the group of the people who run `pulumi up`. Stack files do not name it."""
+    if not NAME.fullmatch(deployers):
+        raise ValueError(f"`{deployers[:100]}` is not a valid name of a group in IAM")
+    made, of_deployer = policies(plan), deployer_policies(plan)
+    by_who = [[one for one in made if one.who == who] for who in ("users", "runs")]
+    return AwsAccessReport(
+        stack=plan.stack,
+        mode=plan.access.mode,
+        made=plan.access.create,
+        granted_by=plan.uses if "access" in plan.taken else None,
+        account=plan.account,
+        principals=tuple(_principal(plan, who) for who in ("users", "runs")),
+        policies=tuple(_report(policy, _attached_to(plan, policy.who)) for policy in made),
+        trust=TRUST,
+        deployer=tuple(_report(policy, f"group {deployers}") for policy in of_deployer),
+        refused=tuple(why for part in (*by_who, of_deployer) if (why := too_large(part)) is not None),
+    )
+
+
+def _principal(plan: AwsDl1Plan, who: str) -> AwsPrincipal:
+    made = who == "runs" and plan.access.create and plan.access.make_runs_role
+    return AwsPrincipal(
+        _attached_to(plan, who), made, tuple(_in_words(one) for one in plan.access.grants if one.who == who)
+    )
+
+
+def _attached_to(plan: AwsDl1Plan, who: str) -> str:
+    access = plan.access
+    if who == "runs":
+        return f"role {access.runs_role}"
+    return f"role {access.users_role}" if access.users_role else f"group {access.users_group or 'of administrators'}"
+
+
+def _in_words(grant: Grant) -> str:
+    return f"{grant.does} {grant.what}{f' of {grant.target}' if grant.target else ''}: {grant.why}"
+
+
+def _report(policy: AwsPolicy, attached_to: str) -> AwsPolicyReport:
+    rights = tuple(_right(one) for one in policy.statements)
+    return AwsPolicyReport(policy.name, attached_to, rights, policy.managed, policy.document or {})
+
+
+def _right(statement: AwsStatement) -> AwsRight:
+    return AwsRight(statement.actions, statement.words, statement.why, statement.everywhere)
+
+
+def _head(report: AwsAccessReport) -> Iterator[str]:
+    yield f"{report.stack}: access {report.mode}"
+    if not report.made:
+        by = f"by the stack {report.granted_by}" if report.granted_by else "outside"
+        yield f"  This stack grants nothing: it is granted {by}. What has to be granted:"
+    if report.account is None:
+        yield "  The stack file has no `account`, so its policies name resources of any account."
+
+
+def _principals(report: AwsAccessReport) -> Iterator[str]:
+    for principal in report.principals:
+        yield ""
+        yield f"{principal.name}{' (made)' if principal.made else ''} may"
+        yield from (f"  - {one}" for one in principal.may)
+
+
+def _policies(report: AwsAccessReport) -> Iterator[str]:
+    for policy in report.policies:
+        yield ""
+        if policy.managed:
+            yield f"AWS's own policies, attached to {policy.attached_to}"
+            yield from (f"  {name}" for name in policy.managed)
+        if policy.document:
+            yield f"Policy {policy.name}, attached to {policy.attached_to}"
+            yield from _rights(policy.rights)
+            yield from _document(policy.document)
+
+
+def _rights(rights: Iterable[AwsRight]) -> Iterator[str]:
+    for one in rights:
+        yield f"  - {', '.join(one.actions)}"
+        yield f"      on {one.on}"
+        yield f"      {'; '.join(one.why)}"
+
+
+def _document(document: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"  {line}" for line in json.dumps(document, indent=2).splitlines())
+
+
+def _trust(report: AwsAccessReport) -> Iterator[str]:
+    yield ""
+    yield "Only EC2 takes on the nodes' role, for its instances. Its trust policy"
+    yield from _document(report.trust)
+
+
+def _deployer(report: AwsAccessReport) -> Iterator[str]:
+    yield ""
+    yield "Whoever runs `pulumi up` and `pulumi destroy` needs at least"
+    for policy in report.deployer:
+        yield f"  Policy {policy.name}, attached to {policy.attached_to}"
+        yield from (f"  {line}" for line in _document(policy.document))
+
+
+def _limits(report: AwsAccessReport) -> Iterator[str]:
+    if report.refused:
+        yield ""
+        yield "AWS would not take all of this"
+        yield from (f"  {why}" for why in report.refused)

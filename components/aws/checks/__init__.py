@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Meaning checks of AWS DL1's stacks. Importing a file of checks declares them."""
+
+from components.aws.checks import cluster, names, network  # noqa: F401

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The deployed run that a try is like: the newest ticket of that run in the queue of its cluster."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from components.aws.client.queue import Queue
+from components.aws.client.runs import AwsRunPlatform
+from components.aws.client.session import session_of_caller
+from components.aws.client.tickets import Cluster, Ticket, described_inputs
+from components.aws.plan import AwsDl1Plan, AwsJobPlan, aws_dl1_job, aws_dl1_plan
+from components.aws.run_inputs import archive_name, run_inputs
+from components.plan.model import NodePlan
+from components.plan.naming import expand
+from components.platform.calls import Call, call_of
+from components.platform.errors import ProviderError
+from components.platform.overlay import Overlay
+from components.platform.run_platform import liked_by
+from components.platform.runs import NodeRun, RunSpec
+from components.platform.starting_tries import filled, spec_of_try
+from components.platform.tries import PlannedTry, ReadyTry, TryError, TryQuestion
+from components.platform.values import Properties
+from components.s3.calls import ACCESS_CODES, code_of, pages
+from components.s3.session import Session
+from schemas.model import EnvValue, Secret
+
+# References of a plan that only AWS fills in.
+_OPEN_TEXT = re.compile(r"\$\{[^}]*\}")
+_CODE = ".trainyard/code/"
+T = TypeVar("T")
+
+
+def overlay_with(values: Mapping[str, str]) -> Overlay:
+    return Overlay(_OPEN_TEXT, lambda text: expand(text, values))
+
+
+# It only compares.
+OVERLAY = overlay_with({})
+
+
+def environment_of(node: Mapping[str, Any]) -> dict[str, str]:
+    """The variables of a deployed node. Anybody may have written the ticket."""
+    values = node.get("environment")
+    return {str(name): str(value) for name, value in values.items()} if isinstance(values, Mapping) else {}
+
+
+def without_secrets(node: NodePlan) -> NodePlan:
+    """Secret variables are in the secret of the run, and in no ticket."""
+    plain = {name: value for name, value in node.environment.items() if not isinstance(value, Secret)}
+    return replace(node, environment=plain)
+
+
+@dataclass(frozen=True)
+class PlanFiller:
+    """`components.aws.run_inputs.RunFiller` for a job without runs: there is nothing deployed to repeat."""
+
+    values: Mapping[str, str]
+
+    def fill(self, text: str) -> str:
+        return filled("its image", text, self.values)
+
+    def environment(self, values: Mapping[str, EnvValue]) -> Mapping[str, Any]:
+        return {name: filled(name, value, self.values) for name, value in values.items() if isinstance(value, str)}
+
+    def document(self, value: Mapping[str, Any]) -> str:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+        return filled("its launch document", text, self.values)
+
+
+def find_deployed(queue: Queue, planned: PlannedTry) -> Ticket | None:
+    """None if the job has no runs in the stack file: there is nothing to repeat."""
+    stack, job = planned.plan.stack, planned.job.name
+    tickets = [one for one in queue.tickets() if one.tags.get("stack") == stack]
+    if any(one.tags.get("run") == planned.run.name for one in tickets):
+        # It would share checkpoints and the line in `trainyard runs`.
+        raise TryError(f"there was a try {planned.title} already: give this one another --name, or none")
+    if planned.like is None:
+        return None
+    name = planned.like.name
+    own = [one for one in tickets if one.tags.get("run") == name and liked_by(one.fingerprint) is None]
+    if not own:
+        raise TryError(
+            f"the run {job}/{name} is not deployed in {queue.cluster.bucket}: `up` of the stack starts it first"
+        )
+    return own[0]
+
+
+def changes_of(planned: PlannedTry, job: AwsJobPlan, deployed: Ticket | None, folder: Path) -> Iterator[str]:
+    """Keys of the job in the stack file that say something else than what is deployed, each once."""
+    if deployed is not None and planned.like is not None:
+        yield from dict.fromkeys(_differences(planned, job, deployed, folder))
+
+
+def _differences(planned: PlannedTry, job: AwsJobPlan, deployed: Ticket, folder: Path) -> Iterator[str]:
+    if job.code and job.code.folder and deployed.cluster.code:
+        name = archive_name((folder / job.code.folder).resolve(), job.called)
+        if deployed.cluster.code.rpartition("/")[2] != name:
+            yield "code"
+    if not OVERLAY.fits(job.image, deployed.text("image")):
+        yield "image"
+    if job.maximum_runtime_minutes != deployed.content.get("maximumMinutes"):
+        yield "maximumRuntimeMinutes"
+    like = {node.name: node for node in planned.like.nodes} if planned.like else {}
+    if set(deployed.node_names) != set(like):
+        yield "roles"
+    for node in deployed.nodes:
+        if node["name"] in like:
+            yield from OVERLAY.differences(environment_of(node), without_secrets(like[node["name"]]))
+
+
+def refuse_new_secrets(planned: PlannedTry) -> None:
+    """A ticket is no place for secrets, and the secret of the run that the try is like has other ones."""
+    like = {node.name: node.environment for node in planned.like.nodes} if planned.like else {}
+    for node in planned.run.nodes:
+        for name, value in node.environment.items():
+            if isinstance(value, Secret) and like.get(node.name, {}).get(name) != value:
+                raise TryError(
+                    f"`{name}` is a secret, which a try cannot bring: add it to a run of the stack file, and `up` "
+                    "keeps it where only the nodes read it"
+                )
+
+
+def newest_code(session: Session, call: Call, bucket: str, job: str) -> str | None:
+    """The archive of a job that was put last; older ones stay for runs that still wait. None if it has no code."""
+    stem = f"{_CODE}{job}-"
+    rows = [
+        (row["LastModified"], row["Key"])
+        for page in pages(
+            call, "Look for the job's code", session.client("s3"), "list_objects_v2", Bucket=bucket, Prefix=stem
+        )
+        for row in page.get("Contents", ())
+        # Another job's name may begin with this one's.
+        if "-" not in row["Key"].removeprefix(stem)
+    ]
+    return str(max(rows)[1]) if rows else None
+
+
+@dataclass
+class AwsTries:
+    """`components.platform.tries.TryPlatform`."""
+
+    session: Session
+    call: Call
+    question: TryQuestion
+    # One cloud, real or local, has every region.
+    region: str | None = None
+
+    @cached_property
+    def _runs(self) -> AwsRunPlatform:
+        return AwsRunPlatform(self.session)
+
+    def prepare(self, planned: PlannedTry) -> ReadyTry:
+        plan, job = aws_dl1_plan(planned.plan), aws_dl1_job(planned.job)
+        refuse_new_secrets(planned)
+        queue = self._queue(plan, job)
+        deployed = self._allowed(lambda: find_deployed(queue, planned))
+        values = self._values(plan, queue.cluster.bucket)
+        inputs = _repeated(planned, deployed, values) if deployed else self._from_plan(planned, plan, job, values)
+        folder = self.question.judged.folder
+        return ReadyTry(planned, inputs, tuple(changes_of(planned, job, deployed, folder)))
+
+    def start(self, ready: ReadyTry) -> Sequence[NodeRun]:
+        spec, made = spec_of_try(ready), list[NodeRun]()
+        try:
+            self._allowed(lambda: made.extend(self._runs.ensure(self.call, spec, ())))
+        except BaseException:
+            self._end(spec)
+            raise
+        return made
+
+    def _end(self, spec: RunSpec) -> None:
+        """Ends what was put into the queue: nobody would know of it, and it would cost money."""
+        queue = self._runs.queue(self.call, Cluster.of(spec.own["cluster"]))
+        for ticket in queue.tickets():
+            if ticket.fingerprint == spec.fingerprint:
+                self._runs.cancel(self.call, [NodeRun(name, ticket.run_id(name), "") for name in ticket.node_names])
+
+    def _queue(self, plan: AwsDl1Plan, job: AwsJobPlan) -> Queue:
+        if "bucket" in plan.taken and not self.question.place:
+            raise TryError("the bucket belongs to the stack under `uses`: name it with --place")
+        bucket = self.question.place or plan.bucket.name
+        return self._runs.queue(self.call, Cluster(bucket, job.cluster.key, plan.region, plan.stack))
+
+    def _values(self, plan: AwsDl1Plan, bucket: str) -> dict[str, str]:
+        """References that can be answered without the stack's state."""
+        values = {"bucket": f"s3://{bucket}"}
+        if "registry" not in plan.taken:
+            host = f"{self._allowed(lambda: self.session.account)}.dkr.ecr.{plan.region}.amazonaws.com"
+            values["registry"] = f"{host}/{plan.registry.repository}"
+        return values
+
+    def _from_plan(self, planned: PlannedTry, plan: AwsDl1Plan, job: AwsJobPlan, values: dict[str, str]) -> Properties:
+        group = plan.logs.group_name if plan.logs.enabled and "logs" not in plan.taken else None
+        bucket = values["bucket"].removeprefix("s3://")
+        code = (
+            self._allowed(lambda: newest_code(self.session, self.call, bucket, job.called))
+            if job.code and job.code.folder
+            else None
+        )
+        where = {"bucket": bucket, "logGroup": group, "code": code}
+        return {**run_inputs(plan, job, planned.run, where, PlanFiller(values)), "until": "accepted"}
+
+    def _allowed(self, ask: Callable[[], T]) -> T:
+        """What `ask` gives. A refusal for lack of access says which statements give it."""
+        try:
+            return ask()
+        except ProviderError as error:
+            if code_of(error.__cause__) not in ACCESS_CODES:
+                raise
+            raise TryError(f"{error.cause}\n{error.remedy}") from error
+
+
+def _repeated(planned: PlannedTry, deployed: Ticket, values: dict[str, str]) -> Properties:
+    """The deployed run, with the difference that the try makes."""
+    like = {node.name: without_secrets(node) for node in planned.like.nodes} if planned.like else {}
+    own = {node.name: without_secrets(node) for node in planned.run.nodes}
+    inputs, nodes = described_inputs(deployed), []
+    for node in inputs["nodes"]:
+        if node["name"] not in own or node["name"] not in like:
+            raise TryError(f"the node {node['name']} is deployed, but no longer in the stack file")
+        made = overlay_with(values).apply(environment_of(node), like[node["name"]], own[node["name"]])
+        nodes.append({**node, "environment": made})
+    tags = {**inputs.get("tags", {}), "run": planned.run.name}
+    shown = {"displayName": planned.run.display_name, "tags": tags}
+    return {**inputs, **shown, "nodes": nodes, "attempt": 1, "until": "accepted"}
+
+
+def make(question: TryQuestion) -> AwsTries:
+    session = session_of_caller(question.config, question.cloud, question.profile)
+    return AwsTries(session, call_of("run", question.tell), question)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AWS DL1, as building and pushing images ask for it."""
+
+from __future__ import annotations
+
+import base64
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from catalog.tables import table
+from components.aws.plan import AwsDl1Plan
+from components.plan.model import JobPlan, Plan
+from components.platform import images as images_wanted
+from components.platform import registered as registered_images
+from components.platform.errors import ProviderError
+from components.platform.image_errors import ImageError
+from components.platform.images import Endpoint, WantedImage
+from components.platform.recipes import IMAGES, Recipe
+from components.platform.registered import (
+    IMMUTABLE,
+    NO_REPOSITORY,
+    NOT_BUILT,
+    UNREACHABLE,
+    PushFailure,
+    RegisteredImage,
+    explain,
+)
+from components.s3.calls import code_of, refusal
+from components.s3.session import Session
+
+# ECR gives every caller's token to this user.
+USER = "AWS"
+# Stands in the words of a dry run where nobody was asked.
+UNKNOWN_ACCOUNT = "<account>"
+# The first match counts: ECR's word for an unknown caller also contains `denied`.
+PUSH_FAILURES = (
+    PushFailure(
+        r"no basic auth|authorization token has expired|not authenticated|authentication required|unauthori[sz]ed",
+        "{host} got no login, or did not accept it",
+        "Log in: {login}",
+    ),
+    IMMUTABLE,
+    PushFailure(
+        r"denied|forbidden|not authorized|\b403\b",
+        "the principal that is logged in to {host} may not push to {repository}",
+        "Pushing needs ecr:PutImage and others on it: `trainyard access {stack}` prints them",
+    ),
+    NO_REPOSITORY,
+    NOT_BUILT,
+    UNREACHABLE,
+)
+# The repository and the component around it: the engine makes a targeted part only together with its parents.
+_TARGETS = ("**::trainyard:aws-dl1:Storage::storage", "**::repository")
+_LOGIN = "Check the credentials (AWS_PROFILE) and the network"
+DOCKERFILE = IMAGES / "gaudi" / "Dockerfile"
+
+
+def registry_address(account: str, plan: Plan) -> str:
+    return f"{account}.dkr.ecr.{plan.region}.amazonaws.com/{plan.registry.repository}"
+
+
+def account(session: Session) -> str:
+    return str(_ask(lambda: session.account, "Ask AWS which account this is"))
+
+
+def look_up_image(session: Session, plan: Plan, image: WantedImage) -> RegisteredImage | None:
+    """What the registry has. None if the address is not of this account's registry in this region."""
+    if image.host != registry_address(session.account, plan).partition("/")[0]:
+        return None
+    client = session.client("ecr", plan.region)
+    repository = _known(lambda: client.describe_repositories(repositoryNames=[image.path])["repositories"][0])
+    if repository is None:
+        return RegisteredImage(False)
+    wanted = {"repositoryName": image.path, "imageIds": [{"imageTag": image.tag}]}
+    found = _known(lambda: client.describe_images(**wanted)["imageDetails"][0])
+    immutable = str(repository.get("imageTagMutability", "")).startswith("IMMUTABLE")
+    return RegisteredImage(True, immutable, str(found["imageDigest"]) if found else "")
+
+
+def make_words(plan: Plan) -> str:
+    """The command that makes a stack's repository before the rest of the stack."""
+    targets = " ".join(f"--target {shlex.quote(one)}" for one in _TARGETS)
+    return f"pulumi up -s {plan.stack} {targets}"
+
+
+def password(session: Session, plan: Plan) -> str:
+    """A token of the registry for whoever the session acts as, good for twelve hours."""
+    answer = _ask(
+        lambda: session.client("ecr", plan.region).get_authorization_token()["authorizationData"][0],
+        "Ask ECR for a login",
+    )
+    return base64.b64decode(answer["authorizationToken"]).decode().partition(":")[2]
+
+
+def _known(read: Callable[[], Any]) -> Any:
+    """The answer, or None if ECR knows no such thing."""
+    try:
+        return read()
+    except Exception as error:
+        if code_of(error) in ("RepositoryNotFoundException", "ImageNotFoundException"):
+            return None
+        raise
+
+
+def _ask(call: Callable[[], Any], what: str) -> Any:
+    try:
+        return call()
+    except ProviderError as error:
+        raise ImageError(f"{error.cause}\n{error.remedy or _LOGIN}") from None
+    except Exception as error:
+        refused = refusal(what, error)
+        raise ImageError(f"{refused.cause}\n{refused.remedy or _LOGIN}") from None
+
+
+def gaudi_recipe(plan: AwsDl1Plan, job: str) -> Recipe:
+    """The recipe of a job. Nodes bring the launcher along, so the image needs nothing of ours."""
+    chosen = plan.jobs[job]
+    release, rows = chosen.cluster.release, table("aws_dl1")
+    torch = rows["shapes"].get(chosen.shape.name, {}).get("releases", {}).get(release)
+    if torch is None:
+        raise ImageError(
+            f"{job}: no image of the Gaudi software {release} is known here\nName it: --base REGISTRY/IMAGE:TAG"
+        )
+    return Recipe(f"Gaudi {release}", DOCKERFILE, {"BASE": rows["images"]["base"].format(release=release, torch=torch)})
+
+
+class AwsImages:
+    """`components.platform.images.ImagePlatform`, for one region and one caller."""
+
+    def __init__(self, plan: AwsDl1Plan, session: Session) -> None:
+        self._plan, self._session = plan, session
+
+    def wanted_images(
+        self, plan: Plan, namespace: str, registry: str, only: str | None, dry_run: bool
+    ) -> tuple[list[WantedImage], list[str]]:
+        if namespace:
+            raise ImageError("addresses of ECR have no namespace\nRemove --namespace")
+        asks = any("${registry}" in job.image for job in plan.jobs.values())
+        address = registry or (self._registry(dry_run) if asks else "")
+        return images_wanted.wanted_images(plan, {"registry": address}, lambda job: "", only)
+
+    def _registry(self, dry_run: bool) -> str:
+        plan = self._plan
+        if "registry" in plan.taken:
+            raise ImageError(
+                f"{plan.stack} takes its registry from {plan.uses}\n"
+                f'Say which it is: --registry "$(pulumi stack output imagePushAddress -s {plan.uses})"'
+            )
+        known = plan.account or (UNKNOWN_ACCOUNT if dry_run else account(self._session))
+        return registry_address(known, plan)
+
+    def recipe(self, job: JobPlan, gpu: bool | None) -> Recipe:
+        if gpu is not None:
+            raise ImageError(f"{job.name}: nodes of {self._plan.platform} have Gaudi\nRemove --gpu or --no-gpu")
+        return gaudi_recipe(self._plan, job.name)
+
+    def is_arm(self, shape: str) -> bool:
+        return False
+
+    def judge(self, plan: Plan, image: WantedImage, overwrite: bool) -> str:
+        if self._session.endpoint:
+            raise ImageError(
+                "the local AWS has no registry that container tools could push to\n"
+                "Its nodes run code in environments of this machine: push when you deploy to AWS"
+            )
+        try:
+            found = look_up_image(self._session, plan, image)
+        except Exception as error:
+            return str(refusal("Ask ECR what it has", error)).partition("\n")[0]
+        if found is not None:
+            registered_images.judge(image.path, image.tag, found, overwrite, make_words(plan))
+        return ""
+
+    def user_of(self, image: WantedImage) -> str:
+        return USER
+
+    def by_hand(self, login: str) -> str:
+        words = f"aws ecr get-login-password --region {self._plan.region} | {login}"
+        return f"without credentials of AWS here, log in first: {words}"
+
+    def login(self, place: Endpoint) -> tuple[str, str]:
+        return USER, password(self._session, self._plan)
+
+    def explain_failure(self, output: str, plan: Plan, image: WantedImage, login: str) -> ImageError:
+        facts = {
+            "host": image.host, "address": image.address, "repository": image.path, "tag": image.tag,
+            "login": f"aws ecr get-login-password --region {plan.region} | {login}", "stack": plan.stack,
+            "make": make_words(plan),
+        }  # fmt: skip
+        return explain(output, PUSH_FAILURES, facts)
+
+
+def make(plan: AwsDl1Plan, environment: Mapping[str, str]) -> AwsImages:
+    return AwsImages(plan, Session.of({"region": plan.region}, environment))

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nodes printed, from CloudWatch Logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from components.aws.client.queue import Queue
+from components.aws.client.tickets import RunId, Ticket
+from components.platform.calls import Call
+from components.platform.status import NodeStatus, RunStatus
+from components.s3.calls import read_if_exists
+from components.s3.session import Session
+from launcher.redraws import Lines, whole_lines
+
+# Lines can be read a moment after they are written.
+_LOOKS = 5
+_SECONDS_BETWEEN_LOOKS = 2.0
+_MOST = 10_000
+# A line that was drawn over and over has several entries (launcher/redraws.py).
+_PARTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """`time`: milliseconds since 1970."""
+
+    time: int
+    text: str
+
+
+def last_lines(session: Session, call: Call, ticket: Ticket, node: str, limit: int, looks: int = _LOOKS) -> list[str]:
+    """The last lines of a node, oldest first."""
+    for look in range(looks):
+        answer = _page(session, call, ticket, node, limit=min(limit * _PARTS, _MOST), startFromHead=False)
+        if answer is not None and answer["events"]:
+            return whole_lines(str(event.get("message") or "").rstrip() for event in answer["events"])[-limit:]
+        if look + 1 < looks:
+            call.report.status("waiting for the last log lines")
+            call.stop.wait(_SECONDS_BETWEEN_LOOKS)
+    return []
+
+
+def lines_after(
+    session: Session, call: Call, ticket: Ticket, node: str, token: str | None
+) -> Iterator[tuple[LogEvent, str | None]]:
+    """Every line of a node after the place that `token` names, and each with the place after it."""
+    while True:
+        where: dict[str, Any] = {"nextToken": token} if token else {}
+        answer = _page(session, call, ticket, node, startFromHead=True, **where)
+        if answer is None:
+            return
+        after = answer.get("nextForwardToken")
+        for event in answer["events"]:
+            yield LogEvent(int(event.get("timestamp") or 0), str(event.get("message") or "").rstrip()), after
+        # The same place again is the end of what there is.
+        if not after or after == token:
+            return
+        token = after
+
+
+def _page(session: Session, call: Call, ticket: Ticket, node: str, **options: Any) -> Any:
+    """A page of a node's stream. None while there is none."""
+    client = session.client("logs", ticket.cluster.region)
+    ask = partial(
+        client.get_log_events, logGroupName=ticket.cluster.log_group, logStreamName=ticket.stream(node), **options
+    )
+    return read_if_exists(call, "Read the run's log", ask) if ticket.cluster.log_group else None
+
+
+@dataclass
+class LogMerger:
+    """Lines of several nodes, each given once however often it is asked for."""
+
+    session: Session
+    call: Call
+    ranks: frozenset[int] = frozenset()
+    _after: dict[str, str | None] = field(default_factory=dict)
+    _tickets: dict[str, Ticket | None] = field(default_factory=dict)
+    _whole: Lines = field(default_factory=Lines)
+
+    def new(self, runs: Iterable[RunStatus]) -> Iterator[str]:
+        """What came since the last time, with prefixes."""
+        lines: list[tuple[int, str, str]] = []
+        for node in (node for run in runs for node in run.nodes if node.log is not None):
+            if not self.ranks or node.rank in self.ranks:
+                lines += self._of(node)
+        for _, prefix, text in sorted(lines, key=lambda line: line[0]):
+            yield from (f"{prefix}{whole}" for whole in self._whole.add(prefix, text))
+
+    def unfinished(self) -> Iterator[str]:
+        """The lines that still grow, as they stand."""
+        return (f"{prefix}{text}" for prefix, text in self._whole.unfinished())
+
+    def _of(self, node: NodeStatus) -> Iterator[tuple[int, str, str]]:
+        ticket = self._ticket(node.run.id)
+        if ticket is None:
+            return
+        for event, after in lines_after(self.session, self.call, ticket, node.run.name, self._after.get(node.run.id)):
+            self._after[node.run.id] = after
+            # The launcher marks its lines with the node already: that mark is not said twice.
+            text = event.text.removeprefix(f"[{node.run.name}] ")
+            yield event.time, f"[{node.rank} {node.run.name}] ", text
+
+    def _ticket(self, run_id: str) -> Ticket | None:
+        if run_id not in self._tickets:
+            run = RunId.parse(run_id)
+            read = Queue(self.session, self.call, run.cluster).ticket(run.number) if run else None
+            self._tickets[run_id] = read
+        return self._tickets[run_id]

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of the local AWS that a command makes itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from catalog.tables import table
+from components.platform.calls import Tell, call_of
+from components.platform.errors import ProviderError
+from components.platform.local_cloud import LocalCloud
+from components.platform.states import Row
+from components.s3.calls import attempt, code_of, is_gone
+from components.s3.calls import pages as _pages
+from components.s3.session import Session
+
+REGION_KEY = "aws:region"
+PROFILE_KEY = "aws:profile"
+# Where S3 is not Amazon's own.
+ENDPOINT_KEY = "aws:endpoint"
+DEPLOYER, USER = "deployer", "user"
+_PROVIDER = "pulumi:providers:aws"
+T = TypeVar("T")
+_MISSING = ("NotFound", "NoSuch", "DoesNotExist", "Unknown")
+
+
+def session_of_caller(config: Mapping[str, Any], cloud: LocalCloud | None, profile: str | None) -> Session:
+    """`profile` is what the caller asked for. Without it the stack file's counts, then that of every client."""
+    region = config.get(REGION_KEY)
+    if cloud is not None:
+        return Session.of({"region": region, "profile": profile}, cloud.env_of_caller())
+    where = {"region": region, "endpoint": config.get(ENDPOINT_KEY)}
+    return Session.of({**where, "profile": profile or config.get(PROFILE_KEY)})
+
+
+def session_of(cloud: LocalCloud, profile: str, region: str) -> Session:
+    """By the profile in the cloud's own configuration file."""
+    return Session.of({"region": region}, cloud.env_for(profile))
+
+
+def region_of(rows: Sequence[Row]) -> str:
+    """The region of a stack, as its state says it."""
+    for row in rows:
+        region = (row.get("outputs") or {}).get("region") or (row.get("inputs") or {}).get("region")
+        if region:
+            return str(region)
+    return regions()[0]
+
+
+def regions() -> list[str]:
+    """Those that have the machines."""
+    return list(table("aws_dl1")["regions"])
+
+
+def ask(tell: Tell, what: str, operation: Callable[[], T]) -> T:
+    """The cloud's answer; a busy cloud is asked again, and that is said."""
+    return attempt(call_of(what, tell), what, operation)
+
+
+def ask_if_there(tell: Tell, what: str, operation: Callable[[], T]) -> T | None:
+    """The same. None where the cloud has no such thing."""
+    try:
+        return ask(tell, what, operation)
+    except ProviderError as error:
+        cause = error.__cause__
+        if is_gone(cause) or any(word in code_of(cause) for word in _MISSING):
+            return None
+        raise
+
+
+def pages(tell: Tell, what: str, client: Any, operation: str, **request: Any) -> Iterator[Any]:
+    return _pages(call_of(what, tell), what, client, operation, **request)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a node of a run is, from what it reported and from how its instance is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from components.aws.client.machines import Instance
+from components.aws.client.queue import ENDED, QueueView
+from components.aws.client.tickets import Ticket
+from components.platform.runs import DELETED, NodeRun
+from launcher.escaping import terminal
+
+_GONE_RECORD = "its ticket is no longer in the queue"
+_LONGEST_DETAILS = 2000
+_LARGEST_CODE = 1 << 31
+
+
+@dataclass(frozen=True)
+class Around:
+    """What is around a run: whether it was cancelled, and what it waits for. Each instance by its node."""
+
+    cancelled: bool
+    instances: Mapping[str, Instance]
+    waits: str = ""
+
+
+def deleted(node: NodeRun) -> NodeRun:
+    return NodeRun(node.name, node.id, DELETED, _GONE_RECORD)
+
+
+def is_over(start: Mapping[str, Any] | None) -> bool:
+    return start is not None and start.get("state") in ENDED
+
+
+def start_as_it_is(
+    ticket: Ticket, names: Sequence[str], queue: QueueView, find: Callable[[list[str]], Mapping[str, Instance]]
+) -> dict[str, NodeRun]:
+    """The nodes of one start, by their names. What costs further calls is asked only while it matters."""
+    starts = queue.starts(ticket.number, names)
+    going_on = [name for name in names if not is_over(starts.get(name))]
+    around = Around(False, {})
+    if going_on:
+        cancelled, instances = queue.is_cancelled(ticket.number), find(going_on)
+        waits = "" if starts or cancelled else _waits(queue, ticket.number)
+        around = Around(cancelled, instances, waits)
+    return {name: node_run(ticket, name, starts.get(name), around) for name in names}
+
+
+def _waits(queue: QueueView, number: int) -> str:
+    holder = queue.holder(number)
+    if holder is None:
+        return ""
+    ticket, ahead = holder
+    more = f", the first of {ahead} before it" if ahead > 1 else ""
+    return f"waits for run {ticket.title} on {queue.cluster.job}{more}"
+
+
+def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, around: Around) -> NodeRun:
+    """One node of a run. A machine that is gone writes nothing any more, so its instance speaks for it."""
+    run_id, instance = ticket.run_id(name), around.instances.get(name)
+    if start is not None and is_over(start):
+        code = start.get("code")
+        details = _text(start, "details") or (f"exit code {code}" if code and _is_code(code) else "")
+        return NodeRun(
+            name, run_id, str(start["state"]), details, _time(start, "startedAt"), _time(start, "finishedAt")
+        )
+    if start is not None:
+        lost = _lost(start, instance)
+        state = "FAILED" if lost else "CANCELING" if around.cancelled else "IN_PROGRESS"
+        return NodeRun(name, run_id, state, lost or _text(start, "details") or "", _time(start, "startedAt"))
+    if around.cancelled:
+        works = instance is not None and not instance.down
+        return NodeRun(name, run_id, "CANCELING" if works else "CANCELED", "cancelled before it began")
+    if instance is None or instance.gone:
+        why = instance.words if instance is not None else "it has no instance"
+        return NodeRun(name, run_id, "FAILED", why)
+    if instance.down:
+        return NodeRun(name, run_id, "ACCEPTED", instance.words)
+    return NodeRun(name, run_id, "ACCEPTED", around.waits)
+
+
+def _is_code(code: Any) -> bool:
+    return type(code) is int and abs(code) < _LARGEST_CODE
+
+
+def _lost(start: Mapping[str, Any], instance: Instance | None) -> str:
+    """Why a node that began cannot go on. Empty if it goes on."""
+    began_on = start.get("instance")
+    if instance is None:
+        return f"its instance {terminal(str(began_on))} is gone"
+    if isinstance(began_on, str) and began_on and began_on != instance.id:
+        return f"its instance {terminal(began_on)} was replaced while it ran"
+    return instance.words if instance.down else ""
+
+
+def _time(start: Mapping[str, Any], key: str) -> str | None:
+    """A moment with its zone. Readers compare it with others, and anybody may have written it."""
+    text = _text(start, key) or ""
+    try:
+        return text if datetime.fromisoformat(text).tzinfo is not None else None
+    except ValueError:
+        return None
+
+
+def _text(start: Mapping[str, Any], key: str) -> str | None:
+    value = start.get(key)
+    return terminal(value)[:_LONGEST_DETAILS] if isinstance(value, str) and value else None

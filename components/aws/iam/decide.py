@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decision about one action on one resource: an explicit denial first, then who allows it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from ipaddress import ip_address, ip_network
+
+from components.aws.iam.documents import PolicyDocument, PolicyStatement
+
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_LITERALS = {"*": "*", "?": "?", "$": "$"}
+Keys = Mapping[str, Sequence[str]]
+# Keys that a request of ours may have. A condition on another key is one that nothing here can judge.
+_KNOWN = re.compile(
+    r"(aws:(ResourceTag|RequestTag|PrincipalTag)/.+"
+    r"|aws:(CurrentTime|EpochTime|PrincipalAccount|PrincipalArn|PrincipalType|RequestedRegion|ResourceAccount"
+    r"|SecureTransport|SourceIp|TagKeys|TokenIssueTime|userid|username|ViaAWSService|SourceAccount|SourceArn)"
+    r"|ssm:resourceTag/.+|ec2:ResourceTag/.+|secretsmanager:ResourceTag/.+|iam:ResourceTag/.+|ecr:ResourceTag/.+"
+    r"|ec2:(CreateAction|InstanceType|MetadataHttpTokens|Region|Vpc)"
+    r"|iam:(PassedToService|PolicyARN)|s3:(prefix|delimiter|max-keys|x-amz-server-side-encryption|x-amz-acl)"
+    r"|s3:RequestObjectTag/.+|s3:if-none-match|sts:RoleSessionName)",
+    re.IGNORECASE,
+)
+
+
+class UnknownVariableError(Exception):
+    """A variable that this request has no value for."""
+
+
+def fits(pattern: str, text: str) -> bool:
+    """Whether the text fits. It goes back to the last star only, so many stars take no long time."""
+    place = at = 0
+    star, mark = -1, 0
+    while at < len(text):
+        if place < len(pattern) and (pattern[place] == "?" or pattern[place] == text[at]) and pattern[place] != "*":
+            place, at = place + 1, at + 1
+        elif place < len(pattern) and pattern[place] == "*":
+            star, mark = place, at
+            place += 1
+        elif star >= 0:
+            mark += 1
+            place, at = star + 1, mark
+        else:
+            return False
+    return not pattern[place:].strip("*")
+
+
+def fits_action(pattern: str, action: str) -> bool:
+    """Actions are compared without regard to case."""
+    return fits(pattern.lower(), action.lower())
+
+
+def fits_arn(pattern: str, arn: str) -> bool:
+    """Whether an ARN fits. A wildcard in one of the first five parts does not reach over a colon."""
+    if pattern == "*" or arn == "*":
+        return pattern == "*"
+    wanted, parts = pattern.split(":", 5), arn.split(":", 5)
+    return len(wanted) == len(parts) and all(fits(one, other) for one, other in zip(wanted, parts, strict=True))
+
+
+def filled(text: str, keys: Mapping[str, Sequence[str]]) -> str:
+    """The text with the request's values in place of variables."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1].split(",")[0].strip()
+        if name in _LITERALS:
+            return _LITERALS[name]
+        values = next((values for key, values in keys.items() if key.lower() == name.lower()), ())
+        if len(values) != 1:
+            raise UnknownVariableError(name)
+        return values[0]
+
+    return _VARIABLE.sub(value, text) if "${" in text else text
+
+
+class UnknownConditionError(Exception):
+    """A condition that the local AWS cannot judge: its operator or its key."""
+
+
+def hold(conditions: Sequence[tuple[str, str, tuple[str, ...]]], keys: Keys) -> bool:
+    """Whether all conditions hold. UnknownConditionError if one of them cannot be judged."""
+    return all(_holds(operator, key, wanted, keys) for operator, key, wanted in conditions)
+
+
+def _holds(operator: str, key: str, wanted: tuple[str, ...], keys: Keys) -> bool:
+    if not _KNOWN.fullmatch(key):
+        raise UnknownConditionError(f"the condition key {key}")
+    values = next((values for name, values in keys.items() if name.lower() == key.lower()), None)
+    if not is_operator(operator):
+        raise UnknownConditionError(f"the operator {operator}")
+    quantity, name, if_there = _parts(operator)
+    if name == "Null":
+        return any((values is None) == (text.lower() == "true") for text in wanted)
+    compare, negative = _OPERATORS[name]
+    if values is None:
+        # Without the key, no value of it can be any that fits.
+        return if_there or quantity == "ForAllValues" or (negative and not quantity)
+    texts = [filled(text, keys) for text in wanted]
+    fitting = [any(compare(text, value) for text in texts) != negative for value in values]
+    return all(fitting) if quantity == "ForAllValues" or (negative and not quantity) else any(fitting)
+
+
+def is_operator(operator: str) -> bool:
+    """Whether IAM has an operator of this name."""
+    quantity, name, if_there = _parts(operator)
+    if name == "Null":
+        return quantity == "" and not if_there
+    return name in _OPERATORS and quantity in ("", "ForAllValues", "ForAnyValue")
+
+
+def _parts(operator: str) -> tuple[str, str, bool]:
+    """Over how many values it goes, its name, and whether it also holds where there is no value."""
+    quantity, _, rest = operator.rpartition(":")
+    return quantity, rest.removesuffix("IfExists"), rest.endswith("IfExists")
+
+
+def _number(compare: Callable[[float, float], bool]) -> Callable[[str, str], bool]:
+    return lambda wanted, value: compare(float(value), float(wanted))
+
+
+def _date(compare: Callable[[datetime, datetime], bool]) -> Callable[[str, str], bool]:
+    return lambda wanted, value: compare(_moment(value), _moment(wanted))
+
+
+def _moment(text: str) -> datetime:
+    """A date as IAM takes it: of ISO 8601, in UTC unless it says otherwise, or as seconds since 1970."""
+    if text.isdecimal() and len(text) > len("2026"):
+        return datetime.fromtimestamp(int(text), UTC)
+    if text.isdecimal():
+        text = f"{text}-01-01"
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _address(wanted: str, value: str) -> bool:
+    return ip_address(value) in ip_network(wanted, strict=False)
+
+
+def _same(wanted: str, value: str) -> bool:
+    return wanted == value
+
+
+def _same_in_any_case(wanted: str, value: str) -> bool:
+    return wanted.lower() == value.lower()
+
+
+# operator: (how a wanted text compares with a value, whether it is the negation)
+_OPERATORS: Mapping[str, tuple[Callable[[str, str], bool], bool]] = {
+    "StringEquals": (_same, False),
+    "StringNotEquals": (_same, True),
+    "StringEqualsIgnoreCase": (_same_in_any_case, False),
+    "StringNotEqualsIgnoreCase": (_same_in_any_case, True),
+    "StringLike": (fits, False),
+    "StringNotLike": (fits, True),
+    "ArnEquals": (fits_arn, False),
+    "ArnLike": (fits_arn, False),
+    "ArnNotEquals": (fits_arn, True),
+    "ArnNotLike": (fits_arn, True),
+    "Bool": (_same_in_any_case, False),
+    "NumericEquals": (_number(lambda value, wanted: value == wanted), False),
+    "NumericNotEquals": (_number(lambda value, wanted: value == wanted), True),
+    "NumericLessThan": (_number(lambda value, wanted: value < wanted), False),
+    "NumericLessThanEquals": (_number(lambda value, wanted: value <= wanted), False),
+    "NumericGreaterThan": (_number(lambda value, wanted: value > wanted), False),
+    "NumericGreaterThanEquals": (_number(lambda value, wanted: value >= wanted), False),
+    "DateEquals": (_date(lambda value, wanted: value == wanted), False),
+    "DateNotEquals": (_date(lambda value, wanted: value == wanted), True),
+    "DateLessThan": (_date(lambda value, wanted: value < wanted), False),
+    "DateLessThanEquals": (_date(lambda value, wanted: value <= wanted), False),
+    "DateGreaterThan": (_date(lambda value, wanted: value > wanted), False),
+    "DateGreaterThanEquals": (_date(lambda value, wanted: value >= wanted), False),
+    "BinaryEquals": (_same, False),
+    "IpAddress": (_address, False),
+    "NotIpAddress": (_address, True),
+}
+
+
+@dataclass(frozen=True)
+class AwsPrincipal:
+    """`user` is set for a user, `role` and `session` for a session of a role. `instance` if it is an instance's."""
+
+    arn: str
+    user: str = ""
+    role: str = ""
+    session: str = ""
+    instance: str = ""
+    id: str = ""
+    session_policy: str = ""
+
+    @property
+    def kind(self) -> str:
+        return "user" if self.user else "role"
+
+    @property
+    def name(self) -> str:
+        return self.user or self.role
+
+    @property
+    def account(self) -> str:
+        return self.arn.split(":")[4] if self.arn else ""
+
+
+@dataclass(frozen=True)
+class Need:
+    """One action on one resource, with the keys that conditions may ask."""
+
+    action: str
+    resource: str
+    keys: Keys
+
+
+@dataclass(frozen=True)
+class InForce:
+    """The policies that decide about a principal's call. `boundaries` limit it: each must allow, too."""
+
+    identity: Sequence[PolicyDocument]
+    boundaries: Sequence[PolicyDocument] = ()
+    of_resource: Sequence[PolicyDocument] = ()
+    unreadable: str = ""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """`by` is the statement that decided, as (policy, statement). `why` explains a refusal in AWS's words."""
+
+    allowed: bool
+    by: tuple[tuple[str, str], ...]
+    why: str = ""
+
+
+def decide(need: Need, principal: AwsPrincipal, policies: InForce) -> Decision:
+    """Whether the policies in force allow it."""
+    if policies.unreadable:
+        return Decision(False, (), f"with an explicit deny in {policies.unreadable}, which cannot be read")
+    groups = (("identity-based", policies.identity), ("permissions boundary", policies.boundaries))
+    for kind, documents in groups:
+        for document, statement in _matching(documents, need, False):
+            return Decision(False, ((document, statement),), f"with an explicit deny in an {kind} policy")
+    for document, statement in _matching(policies.of_resource, need, False, principal):
+        return Decision(False, ((document, statement),), "with an explicit deny in a resource-based policy")
+    for boundary in policies.boundaries:
+        if not any(_matching([boundary], need, True)):
+            return Decision(False, (), f"because no {boundary.name} allows the {need.action} action")
+    allowed = tuple(_matching(policies.identity, need, True))
+    allowed += tuple(_matching(policies.of_resource, need, True, principal))
+    if allowed:
+        return Decision(True, allowed)
+    return Decision(False, (), f"because no identity-based policy allows the {need.action} action")
+
+
+def trusts(document: PolicyDocument, keys: Keys, service: str = "", principal: AwsPrincipal | None = None) -> bool:
+    """Whether a role's trust policy lets a service, or a principal, take on the role."""
+    need = Need("sts:AssumeRole", "", keys)
+    named = principal or AwsPrincipal("")
+    if any(_matching([document], need, False, named, service)):
+        return False
+    return any(_matching([document], need, True, named, service))
+
+
+def _matching(
+    documents: Sequence[PolicyDocument], need: Need, allows: bool, principal: AwsPrincipal | None = None,
+    service: str = "",
+) -> Iterator[tuple[str, str]]:  # fmt: skip
+    """The statements of one effect that are about this. What cannot be judged denies, and never allows."""
+    for document in documents:
+        for statement in document.statements:
+            if statement.allows != allows:
+                continue
+            if principal is not None and not _names(statement, principal, service):
+                continue
+            try:
+                if _is_about(statement, need) and hold(statement.conditions, need.keys):
+                    yield document.name, statement.text
+            except (UnknownConditionError, UnknownVariableError, ValueError):
+                if not allows:
+                    yield document.name, statement.text
+
+
+def _is_about(statement: PolicyStatement, need: Need) -> bool:
+    if statement.actions:
+        acts = any(fits_action(one, need.action) for one in statement.actions)
+    else:
+        acts = bool(statement.not_actions) and not any(fits_action(one, need.action) for one in statement.not_actions)
+    if not acts:
+        return False
+    if need.resource == "":  # a trust policy has no resources: the role is its resource
+        return True
+    if statement.resources:
+        return any(fits_arn(filled(one, need.keys), need.resource) for one in statement.resources)
+    if not statement.not_resources:
+        return False
+    return not any(fits_arn(filled(one, need.keys), need.resource) for one in statement.not_resources)
+
+
+def _names(statement: PolicyStatement, principal: AwsPrincipal, service: str) -> bool:
+    """Whether a statement's `Principal` is this principal, or its `NotPrincipal` another one. The whole account only
+    hands the question on to IAM, except where it denies."""
+    if statement.not_principals:
+        return not _is_among(statement.not_principals, not statement.allows, principal, service)
+    return _is_among(statement.principals, statement.allows, principal, service)
+
+
+def _is_among(named: Mapping[str, Sequence[str]], allows: bool, principal: AwsPrincipal, service: str) -> bool:
+    if service:
+        return service in named.get("Service", ())
+    own = {principal.arn, "*"}
+    if principal.role:
+        own.add(f"arn:aws:iam::{principal.account}:role/{principal.role}")
+    account = {principal.account, f"arn:aws:iam::{principal.account}:root"}
+    names = set(named.get("AWS", ()))
+    if any(name.rpartition("/")[2] == principal.role for name in names if principal.role and ":role/" in name):
+        return True
+    return bool(names & own) or (not allows and bool(names & account))

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a rehearsal left, read from AWS's API: objects, last lines of logs, and what rules name by ids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from components.aws.client.runs import AwsRunPlatform
+from components.aws.client.session import DEPLOYER, USER, ask, regions, session_of
+from components.aws.client.tickets import RunId
+from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide
+from components.aws.iam.documents import PolicyDocument, statements_of
+from components.aws.plan import AwsDl1Plan
+from components.aws.statements import AwsStatement, policies
+from components.plan.model import INTERNET
+from components.platform.access import LostCall, RecordedCall
+from components.platform.calls import Tell, call_of
+from components.platform.errors import ProviderError
+from components.platform.local_cloud import LocalCloud
+from components.platform.mutations import PolicyInForce, StatementMutation
+from components.platform.planned import PlannedNeeds, PlannedRule, PlannedStatement
+from components.platform.rehearsal import Artifact
+from components.platform.rehearsed_runs import People, StartedRun
+from components.platform.runs import NodeRun
+from components.platform.status import RunStatus
+from components.platform.traffic import EVERY_PROTOCOL, RuleInForce, is_network
+from localcloud import admin
+from policies.rule import JudgedResource, refusing
+
+_LAST_LINES = 12
+_OUTPUT = "output/"
+# A policy: its name, its ARN if it is attached and not a part of its holder, and its statements.
+_Held = tuple[str, str, tuple[str, ...]]
+EVERYTHING = "*"
+_AWS_ARN = "arn:aws:iam::aws:policy/"
+_HTTPS = (443, 443)
+_RULE = "aws:vpc/securityGroup{}Rule:SecurityGroup{}Rule"
+_POLICY = "aws:iam/policy:Policy"
+_BETWEEN = "everything between the nodes, as EFA needs it"
+
+
+def hosts(outputs: Mapping[str, Any], job: str, nodes: Iterable[NodeRun]) -> dict[str, str]:
+    """The instance of each node: it stays, and carries one run after the other."""
+    instances = outputs["jobs"][job]["instances"]
+    return {node.id: str(instances[node.name]) for node in nodes}
+
+
+def peers(cloud: LocalCloud, outputs: Mapping[str, Any]) -> dict[str, str]:
+    """Groups and prefix lists by their names."""
+    ec2 = session_of(cloud, DEPLOYER, str(outputs["region"])).client("ec2")
+    groups = ec2.describe_security_groups()["SecurityGroups"]
+    lists = ec2.describe_managed_prefix_lists()["PrefixLists"]
+    return {row["GroupId"]: row["GroupName"] for row in groups} | {
+        row["PrefixListId"]: row["PrefixListName"] for row in lists
+    }
+
+
+def caller(who: People) -> str:
+    """The ARN of the people."""
+    return str(who.session.client("sts").get_caller_identity()["Arn"])
+
+
+def judged_calls(cloud: LocalCloud) -> list[Mapping[str, Any]]:
+    """Those of people and nodes. The deployer is an administrator, and no policy of the stack decides about it."""
+    return [row for row in admin.list_calls(cloud, of="aws") if row["principal"]["name"] != DEPLOYER]
+
+
+def artifacts(who: People, outputs: Mapping[str, Any], started: StartedRun) -> Iterator[Artifact]:
+    """What lies in the run's output folder in the bucket, as its people see it."""
+    folder = str(started.run.nodes[0].launch.get("folder") or "").partition("/")[2]
+    run = RunId.parse(started.nodes[0].id) if started.nodes else None
+    if not folder or run is None:
+        return
+    prefix = f"{folder}/s{run.number:08}/{_OUTPUT}"
+    list_objects = partial(who.session.client("s3").list_objects_v2, Bucket=str(outputs["bucket"]), Prefix=prefix)
+    try:
+        listed = ask(lambda line: None, "List its output", list_objects)
+    except ProviderError:
+        return
+    for one in listed.get("Contents", ()):
+        yield Artifact(one["Key"].removeprefix(prefix), int(one["Size"]))
+
+
+def last_lines(who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
+    """As the run's people read them; those of ranks that succeeded have nothing to tell."""
+    platform, call = AwsRunPlatform(who.session), call_of("rehearse", tell)
+    for node in seen.nodes:
+        if node.run.state == "SUCCEEDED":
+            continue
+        if node.log is None:
+            lines = ["(the stack keeps no logs; with --keep, what it printed is in the cloud's folder)"]
+        else:
+            try:
+                lines = platform.last_lines(call, node.run, _LAST_LINES)
+            except ProviderError as refused:
+                lines = [refused.cause]
+        yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class AwsGrounds:
+    """`components.platform.access.Grounds`.
+
+    `held`: the names of the policies of each user and role, as `role/name`. `kept_by_aws`: names of AWS's own
+    policies, which nobody else changes.
+    """
+
+    policies: tuple[PolicyInForce, ...]
+    held: Mapping[str, frozenset[str]]
+    kept_by_aws: frozenset[str] = frozenset()
+
+    def refused(self, calls: Sequence[RecordedCall], policies: Iterable[PolicyInForce]) -> tuple[LostCall, ...]:
+        documents = [_document(one) for one in policies]
+        names = {one.name for one in self.policies}
+        refused = []
+        for call in calls:
+            # What a bucket or a repository itself allows rests on no policy of people and nodes.
+            if not call.allowed or not {name for _, name, _ in call.by} <= names:
+                continue
+            held = self.held.get(f"{call.principal.kind}/{call.principal.name}", frozenset())
+            own = [one for one in documents if one.name in held]
+            if not decide(call.target, call.principal, InForce(own)).allowed:
+                refused.append(LostCall(call, call.permissions))
+        return tuple(refused)
+
+    def mutations(self) -> Iterator[StatementMutation]:
+        for policy in (one for one in self.policies if one.name not in self.kept_by_aws):
+            for text in policy.statements:
+                yield StatementMutation("deleted", policy.name, text, None, f"{policy.name} without {text}")
+                for after, how in _wider(json.loads(text)):
+                    wider = canonical(after)
+                    yield StatementMutation("widened", policy.name, text, wider, f"{policy.name}, {text}: {how}")
+
+    def inferred(self, call: RecordedCall) -> tuple[str, ...]:
+        """Actions and their resources are AWS's own reference, so nothing is guessed."""
+        return ()
+
+
+def canonical(statement: Mapping[str, Any]) -> str:
+    """As the cloud's record writes it."""
+    return json.dumps(statement, sort_keys=True)
+
+
+def read_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
+    """`names`: those of people by their ARN, and of nodes by the instance, which is the name of a role's session."""
+    fields, target = row["principal"], row["target"]
+    is_user, session = fields["type"] == "user", fields["id"].rpartition("/")[2]
+    principal = AwsPrincipal(fields["id"], **{"user" if is_user else "role": fields["name"]})
+    (action,) = row["permissions"]
+    keys = {name: tuple(values) for name, values in target["variables"].items()}
+    return RecordedCall(
+        operation=row["operation"],
+        principal=principal,
+        who=names.get(fields["id"]) or names.get(session) or f"{fields['type']} {fields['name']}",
+        permissions=(action,),
+        target=Need(action, target["resource"], keys),
+        times=int(row["times"]),
+        allowed=bool(row["allowed"]),
+        by=tuple((one["permission"], one["policy"], one["statement"]) for one in row["by"]),
+        missing=tuple(f"{name} on {target['resource']}" for name in row["missing"]),
+        at=datetime.fromisoformat(row["time"]),
+    )
+
+
+def access_facts(cloud: LocalCloud) -> AwsGrounds:
+    """The policies in force for people and nodes, read as the deployer."""
+    iam = session_of(cloud, DEPLOYER, regions()[0]).client("iam")
+    held = {f"role/{row['RoleName']}": _of_role(iam, row["RoleName"]) for row in iam.list_roles()["Roles"]}
+    groups = iam.list_groups_for_user(UserName=USER)["Groups"]
+    own = [one for group in groups for one in _of_group(iam, group["GroupName"])]
+    held[f"user/{USER}"] = own
+    statements = {name: texts for rows in held.values() for name, _, texts in rows}
+    by_aws = frozenset(name for rows in held.values() for name, arn, _ in rows if arn.startswith(_AWS_ARN))
+    return AwsGrounds(
+        tuple(PolicyInForce(name, "", statements[name]) for name in sorted(statements)),
+        {holder: frozenset(name for name, _, _ in rows) for holder, rows in held.items()},
+        by_aws,
+    )
+
+
+def _of_role(iam: Any, role: str) -> list[_Held]:
+    attached = iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]
+    names = iam.list_role_policies(RoleName=role)["PolicyNames"]
+    within = ((one, iam.get_role_policy(RoleName=role, PolicyName=one)["PolicyDocument"]) for one in names)
+    return [*_attached(iam, attached), *((name, "", _statements(body)) for name, body in within)]
+
+
+def _of_group(iam: Any, group: str) -> list[_Held]:
+    attached = iam.list_attached_group_policies(GroupName=group)["AttachedPolicies"]
+    names = iam.list_group_policies(GroupName=group)["PolicyNames"]
+    within = ((one, iam.get_group_policy(GroupName=group, PolicyName=one)["PolicyDocument"]) for one in names)
+    return [*_attached(iam, attached), *((name, "", _statements(body)) for name, body in within)]
+
+
+def _attached(iam: Any, rows: Iterable[Mapping[str, Any]]) -> Iterator[_Held]:
+    for row in rows:
+        arn = row["PolicyArn"]
+        version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+        body = iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
+        yield row["PolicyName"], arn, _statements(body)
+
+
+def _statements(document: Mapping[str, Any]) -> tuple[str, ...]:
+    body = document["Statement"]
+    return tuple(canonical(one) for one in (body if isinstance(body, list) else [body]))
+
+
+def _document(policy: PolicyInForce) -> PolicyDocument:
+    body = {"Statement": [json.loads(text) for text in policy.statements]}
+    return PolicyDocument(policy.name, statements_of(json.dumps(body)))
+
+
+def _wider(statement: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str]]:
+    if "Condition" in statement:
+        yield {key: value for key, value in statement.items() if key != "Condition"}, "without its condition"
+    if statement.get("Resource", EVERYTHING) != EVERYTHING:
+        yield {**statement, "Resource": EVERYTHING}, "on every resource"
+
+
+class AwsPlannedNeeds(PlannedNeeds):
+    """Security groups and policies of IAM in place of lists and sentences."""
+
+    __slots__ = ()
+
+    def beyond_grants(self, text: str) -> tuple[str, ...]:
+        planned = {part for one in self.statements for part in _parts(json.loads(one.text))}
+        return tuple(sorted(f"{action} on {on}" for action, on, _ in _parts(json.loads(text)) - planned))
+
+    def refused_list(self, in_force: Iterable[RuleInForce]) -> frozenset[str]:
+        return frozenset().union(*(refusing(self._group_rule(rule)) for rule in in_force))
+
+    def refused_policies(self, policies: Iterable[PolicyInForce]) -> frozenset[str]:
+        refused: set[str] = set()
+        # One without statements is none.
+        for policy in (one for one in policies if one.statements):
+            body = {"Version": "2012-10-17", "Statement": [json.loads(text) for text in policy.statements]}
+            properties = {"policy": json.dumps(body), "tags": dict(self.policy_tags)}
+            refused |= refusing(JudgedResource(_POLICY, properties))
+        return frozenset(refused)
+
+    def _group_rule(self, rule: RuleInForce) -> JudgedResource:
+        side = rule.direction.capitalize()
+        kind = "cidrIpv4" if is_network(rule.peer) else _NAMED[rule.peer.partition("-")[0]]
+        protocol = "-1" if rule.protocol == EVERY_PROTOCOL else rule.protocol
+        ports = {"fromPort": rule.ports[0], "toPort": rule.ports[1]} if rule.ports else {}
+        more = {"description": rule.description, "tags": dict(self.list_tags)}
+        return JudgedResource(_RULE.format(side, side), {kind: rule.peer, "ipProtocol": protocol, **ports, **more})
+
+
+_NAMED = {"sg": "referencedSecurityGroupId", "pl": "prefixListId"}
+
+
+def planned_needs(plan: AwsDl1Plan, network_of: AwsDl1Plan, access_of: AwsDl1Plan) -> PlannedNeeds:
+    """From plans alone, whatever a cloud made of them. The others are of stacks from which this one takes a part."""
+    statements = [one for policy in policies(access_of) for one in policy.statements]
+    return AwsPlannedNeeds(
+        least=access_of.access.mode == "least-privilege" and network_of.network.make_security_group,
+        rules=tuple(_rules(network_of)),
+        statements=tuple(map(_planned, statements)),
+        list_tags=network_of.tags,
+        policy_tags=access_of.tags,
+    )
+
+
+def _planned(statement: AwsStatement) -> PlannedStatement:
+    return PlannedStatement(canonical(statement.document()), statement.why)
+
+
+def _rules(plan: AwsDl1Plan) -> Iterator[PlannedRule]:
+    """The rules of the nodes' group; those of an existing one are its owner's."""
+    network, prefix = plan.network, f"{plan.team}-{plan.environment}"
+    if not network.create or not network.make_security_group:
+        return
+    for direction in ("ingress", "egress"):
+        yield PlannedRule(direction, f"{prefix}-nodes", None, _BETWEEN)
+    for item in network.ingress:
+        yield PlannedRule("ingress", item.cidr, (item.ports.first, item.ports.last), item.why)
+    if network.vpc:
+        yield PlannedRule("egress", "0.0.0.0/0", _HTTPS, "services of AWS, where the routes of the VPC lead")
+        return
+    yield PlannedRule("egress", f"com.amazonaws.{plan.region}.s3", _HTTPS, "the bucket, through its gateway endpoint")
+    if network.endpoints:
+        yield PlannedRule("egress", f"{prefix}-endpoints", _HTTPS, "services of AWS, through their endpoints")
+    for rule in network.rules:
+        if rule.target == INTERNET:
+            ports = (rule.ports.first, rule.ports.last) if rule.ports else (0, 65535)
+            yield PlannedRule("egress", "0.0.0.0/0", ports, rule.why)
+
+
+def _parts(statement: Mapping[str, Any]) -> set[tuple[str, str, str]]:
+    condition = json.dumps(statement.get("Condition", {}), sort_keys=True)
+    return {
+        (action, on, condition)
+        for action in _texts(statement.get("Action", []))
+        for on in _texts(statement.get("Resource", []))
+    }
+
+
+def _texts(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The people of a stack as AWS knows them, with no more access than it gives them, and what they do around runs."""
+
+from __future__ import annotations
+
+import configparser
+import io
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from components.aws.client.deployed import newest_code
+from components.aws.client.runs import AwsRunPlatform
+from components.aws.client.session import DEPLOYER, USER, ask, session_of
+from components.aws.client.status import Looker
+from components.aws.local.stack import least_access
+from components.aws.plan import AwsAccessPlan, AwsDl1Plan, AwsJobPlan
+from components.aws.run_inputs import run_inputs
+from components.plan.model import Plan, RunPlan
+from components.platform.calls import Tell, call_of
+from components.platform.errors import ProviderError
+from components.platform.local_cloud import LocalCloud
+from components.platform.rehearsal import RehearsedConfig
+from components.platform.rehearsed_runs import Answers, LookedAt, People, StartedRun, start_run
+from components.platform.status import WantedRuns
+from components.s3.session import Session
+from localcloud.aws.account import ACCOUNT
+from localcloud.files import write_secret
+from schemas.model import Secret
+
+_SESSION, _CREDENTIALS = "rehearsal", "rehearsal-credentials"
+PROCESSES = "processes"
+NOT_HERE = (
+    "HCCL on Gaudi: there is none here; gloo carries the tensors between processors",
+    "EFA: one virtual interface stands in for those of a machine; the security group's rules are in force on it",
+    "docker with the runtime habana, and the container image: an environment of this machine stands in",
+    "the machine image with its drivers: a namespace that carries out the user data stands in",
+)
+
+
+def people_of(cloud: LocalCloud, plan: AwsDl1Plan, granted: AwsAccessPlan) -> People:
+    """`granted` says to whom access is given: in the stack, or in the one it takes its access from."""
+    deployer = session_of(cloud, DEPLOYER, plan.region)
+    if granted.users_group:
+        deployer.client("iam").add_user_to_group(GroupName=granted.users_group, UserName=USER)
+        return People(session_of(cloud, USER, plan.region), f"a user of the group {granted.users_group}", USER)
+    if granted.users_role:
+        return People(
+            _in_role(cloud, deployer, granted.users_role, plan.region), f"the role {granted.users_role}", None
+        )
+    return People(deployer, "the deployer", DEPLOYER)
+
+
+def _in_role(cloud: LocalCloud, deployer: Session, role: str, region: str) -> Session:
+    """A session of the role. Its stand-in trusts nobody yet; the company's says itself who takes it on."""
+    arn = f"arn:aws:iam::{ACCOUNT}"
+    trust = {"Effect": "Allow", "Principal": {"AWS": f"{arn}:user/{DEPLOYER}"}, "Action": "sts:AssumeRole"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    deployer.client("iam").update_assume_role_policy(RoleName=role, PolicyDocument=document)
+    made = deployer.client("sts").assume_role(RoleArn=f"{arn}:role/{role}", RoleSessionName=_SESSION)["Credentials"]
+    config = configparser.ConfigParser(interpolation=None)
+    config[_SESSION] = {
+        "aws_access_key_id": made["AccessKeyId"],
+        "aws_secret_access_key": made["SecretAccessKey"],
+        "aws_session_token": made["SessionToken"],
+    }
+    text, file = io.StringIO(), cloud.home / _CREDENTIALS
+    config.write(text)
+    write_secret(file, text.getvalue().encode())
+    env = {**cloud.env_for(USER), "AWS_SHARED_CREDENTIALS_FILE": str(file), "AWS_PROFILE": _SESSION}
+    return Session.of({"region": region}, env)
+
+
+def act_as_people(who: People, outputs: Mapping[str, Any]) -> None:
+    """Make the calls that people make around their runs. The cloud's record of calls says which were refused."""
+    bucket, name = str(outputs["bucket"]), ".trainyard-rehearsal"
+    repository = str(outputs["imagePushAddress"]).partition("/")[2]
+    storage, images = who.session.client("s3"), who.session.client("ecr")
+    layer = "sha256:" + "0" * 64
+    calls: list[Callable[[], Any]] = [
+        lambda: storage.head_bucket(Bucket=bucket),
+        lambda: storage.put_object(Bucket=bucket, Key=name, Body=b"a"),
+        lambda: storage.head_object(Bucket=bucket, Key=name),
+        lambda: storage.get_object(Bucket=bucket, Key=name)["Body"].read(),
+        lambda: storage.list_objects_v2(Bucket=bucket),
+        lambda: storage.list_multipart_uploads(Bucket=bucket),
+        lambda: storage.delete_object(Bucket=bucket, Key=name),
+        images.get_authorization_token,
+        lambda: images.describe_repositories(repositoryNames=[repository]),
+        lambda: images.describe_images(repositoryName=repository),
+        lambda: images.batch_check_layer_availability(repositoryName=repository, layerDigests=[layer]),
+        who.session.client("ec2").describe_instances,
+        who.session.client("ssm").describe_instance_information,
+    ]
+    instances = [one for job in (outputs.get("jobs") or {}).values() for one in job["instances"].values()]
+    if instances:
+        calls.append(lambda: who.session.client("ssm").start_session(Target=instances[0]))
+    for call in calls:
+        _try(call)
+
+
+def look_at_logs_and_metrics(who: People, outputs: Mapping[str, Any]) -> None:
+    """After a run."""
+    group = outputs.get("logGroup")
+    if group:
+        logs = who.session.client("logs")
+        _try(lambda: logs.describe_log_streams(logGroupName=group))
+        _try(lambda: logs.filter_log_events(logGroupName=group, limit=1))
+    _try(who.session.client("cloudwatch").list_metrics)
+
+
+def _try(call: Callable[[], Any]) -> None:
+    """Make a call. A refusal is evidence, so it does not end the rehearsal."""
+    from botocore.exceptions import ClientError
+
+    try:
+        call()
+    except ClientError:
+        return
+
+
+def stand_in_access(plan: AwsDl1Plan, used: Plan | None) -> tuple[Plan, list[str]]:
+    """The plan by which access is given: the stack's, that of the one it takes access from, or of what stands in."""
+    if plan.access.create:
+        return plan, []
+    if used is not None and "access" in plan.taken:
+        return used, []
+    return least_access(plan), []
+
+
+def answers(outputs: Mapping[str, Any]) -> Answers:
+    """What the placeholders of AWS stand for, now that the stack is up."""
+    return Answers({"registry": str(outputs["imagePushAddress"]), "bucket": str(outputs["bucketUri"])})
+
+
+def keep_secrets(deployer: Session, plan: AwsDl1Plan) -> None:
+    """The secret variables of runs, which `up` keeps for nodes when it starts them."""
+    for job in plan.jobs.values():
+        for run in job.runs.values():
+            if not _has_secrets(run):
+                continue
+            # It needs Pulumi, which takes seconds to import.
+            from components.aws.resources.access import secret_variables
+
+            text = secret_variables(run) or "{}"
+            put = partial(deployer.client("secretsmanager").create_secret, Name=_secret(job, run), SecretString=text)
+            ask(_quietly, f"Keep the secret variables of {job.name}/{run.name}", put)
+
+
+def _quietly(line: str) -> None:
+    """A cloud that was just made is busy with nothing else."""
+
+
+def _has_secrets(run: RunPlan) -> bool:
+    return any(isinstance(value, Secret) for node in run.nodes for value in node.environment.values())
+
+
+def _secret(job: AwsJobPlan, run: RunPlan) -> str:
+    return f"{job.cluster.name}/runs/{run.name}"
+
+
+def start(
+    who: People, plan: AwsDl1Plan, job: AwsJobPlan, run: RunPlan, outputs: Mapping[str, Any], answers: Answers,
+    tell: Tell,
+) -> StartedRun:  # fmt: skip
+    where = {
+        "bucket": outputs["bucket"],
+        "logGroup": outputs.get("logGroup"),
+        "secret": _secret(job, run) if _has_secrets(run) else None,
+        "code": _code(who, job, str(outputs["bucket"]), tell),
+    }
+    inputs = run_inputs(plan, job, run, where, answers)
+    return start_run(who, AwsRunPlatform(who.session), plan, job, run, inputs, tell)
+
+
+def _code(who: People, job: AwsJobPlan, bucket: str, tell: Tell) -> str | None:
+    try:
+        return newest_code(who.session, call_of("rehearse", tell), bucket, job.called)
+    except ProviderError:
+        return None  # the start says why these people may not look into the bucket
+
+
+def watch(who: People, plan: AwsDl1Plan, started: StartedRun, tell: Tell) -> LookedAt:
+    wanted = WantedRuns(plan.stack, started.job.name, started.run.name)
+    looker = Looker(who.session, call_of("rehearse", tell), plan.bucket.name, wanted)
+    return LookedAt(AwsRunPlatform(who.session), looker, started, tell)
+
+
+def small_machines(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
+    """`trainyard.rehearsal.mapping.Machines`. Machines stay as written: the local cloud has that type."""
+    job = plan.jobs[name]
+    made.not_rehearsed.setdefault(name, []).extend(NOT_HERE)
+    made.differences.append(f"job {name}: a share of this machine stands in for each {job.shape.name}")
+    options = entry.get("options") or {}
+    many = options.get(PROCESSES)
+    if isinstance(many, int) and many > 1:
+        entry["options"] = {**options, PROCESSES: 1}
+        made.differences.append(f"job {name}: one process on each machine, for {many} accelerators")

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes with a stack of AWS: its live runs, its machines, objects and images."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from components.aws.client.logs import last_lines
+from components.aws.client.queue import Queue
+from components.aws.client.runs import AwsRunPlatform
+from components.aws.client.session import DEPLOYER, ask, ask_if_there, pages, region_of, regions, session_of
+from components.aws.client.tickets import Cluster, RunId, Ticket
+from components.plan.model import RunPlan
+from components.platform.calls import Tell, call_of
+from components.platform.durations import duration
+from components.platform.errors import ProviderError
+from components.platform.local_cloud import LocalCloud
+from components.platform.removal import LiveRun, Removal, data_line
+from components.platform.results import LINES_READ, NOT_READ, attempt_folder, named_results
+from components.platform.runs import NodeRun
+from components.platform.states import Row, State, has_address
+from components.platform.waiting import wait_for_end
+from components.s3.session import Session
+from schemas.names import plural
+
+BUCKET = "aws:s3/bucket:Bucket"
+REPOSITORY = "aws:ecr/repository:Repository"
+LOG_GROUP = "aws:cloudwatch/logGroup:LogGroup"
+ROLE = "aws:iam/role:Role"
+PROFILE = "aws:iam/instanceProfile:InstanceProfile"
+INSTANCE = "aws:ec2/instance:Instance"
+OBJECT = "aws:s3/bucketObjectv2:BucketObjectv2"
+# How a bucket is set up is a resource of its own each; nobody names them one by one.
+_SETTINGS = "aws:s3/bucket"
+# Where a type's own name is not what people call it.
+_WORDS = {REPOSITORY: "repository", "aws:ec2/vpc:Vpc": "VPC", "aws:ec2/eip:Eip": "Elastic IP"}
+_HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_ID = re.compile(r"[a-z]+-[0-9a-f]{8,17}")
+# What other stacks name by its name, and the output that shows it.
+_NAMED = {LOG_GROUP: "logGroup", ROLE: "nodesRole", PROFILE: "instanceProfile"}
+# Names of log groups are unique in a region, the others in the account.
+_REGIONAL = frozenset({LOG_GROUP})
+_UP = ("pending", "running")
+# Enough to say how much it is; who keeps more knows that it is a lot.
+_MOST_COUNTED = 1000
+_MINUTES_TO_END = 20.0
+
+
+def read_last_lines(cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
+    """The last lines of a node, as anybody would read them; none where the stack keeps no logs."""
+    run = RunId.parse(run_id)
+    if run is None:
+        return []
+    call, session = call_of("up", tell), session_of(cloud, DEPLOYER, regions()[0])
+    try:
+        ticket = Queue(session, call, run.cluster).ticket(run.number)
+        return last_lines(session, call, ticket, run.node, LINES_READ, looks=1) if ticket else []
+    except ProviderError:
+        # The stack is up all the same.
+        return [NOT_READ]
+
+
+def list_results(
+    cloud: LocalCloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
+) -> Iterator[str]:
+    """The objects that its present start has left, and what its result says; `nodes` has the main one first."""
+    folder = attempt_folder(run)
+    start = RunId.parse(str(nodes[0]["id"])) if nodes else None
+    if not folder or not bucket or start is None:
+        return
+    client = session_of(cloud, DEPLOYER, regions()[0]).client("s3")
+    prefix = f"{folder}/s{start.number:08}/output/"
+
+    def listed() -> list[tuple[str, int]]:
+        page = ask(tell, "List its output", partial(client.list_objects_v2, Bucket=bucket, Prefix=prefix))
+        return [(item["Key"], item["Size"]) for item in page.get("Contents", ())]
+
+    def read(name: str) -> bytes:
+        get = partial(client.get_object, Bucket=bucket, Key=name)
+        return bytes(ask(tell, "Read its result", get)["Body"].read())
+
+    yield from named_results(listed, read)
+
+
+def name_of(row: Row) -> str:
+    """What the resource is called in AWS: by its name, else by its tag, else by its key."""
+    values = row.get("outputs") or row.get("inputs") or {}
+    tags = values.get("tags") or {}
+    return str(values.get("bucket") or values.get("name") or tags.get("Name") or row["urn"].rpartition("::")[2])
+
+
+def describe_resource(row: Row) -> str:
+    """`security group demo-prod-nodes`."""
+    if row["type"] == OBJECT:
+        return f"object {(row.get('inputs') or {}).get('key', '')} in the bucket {name_of(row)}"
+    if row["type"].startswith(_SETTINGS) and row["type"] != BUCKET:
+        return f"settings of the bucket {name_of(row)}"
+    kind = _WORDS.get(row["type"]) or _HUMPS.sub(" ", row["type"].rpartition(":")[2]).lower()
+    return f"{kind} {name_of(row)}"
+
+
+def is_named(row: Row, own: State, by: State, inputs: str) -> bool:
+    """Whether a stack names the resource: by its id or address in `inputs`, all of its resources' as text, or in an
+    output."""
+    if _ID.fullmatch(row["id"]) and row["id"] in inputs:
+        return True
+    outputs = by.outputs() if by.provider("aws") and any(by.made()) else {}
+    if output := _NAMED.get(row["type"]):
+        place = ("account", "region") if row["type"] in _REGIONAL else ("account",)
+        here = own.outputs()
+        return outputs.get(output) == name_of(row) and all(outputs.get(key) == here.get(key) for key in place)
+    address = _address(row)
+    return bool(address) and (
+        has_address(inputs, address) or address in (outputs.get("bucketUri"), outputs.get("imagePushAddress"))
+    )
+
+
+def _address(row: Row) -> str:
+    """By what other stacks name the resource, if not by an id. No other cloud has such an address."""
+    if row["type"] == BUCKET:
+        return f"s3://{name_of(row)}"
+    return str((row.get("outputs") or {}).get("repositoryUrl", "")) if row["type"] == REPOSITORY else ""
+
+
+def empty_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:
+    """Removes the objects of the buckets that are `going`; how many there were."""
+    names = [name_of(row) for row in going if row["type"] == BUCKET]
+    if not names:
+        return 0
+    client = session_of(cloud, DEPLOYER, region_of(going)).client("s3")
+    return sum(empty(client, tell, name) for name in names)
+
+
+def empty(client: Any, tell: Tell, bucket: str) -> int:
+    """Removes every object in all its versions; how many there were. A bucket that is gone has none."""
+    what, removed = f"Empty the bucket {bucket}", 0
+    while page := ask_if_there(tell, what, partial(client.list_object_versions, Bucket=bucket, MaxKeys=1000)):
+        rows = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+        if not rows:
+            break
+        objects = [{"Key": row["Key"], "VersionId": row["VersionId"]} for row in rows]
+        ask(tell, what, partial(client.delete_objects, Bucket=bucket, Delete={"Objects": objects, "Quiet": True}))
+        removed += len(rows)
+    return removed
+
+
+def describe_machines(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> list[str]:
+    """Each machine with its state. Where it is up: since when."""
+    ids = [row["id"] for row in rows if row["type"] == INSTANCE]
+    if not ids:
+        return []
+    client = session_of(cloud, DEPLOYER, region_of(rows)).client("ec2")
+    answer = ask(tell, "List the machines", partial(client.describe_instances, Filters=_by_id(ids)))
+    machines = [one for reservation in answer["Reservations"] for one in reservation["Instances"]]
+    return sorted(_described(one) for one in machines if one["State"]["Name"] != "terminated")
+
+
+def _by_id(ids: Sequence[str]) -> list[dict[str, Any]]:
+    # A filter, because AWS refuses to list by ids where one of them is gone.
+    return [{"Name": "instance-id", "Values": list(ids)}]
+
+
+def _described(machine: Any) -> str:
+    tags = {tag["Key"]: tag["Value"] for tag in machine.get("Tags", ())}
+    name = "/".join(filter(None, (tags.get("job"), tags.get("node")))) or machine["InstanceId"]
+    state, since = machine["State"]["Name"], machine["LaunchTime"]
+    if state not in _UP:
+        return f"{name}: {state}, {machine['InstanceId']}"
+    up = duration((datetime.now(UTC) - since).total_seconds())
+    return f"{name}: {state} since {since:%Y-%m-%d %H:%M:%S} UTC ({up}), {machine['InstanceId']}"
+
+
+def describe_removal(cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
+    """`rows` are removed, `kept` stay."""
+    session = session_of(cloud, DEPLOYER, region_of(rows))
+    live = [_live_run(ticket, nodes) for ticket, nodes in _living(session, rows, tell)]
+    machines = [f"ends     machine {line}" for line in describe_machines(cloud, rows, tell)]
+    lines = (*machines, *_contents(session, rows, "goes", tell), *_contents(session, kept, "stays", tell))
+    return Removal(tuple(live), lines)
+
+
+def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
+    """Runs on the machines that go, and that are in no state: tries, and tickets of people."""
+    session = session_of(cloud, DEPLOYER, region_of(rows))
+    own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}
+    others = [one for _, nodes in _living(session, rows, tell) for one in nodes if one.id not in own]
+    if others:
+        tell("Ending runs beside the stack's own: the machines that they run on go.")
+        platform, call = AwsRunPlatform(session), call_of("down", tell)
+        platform.cancel(call, others)
+        wait_for_end(call, platform, others, _MINUTES_TO_END)
+
+
+def list_data(cloud: LocalCloud, tell: Tell) -> Iterator[str]:
+    """Every bucket of the account, and every repository of its regions."""
+    for number, region in enumerate(regions()):
+        session = session_of(cloud, DEPLOYER, region)
+        if number == 0:
+            for bucket in ask(tell, "List the buckets", session.client("s3").list_buckets)["Buckets"]:
+                yield data_line("bucket", bucket["Name"], _objects(session, bucket["Name"], tell))
+        for page in pages(tell, "List the repositories", session.client("ecr"), "describe_repositories"):
+            for one in page["repositories"]:
+                yield data_line("images", one["repositoryName"], _images(session, one["repositoryName"], tell))
+
+
+def has_objects(cloud: LocalCloud, bucket: str, tell: Tell) -> bool:
+    return bool(_objects(session_of(cloud, DEPLOYER, regions()[0]), bucket, tell))
+
+
+def _living(session: Session, rows: Sequence[Row], tell: Tell) -> Iterator[tuple[Ticket, list[NodeRun]]]:
+    """The starts that have not ended, on clusters whose machines go, each with its nodes."""
+    platform, call = AwsRunPlatform(session), call_of("down", tell)
+    for bucket, job in dict.fromkeys(_clusters(rows)):
+        queue = Queue(session, call, Cluster(bucket, job))
+        for ticket in reversed(ask_if_there(tell, "List the runs", queue.tickets) or []):
+            nodes = platform.observe(call, [NodeRun(name, ticket.run_id(name), "") for name in ticket.node_names])
+            if alive := [node for node in nodes if not node.over]:
+                yield ticket, alive
+
+
+def _clusters(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
+    """Bucket and job of each cluster with a machine among the rows."""
+    jobs = {((row.get("outputs") or {}).get("tags") or {}).get("job") for row in rows if row["type"] == INSTANCE}
+    for row in rows:
+        cluster = (row.get("inputs") or {}).get("cluster")
+        if isinstance(cluster, dict) and cluster.get("job") in jobs:
+            yield str(cluster["bucket"]), str(cluster["job"])
+
+
+def _live_run(ticket: Ticket, nodes: Sequence[NodeRun]) -> LiveRun:
+    title = f"{ticket.tags.get('job', ticket.cluster.job)}/{ticket.tags.get('run') or ticket.text('run')}"
+    states = {node.state for node in nodes}
+    state = "IN_PROGRESS" if "IN_PROGRESS" in states else sorted(states)[0]
+    return LiveRun(title, state, datetime.fromisoformat(ticket.text("createdAt").replace("Z", "+00:00")))
+
+
+def _contents(session: Session, rows: Sequence[Row], fate: str, tell: Tell) -> Iterator[str]:
+    for row in rows:
+        if row["type"] == BUCKET and (inside := _objects(session, name_of(row), tell)):
+            yield f"bucket   {name_of(row)} {fate} with its {inside}"
+        if row["type"] == REPOSITORY and (inside := _images(session, name_of(row), tell)):
+            yield f"images   {name_of(row)} {fate} with its {inside}"
+
+
+def _objects(session: Session, bucket: str, tell: Tell) -> str:
+    look = partial(session.client("s3").list_object_versions, Bucket=bucket, MaxKeys=_MOST_COUNTED)
+    page: Any = ask_if_there(tell, f"Look into the bucket {bucket}", look) or {}
+    names = {row["Key"] for row in (*page.get("Versions", ()), *page.get("DeleteMarkers", ()))}
+    more = "more than " if page.get("IsTruncated") else ""
+    return f"{more}{plural(len(names), 'object')}" if names else ""
+
+
+def _images(session: Session, repository: str, tell: Tell) -> str:
+    look = partial(session.client("ecr").list_images, repositoryName=repository)
+    page: Any = ask_if_there(tell, f"Look into the repository {repository}", look) or {}
+    return plural(len(page["imageIds"]), "image") if page.get("imageIds") else ""

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a stack file takes as there already, made in the local AWS: once, and removed with the last stack."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from ipaddress import ip_network
+from typing import Any
+
+from components.aws.client.session import DEPLOYER, ask, ask_if_there, session_of
+from components.aws.local.removal import empty
+from components.platform.calls import Tell
+from components.platform.local_cloud import LocalCloud
+from localcloud.aws.account import GROUPS
+
+RECORD = "stand-ins-aws.json"
+# Anybody may give such names. Only what bears this mark is removed again.
+MARK = "trainyard-stands-in"
+_VPC_BLOCK, _SUBNET_BITS = "10.200.0.0/16", 20
+_NODES = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    ],
+}  # fmt: skip
+
+
+class StandIns:
+    """Those of one local cloud in one region, by the kind and the name or id that stack files call them."""
+
+    def __init__(self, cloud: LocalCloud, tell: Tell, region: str, zone: str = "") -> None:
+        self._tell = tell
+        self._region, self._zone = region, zone
+        self._file = cloud.home / RECORD
+        self._made: dict[str, str] = json.loads(self._file.read_text()) if self._file.exists() else {}
+        self._cloud = cloud
+        self._session = session_of(cloud, DEPLOYER, region)
+
+    def one(self, kind: str, name: str, **within: str) -> tuple[str, bool]:
+        """The id or name that stands for the one of this name, and whether a stand-in had to be made at some time."""
+        key = f"{self._region} {kind} {name}"
+        if key in self._made:
+            return self._made[key], True
+        if there := _THERE[kind](self, name):
+            return there, False
+        self._made[key] = _MAKE[kind](self, name, **within)
+        self._write()
+        return self._made[key], True
+
+    def grant(self, kind: str, name: str, policy: str, document: Mapping[str, Any]) -> bool:
+        """Gives a role or group what whoever made the real one has given it.
+
+        Stand-ins get it, and so do the groups that every local account has: nobody else could give it to them. What
+        somebody made in this cloud keeps the access that it was given, and the answer is then no.
+        """
+        if f"{self._region} {kind} {name}" not in self._made:
+            if kind != "group" or name not in GROUPS:
+                return False
+            self._made[f"{self._region} grant {name}/{policy}"] = name
+            self._write()
+        what, words = f"Grant {policy} to the stand-in for {name}", json.dumps(document)
+        if kind == "group":
+            self.ask(what, "iam", "put_group_policy", GroupName=name, PolicyName=policy, PolicyDocument=words)
+        else:
+            self.ask(what, "iam", "put_role_policy", RoleName=name, PolicyName=policy, PolicyDocument=words)
+        return True
+
+    def remove(self, is_kept: Callable[[str, str], bool]) -> None:
+        """Removes all but those that are kept, the last one first: what lies in another goes before it."""
+        for key in reversed(list(self._made)):
+            region, _, rest = key.partition(" ")
+            # Kinds have spaces, too: `security group`.
+            kind = next(one for one in sorted(_REMOVE, key=len, reverse=True) if rest.startswith(f"{one} "))
+            name = rest.removeprefix(f"{kind} ")
+            if is_kept(kind, self._made[key]):
+                continue
+            other = self if region == self._region else StandIns(self._cloud, self._tell, region)
+            _REMOVE[kind](other, self._made.pop(key), name)
+            self._write()
+
+    def _write(self) -> None:
+        draft = self._file.with_name(f"{RECORD}.{os.getpid()}")
+        draft.write_text(json.dumps(self._made))
+        draft.replace(self._file)
+
+    def client(self, service: str) -> Any:
+        return self._session.client(service)
+
+    def ask(self, what: str, service: str, operation: str, **request: Any) -> Any:
+        return ask(self._tell, what, partial(getattr(self.client(service), operation), **request))
+
+    def find(self, what: str, service: str, operation: str, **request: Any) -> Any:
+        return ask_if_there(self._tell, what, partial(getattr(self.client(service), operation), **request))
+
+    def tell(self) -> Tell:
+        return self._tell
+
+    @property
+    def zone(self) -> str:
+        return self._zone or f"{self._region}a"
+
+    @property
+    def region(self) -> str:
+        return self._region
+
+
+def _tags(kind: str, name: str) -> list[dict[str, Any]]:
+    return [{"ResourceType": kind, "Tags": [{"Key": MARK, "Value": name}, {"Key": "Name", "Value": name}]}]
+
+
+def _vpc(here: StandIns, name: str) -> str:
+    """A network with a way out, as one that nodes are brought to has."""
+    what = f"Make a stand-in for the VPC {name}"
+    vpc = here.ask(what, "ec2", "create_vpc", CidrBlock=_VPC_BLOCK, TagSpecifications=_tags("vpc", name))
+    identifier = str(vpc["Vpc"]["VpcId"])
+    gateway = here.ask(what, "ec2", "create_internet_gateway")["InternetGateway"]["InternetGatewayId"]
+    here.ask(what, "ec2", "attach_internet_gateway", InternetGatewayId=gateway, VpcId=identifier)
+    mine = [{"Name": "vpc-id", "Values": [identifier]}]
+    for table in here.ask(what, "ec2", "describe_route_tables", Filters=mine)["RouteTables"]:
+        here.ask(
+            what, "ec2", "create_route", RouteTableId=table["RouteTableId"], DestinationCidrBlock="0.0.0.0/0",
+            GatewayId=gateway,
+        )  # fmt: skip
+    return identifier
+
+
+def _remove_vpc(here: StandIns, identifier: str, name: str) -> None:
+    what = f"Remove the stand-in for the VPC {name}"
+    mine = [{"Name": "attachment.vpc-id", "Values": [identifier]}]
+    for gateway in here.ask(what, "ec2", "describe_internet_gateways", Filters=mine)["InternetGateways"]:
+        one = gateway["InternetGatewayId"]
+        here.find(what, "ec2", "detach_internet_gateway", InternetGatewayId=one, VpcId=identifier)
+        here.find(what, "ec2", "delete_internet_gateway", InternetGatewayId=one)
+    here.find(what, "ec2", "delete_vpc", VpcId=identifier)
+
+
+def _subnet(here: StandIns, name: str, vpc: str) -> str:
+    what = f"Make a stand-in for the subnet {name}"
+    mine = [{"Name": "vpc-id", "Values": [vpc]}]
+    taken = {row["CidrBlock"] for row in here.ask(what, "ec2", "describe_subnets", Filters=mine)["Subnets"]}
+    block = next(str(one) for one in ip_network(_VPC_BLOCK).subnets(new_prefix=_SUBNET_BITS) if str(one) not in taken)
+    made = here.ask(
+        what, "ec2", "create_subnet", VpcId=vpc, CidrBlock=block, AvailabilityZone=here.zone,
+        TagSpecifications=_tags("subnet", name),
+    )  # fmt: skip
+    return str(made["Subnet"]["SubnetId"])
+
+
+def _group(here: StandIns, name: str, vpc: str) -> str:
+    """A group as nodes with EFA need it: everything from and to itself, and a way to AWS's services."""
+    what = f"Make a stand-in for the security group {name}"
+    made = here.ask(
+        what, "ec2", "create_security_group", GroupName=f"stand-in-{name}", Description="stands in", VpcId=vpc,
+        TagSpecifications=_tags("security-group", name),
+    )["GroupId"]  # fmt: skip
+    everything = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": made, "Description": "nodes"}]}]
+    here.ask(what, "ec2", "authorize_security_group_ingress", GroupId=made, IpPermissions=everything)
+    here.ask(what, "ec2", "authorize_security_group_egress", GroupId=made, IpPermissions=everything)
+    return str(made)
+
+
+def _route_table(here: StandIns, name: str, vpc: str) -> str:
+    what = f"Make a stand-in for the route table {name}"
+    made = here.ask(what, "ec2", "create_route_table", VpcId=vpc, TagSpecifications=_tags("route-table", name))
+    table = str(made["RouteTable"]["RouteTableId"])
+    mine = [{"Name": "attachment.vpc-id", "Values": [vpc]}]
+    (gateway,) = here.ask(what, "ec2", "describe_internet_gateways", Filters=mine)["InternetGateways"][:1]
+    way = gateway["InternetGatewayId"]
+    here.ask(what, "ec2", "create_route", RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", GatewayId=way)
+    return table
+
+
+def _bucket(here: StandIns, name: str) -> str:
+    where = {} if here.region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": here.region}}
+    here.ask(f"Make a stand-in for the bucket {name}", "s3", "create_bucket", Bucket=name, **where)
+    return name
+
+
+def _remove_bucket(here: StandIns, made: str, name: str) -> None:
+    empty(here.client("s3"), here.tell(), made)
+    here.find(f"Remove the stand-in for the bucket {name}", "s3", "delete_bucket", Bucket=made)
+
+
+def _role(here: StandIns, name: str) -> str:
+    """The nodes' role, with a profile of its name, as AWS's console makes them."""
+    what, service = f"Make a stand-in for the role {name}", "iam"
+    here.ask(what, service, "create_role", RoleName=name, AssumeRolePolicyDocument=json.dumps(_NODES))
+    here.ask(what, service, "create_instance_profile", InstanceProfileName=name)
+    here.ask(what, service, "add_role_to_instance_profile", InstanceProfileName=name, RoleName=name)
+    return name
+
+
+def _remove_role(here: StandIns, made: str, name: str) -> None:
+    what, service = f"Remove the stand-in for the role {name}", "iam"
+    here.find(what, service, "remove_role_from_instance_profile", InstanceProfileName=made, RoleName=made)
+    here.find(what, service, "delete_instance_profile", InstanceProfileName=made)
+    for policy in (here.find(what, service, "list_role_policies", RoleName=made) or {}).get("PolicyNames", ()):
+        here.find(what, service, "delete_role_policy", RoleName=made, PolicyName=policy)
+    here.find(what, service, "delete_role", RoleName=made)
+
+
+def _remove_users(here: StandIns, made: str, name: str) -> None:
+    what = f"Remove the stand-in for the group {name}"
+    for policy in (here.find(what, "iam", "list_group_policies", GroupName=made) or {}).get("PolicyNames", ()):
+        here.find(what, "iam", "delete_group_policy", GroupName=made, PolicyName=policy)
+    here.find(what, "iam", "delete_group", GroupName=made)
+
+
+def _remove_grant(here: StandIns, made: str, name: str) -> None:
+    policy = name.removeprefix(f"{made}/")
+    here.find(f"Remove {policy} of {made}", "iam", "delete_group_policy", GroupName=made, PolicyName=policy)
+
+
+def _repository(here: StandIns, name: str) -> str:
+    here.ask(f"Make a stand-in for the repository {name}", "ecr", "create_repository", repositoryName=name)
+    return name
+
+
+def _log_group(here: StandIns, name: str) -> str:
+    here.ask(f"Make a stand-in for the log group {name}", "logs", "create_log_group", logGroupName=name)
+    return name
+
+
+def _users(here: StandIns, name: str) -> str:
+    here.ask(f"Make a stand-in for the group {name}", "iam", "create_group", GroupName=name)
+    return name
+
+
+def _placement(here: StandIns, name: str) -> str:
+    what = f"Make a stand-in for the placement group {name}"
+    here.ask(what, "ec2", "create_placement_group", GroupName=name, Strategy="cluster")
+    return name
+
+
+def _parameter(here: StandIns, name: str) -> str:
+    from catalog.tables import table
+
+    image = table("aws_local")["image"][0]["id"]
+    here.ask(f"Make a stand-in for {name}", "ssm", "put_parameter", Name=name, Value=image, Type="String")
+    return name
+
+
+def _by_id(operation: str, key: str, plural: str) -> Callable[[StandIns, str], str]:
+    def find(here: StandIns, name: str) -> str:
+        answer = here.find(f"Look for {name}", "ec2", operation, Filters=[{"Name": key, "Values": [name]}])
+        return name if (answer or {}).get(plural) else ""
+
+    return find
+
+
+def _by_name(service: str, operation: str, parameter: str, as_list: bool = False) -> Callable[[StandIns, str], str]:
+    def find(here: StandIns, name: str) -> str:
+        wanted: Any = [name] if as_list else name
+        return name if here.find(f"Look for {name}", service, operation, **{parameter: wanted}) else ""
+
+    return find
+
+
+def _log_group_there(here: StandIns, name: str) -> str:
+    answer = here.ask(f"Look for {name}", "logs", "describe_log_groups", logGroupNamePrefix=name)
+    return name if any(row["logGroupName"] == name for row in answer["logGroups"]) else ""
+
+
+def _gone_by(service: str, operation: str, parameter: str, **more: Any) -> Callable[[StandIns, str, str], None]:
+    def remove(here: StandIns, made: str, name: str) -> None:
+        here.find(f"Remove the stand-in for {name}", service, operation, **{parameter: made}, **more)
+
+    return remove
+
+
+_THERE: Mapping[str, Callable[[StandIns, str], str]] = {
+    "vpc": _by_id("describe_vpcs", "vpc-id", "Vpcs"),
+    "subnet": _by_id("describe_subnets", "subnet-id", "Subnets"),
+    "security group": _by_id("describe_security_groups", "group-id", "SecurityGroups"),
+    "route table": _by_id("describe_route_tables", "route-table-id", "RouteTables"),
+    "bucket": _by_name("s3", "head_bucket", "Bucket"),
+    "role": _by_name("iam", "get_role", "RoleName"),
+    "repository": _by_name("ecr", "describe_repositories", "repositoryNames", as_list=True),
+    "log group": _log_group_there,
+    "group": _by_name("iam", "get_group", "GroupName"),
+    "user role": _by_name("iam", "get_role", "RoleName"),
+    "placement group": _by_name("ec2", "describe_placement_groups", "GroupNames", as_list=True),
+    "parameter": _by_name("ssm", "get_parameter", "Name"),
+}  # fmt: skip
+_MAKE: Mapping[str, Callable[..., str]] = {
+    "vpc": _vpc, "subnet": _subnet, "security group": _group, "route table": _route_table, "bucket": _bucket,
+    "role": _role, "repository": _repository, "log group": _log_group, "group": _users, "user role": _role,
+    "placement group": _placement, "parameter": _parameter,
+}  # fmt: skip
+_REMOVE: Mapping[str, Callable[[StandIns, str, str], None]] = {
+    "vpc": _remove_vpc,
+    "subnet": _gone_by("ec2", "delete_subnet", "SubnetId"),
+    "security group": _gone_by("ec2", "delete_security_group", "GroupId"),
+    "route table": _gone_by("ec2", "delete_route_table", "RouteTableId"),
+    "bucket": _remove_bucket,
+    "role": _remove_role,
+    "repository": _gone_by("ecr", "delete_repository", "repositoryName", force=True),
+    "log group": _gone_by("logs", "delete_log_group", "logGroupName"),
+    "group": _remove_users,
+    "user role": _remove_role,
+    "grant": _remove_grant,
+    "placement group": _gone_by("ec2", "delete_placement_group", "GroupName"),
+    "parameter": _gone_by("ssm", "delete_parameter", "Name"),
+}  # fmt: skip

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The launch template of a cluster's machines, as values. Pure, so that tests hold it against AWS's own models."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from components.aws.plan import ClusterPlan
+
+LONGEST_NAME = 110
+
+
+@dataclass(frozen=True)
+class MachinePlace:
+    """What a machine starts in: ids, or Pulumi's outputs that become ids."""
+
+    subnet: Any
+    group: Any
+    profile: Any
+
+
+@dataclass(frozen=True, slots=True)
+class MachineImage:
+    """`named_by`: what the stack file says of it, the id itself or a parameter."""
+
+    id: str
+    device: str
+    named_by: str
+
+
+def template(
+    cluster: ClusterPlan, image: MachineImage, place: MachinePlace, user_data: Any, tags: Mapping[str, str]
+) -> dict[str, Any]:
+    """The arguments of the launch template."""
+    ours = {"tags": dict(tags)}
+    return {
+        "image_id": image.id,
+        "instance_type": cluster.instance_type,
+        "user_data": user_data,
+        "iam_instance_profile": {"name": place.profile},
+        "instance_initiated_shutdown_behavior": "stop",
+        "monitoring": {"enabled": True},
+        "metadata_options": {
+            "http_endpoint": "enabled",
+            "http_tokens": "required",
+            # Containers share the machine's network, so no hop lies between them and the service.
+            "http_put_response_hop_limit": 1,
+            "instance_metadata_tags": "enabled",
+        },
+        "block_device_mappings": [{"device_name": image.device, "ebs": _disk(cluster)}],
+        "network_interfaces": _interfaces(cluster, place),
+        **_placement(cluster),
+        **_bought(cluster),
+        "tag_specifications": [{"resource_type": kind, **ours} for kind in ("volume", "network-interface")],
+    }
+
+
+def template_name(cluster: ClusterPlan, image: MachineImage, settings: Mapping[str, Any]) -> str:
+    """A name that changes with what a machine cannot get while it stays.
+
+    An instance stays with the version that it started from, so another template is what replaces it. The launcher is
+    not part of this: a new release of trainyard costs nobody a machine. Nor is the id behind a parameter.
+    """
+    forced = [
+        cluster.instance_type, image.named_by, cluster.efa, cluster.disk_gb, cluster.placement_group,
+        cluster.reservation, cluster.spot, cluster.public_address == "automatic", dict(settings),
+    ]  # fmt: skip
+    digest = hashlib.sha256(json.dumps(forced, sort_keys=True).encode()).hexdigest()
+    return f"{cluster.name[:LONGEST_NAME]}-{digest[:8]}"
+
+
+def encoded(user_data: str) -> str:
+    return b64encode(user_data.encode()).decode()
+
+
+def _disk(cluster: ClusterPlan) -> dict[str, Any]:
+    return {
+        "volume_size": cluster.disk_gb,
+        "volume_type": "gp3",
+        "encrypted": "true",
+        "delete_on_termination": "true",
+    }
+
+
+def _interfaces(cluster: ClusterPlan, place: MachinePlace) -> list[dict[str, Any]]:
+    """One for each network card. The first one is the machine's address; EC2 wants index 1 on every other card."""
+    interfaces: list[dict[str, Any]] = []
+    for card in range(max(1, cluster.efa)):
+        interface: dict[str, Any] = {
+            "network_card_index": card,
+            "device_index": 0 if card == 0 else 1,
+            "subnet_id": place.subnet,
+            "security_groups": [place.group],
+            "delete_on_termination": "true",
+        }
+        if cluster.efa:
+            interface["interface_type"] = "efa"
+        interfaces.append(interface)
+    if len(interfaces) == 1:
+        # Beside several interfaces AWS takes no such setting at all.
+        interfaces[0]["associate_public_ip_address"] = str(cluster.public_address == "automatic").lower()
+    return interfaces
+
+
+def _placement(cluster: ClusterPlan) -> dict[str, Any]:
+    name = cluster.placement_group or (cluster.name if cluster.make_placement_group else None)
+    return {"placement": {"group_name": name}} if name else {}
+
+
+def _bought(cluster: ClusterPlan) -> dict[str, Any]:
+    if cluster.reservation:
+        target = {"capacity_reservation_id": cluster.reservation}
+        return {"capacity_reservation_specification": {"capacity_reservation_target": target}}
+    if cluster.spot:
+        # A machine that is stopped, by AWS or because nobody trains, can start again only with such a request.
+        options = {"spot_instance_type": "persistent", "instance_interruption_behavior": "stop"}
+        return {"instance_market_options": {"market_type": "spot", "spot_options": options}}
+    return {}

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Plan of AWS DL1: what every platform's says, and what only AWS has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from catalog.tables import table
+from components.aws.stack import AwsDl1Stack, AwsJob, Ingress, PublicAddress, gateway_cidr
+from components.plan.access import grants
+from components.plan.model import INTERNET, SUBNET, AccessPlan, JobPlan, NetworkPlan, Plan, PortRule, extend
+from components.plan.platform import Row, Words
+from components.plan.ports import HTTPS, OPEN
+from components.plan.show import made_or_not, name_or_owner
+from schemas.names import plural
+
+_ADDRESSES = {
+    "none": "none; people reach the nodes through AWS Systems Manager",
+    "automatic": "one for each node, another one after each stop",
+    "elastic": "an Elastic IP address for the first node",
+}
+TAKEN = {
+    "network": ("subnetId", "securityGroupId"),
+    "access": ("nodesRole", "instanceProfile"),
+    "bucket": ("bucket",),
+    "registry": ("imagePushAddress",),
+    "logs": ("logGroup",),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsNetworkPlan(NetworkPlan):
+    """`security_group`: the id of an existing one, else the name of the new one.
+
+    `gateway_cidr`: the subnet of the NAT gateway. `public`: the nodes' way out is an internet gateway.
+    `endpoints`: services that the nodes reach through gateways of their own, by AWS's names.
+    """
+
+    vpc: str | None
+    route_table: str | None
+    security_group: str
+    make_security_group: bool
+    zone: str | None
+    ingress: tuple[Ingress, ...]
+    public: bool
+    gateway_cidr: str | None
+    endpoints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsAccessPlan(AccessPlan):
+    users_group: str | None
+    users_role: str | None
+    runs_role: str
+    make_runs_role: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """The machines of one job, which stay between its runs.
+
+    `name` is what their resources are called, `nodes` their names. `key` is the job's name in the bucket and on the
+    nodes. `image_parameter` holds the image's id, where `image` is None.
+    """
+
+    name: str
+    key: str
+    nodes: tuple[str, ...]
+    instance_type: str
+    image: str | None
+    image_parameter: str | None
+    release: str
+    efa: int
+    public_address: PublicAddress
+    reservation: str | None
+    placement_group: str | None
+    make_placement_group: bool
+    spot: bool
+    # What the machines are made with. Which way libfabric takes comes with the ticket.
+    host_nic: Literal["libfabric", "sockets"]
+    host_memory: bool
+    ssh_port: int
+    stop_when_idle_minutes: int
+    key_rotation: int
+    disk_gb: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsJobPlan(JobPlan):
+    cluster: ClusterPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsDl1Plan(Plan):
+    network: AwsNetworkPlan
+    access: AwsAccessPlan
+    account: str | None
+    jobs: Mapping[str, AwsJobPlan] = field(default_factory=dict)
+
+
+def aws_dl1_plan(plan: Plan) -> AwsDl1Plan:
+    """The same plan with this platform's type. Raises TypeError if it is of another platform."""
+    if not isinstance(plan, AwsDl1Plan):
+        raise TypeError(f"{plan.stack} runs on {plan.platform}")
+    return plan
+
+
+def aws_dl1_job(job: JobPlan) -> AwsJobPlan:
+    """The same job with this platform's type. Raises TypeError if it is of another platform."""
+    if not isinstance(job, AwsJobPlan):
+        raise TypeError(f"{job.name} is a job of another platform")
+    return job
+
+
+def lower(stack: AwsDl1Stack, plan: Plan) -> AwsDl1Plan:
+    access = stack.access
+    holds = frozenset({"key"} if stack.bucket.key else ())
+    own = grants(table("aws_dl1_access")["grant"], holds, {})
+    return extend(
+        AwsDl1Plan,
+        plan,
+        network=_network(stack, plan),
+        access=extend(
+            AwsAccessPlan,
+            plan.access,
+            users_group=access.users.group,
+            users_role=access.users.role,
+            runs_role=access.runs or stack.physical("nodes"),
+            make_runs_role=access.runs is None,
+            grants=(*plan.access.grants, *own),
+        ),
+        account=stack.account,
+        jobs={
+            name: extend(AwsJobPlan, job, cluster=_cluster(stack, stack.jobs[name], job))
+            for name, job in plan.jobs.items()
+        },
+    )
+
+
+def _network(stack: AwsDl1Stack, plan: Plan) -> AwsNetworkPlan:
+    network = stack.network
+    makes_vpc = plan.network.create and network.vpc is None
+    public = makes_vpc and any(job.cluster.public_address != "none" for job in stack.jobs.values())
+    return extend(
+        AwsNetworkPlan,
+        plan.network,
+        rules=(*plan.network.rules, *(_outward(plan.network) if public else ())),
+        vpc=network.vpc,
+        route_table=network.route_table,
+        security_group=network.security_group or stack.physical("nodes"),
+        make_security_group=network.security_group is None and plan.network.create,
+        zone=network.zone,
+        ingress=network.ingress,
+        public=public,
+        gateway_cidr=gateway_cidr(network.cidr, plan.network.subnet_cidr) if makes_vpc and network.nat else None,
+        # In an existing VPC its owner leads to the services: a second gateway for one of them would be refused.
+        endpoints=tuple(table("aws_dl1")["endpoints"]["without_nat"]) if makes_vpc and not network.nat else (),
+    )
+
+
+def _outward(network: NetworkPlan) -> tuple[PortRule, ...]:
+    """What nodes reach by public addresses: the same as others reach through NAT, which the neutral plan knows."""
+    if network.mode == "proof-of-concept":
+        return (PortRule(SUBNET, INTERNET, None, OPEN),)
+    return (PortRule(SUBNET, INTERNET, HTTPS, "code, packages and images from outside, by public addresses"),)
+
+
+def _cluster(stack: AwsDl1Stack, spec: AwsJob, job: JobPlan) -> ClusterPlan:
+    cluster = spec.cluster
+    return ClusterPlan(
+        name=stack.physical(job.called),
+        key=job.called,
+        nodes=tuple(f"{role.called}-{index}" for role in job.roles for index in range(role.replicas)),
+        instance_type=job.shape.name,
+        image=cluster.ami,
+        image_parameter=(cluster.ami_parameter or "").replace("{release}", cluster.release) or None,
+        release=cluster.release,
+        efa=cluster.efa,
+        public_address=cluster.public_address,
+        reservation=cluster.reservation,
+        placement_group=cluster.placement_group,
+        # A reservation lies in a group of its own choice: a new one would not be that.
+        make_placement_group=job.nodes > 1 and cluster.placement_group is None and cluster.reservation is None,
+        spot=cluster.spot,
+        host_nic="sockets" if cluster.host_nic == "sockets" else "libfabric",
+        host_memory=cluster.host_nic == "host-memory",
+        ssh_port=cluster.ssh_port,
+        stop_when_idle_minutes=cluster.stop_when_idle,
+        key_rotation=cluster.key_rotation,
+        disk_gb=job.block_storage_gb,
+    )
+
+
+def words(plan: AwsDl1Plan) -> Words:
+    return Words(
+        place=[("account", plan.account or "")],
+        principals=tuple(_principals(plan)),
+        network=tuple(_network_words(plan)),
+        storage=tuple(_storage(plan)),
+        jobs={name: tuple(_cluster_words(job.cluster)) for name, job in plan.jobs.items()},
+    )
+
+
+def _principals(plan: AwsDl1Plan) -> Iterator[Row]:
+    access = plan.access
+    if access.users_group:
+        yield "users", f"group {access.users_group}"
+    if access.users_role:
+        yield "users", f"role {access.users_role}"
+    new = " (made)" if access.make_runs_role and access.create else ""
+    yield "runs", name_or_owner(plan, "access", f"role {access.runs_role}{new}")
+
+
+def _network_words(plan: AwsDl1Plan) -> Iterator[Row]:
+    network = plan.network
+    # EFA's traffic has no ports: no narrower rule lets it through.
+    group = ("security group", f"{network.security_group}: everything from and to itself, as EFA needs it")
+    if not network.create:
+        yield "subnet", network.subnet or "of the stack it uses"
+        yield group
+        return
+    yield ("in VPC", network.vpc) if network.vpc else ("network", network.cidr)
+    yield "subnet", network.subnet_cidr
+    yield "zone", network.zone or "the first one that offers the machines"
+    yield group
+    for item in network.ingress:
+        yield "let in", f"{item.cidr} to {item.ports}: {item.why}"
+    yield "way out", _way_out(network)
+
+
+def _way_out(network: AwsNetworkPlan) -> str:
+    if network.vpc:
+        routes = f"route table {network.route_table}" if network.route_table else "main route table"
+        return f"where the {routes} of that VPC leads: to S3, ECR, CloudWatch Logs, Secrets Manager, Systems Manager"
+    if network.nat:
+        return "to S3 by its gateway endpoint, and out through NAT"
+    services = f"to S3 by its gateway endpoint, and to {', '.join(network.endpoints)} by endpoints in the subnet"
+    if network.public:
+        return f"{services}; nodes with a public address reach the internet"
+    return f"{services}; S3 and ECR take writes in this account and in the stack's bucket only"
+
+
+def _storage(plan: AwsDl1Plan) -> Iterator[Row]:
+    logs = plan.logs
+    if plan.bucket.create and plan.bucket.versioning and plan.jobs:
+        rows = table("aws_dl1")["old_versions"]
+        yield "old versions", "; ".join(f"of {row['words']} end after {plural(row['days'], 'day')}" for row in rows)
+    if logs.enabled:
+        made = f"{logs.group_name}, {made_or_not(logs.create)}, {logs.retention_days} days"
+        yield "log group", name_or_owner(plan, "logs", made)
+
+
+def _cluster_words(cluster: ClusterPlan) -> Iterator[Row]:
+    row = table("aws_dl1")["shapes"].get(cluster.instance_type, {})
+    nodes = len(cluster.nodes)
+    size = f", {nodes * row['accelerators']} accelerators, {nodes * row['vcpus']} vCPUs" if row else ""
+    bought = "spot" if cluster.spot else f"in {cluster.reservation}" if cluster.reservation else "On-Demand"
+    yield "machines", f"{nodes} x {cluster.instance_type}{size}, {bought}"
+    yield "placed", _placed(cluster)
+    yield "interfaces", _interfaces(cluster)
+    yield "public", _ADDRESSES[cluster.public_address]
+    named = cluster.image or f"what the parameter {cluster.image_parameter} says"
+    yield "machine image", f"{named}, with release {cluster.release} of the Gaudi software"
+    yield "SSH", f"port {cluster.ssh_port} between the nodes, key number {cluster.key_rotation}"
+    yield "money", _money(cluster)
+
+
+def _placed(cluster: ClusterPlan) -> str:
+    if cluster.placement_group:
+        return f"in the placement group {cluster.placement_group}"
+    if cluster.make_placement_group:
+        return f"close together, in the placement group {cluster.name} (made)"
+    return "where the reservation lies" if cluster.reservation else "alone"
+
+
+def _interfaces(cluster: ClusterPlan) -> str:
+    efa = f"{cluster.efa} x EFA" if cluster.efa else "1 without EFA"
+    return f"{efa}; between nodes HCCL uses {_host_nic(cluster)}"
+
+
+def _host_nic(cluster: ClusterPlan) -> str:
+    if cluster.host_nic == "sockets":
+        return "TCP sockets over one interface"
+    if cluster.host_memory:
+        return "libfabric over the host's memory"
+    return "Gaudi Direct over EFA where kernel and libfabric can, else the host's memory"
+
+
+def _money(cluster: ClusterPlan) -> str:
+    idle = cluster.stop_when_idle_minutes
+    stops = (
+        f"machines stop after {plural(idle, 'minute')} without a run, and the next run starts them again"
+        if idle
+        else "machines run until the stack is destroyed, also when nothing trains"
+    )
+    return f"{stops}; destroying the stack ends them, while disks and addresses of stopped ones still cost"

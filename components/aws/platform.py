@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan as machines of AWS. Nothing is imported before it is asked for: most commands need little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from catalog.tables import table
+from components.plan.platform import AccessReport, Meeting, Words
+from components.platform.base import Platform
+
+if TYPE_CHECKING:
+    from components.aws.plan import AwsDl1Plan
+    from components.aws.stack import AwsDl1Stack
+    from components.plan.launch import RolePart
+    from components.plan.model import Plan
+    from components.plan.resolved import ResolvedJob
+    from components.platform.files import StoreOpener, StoreRequest
+    from components.platform.images import ImagePlatform
+    from components.platform.inputs import OwnInputs
+    from components.platform.local import LocalPlatform
+    from components.platform.look import Question, RunLook
+    from components.platform.rehearsal import RehearsalPlatform
+    from components.platform.run_platform import RunPlatform
+    from components.platform.tries import TryPlatform, TryQuestion
+    from components.platform.values import Properties
+    from schemas.checks.registry import CheckRule
+    from schemas.model import Layout, Run
+
+
+class AwsDl1Platform(Platform):
+    name = "aws-dl1"
+    way_to_services = "through gateway endpoints, or NAT"
+    # A job is one cluster, and a run needs all of it.
+    runs_at_once = False
+
+    @property
+    def stack(self) -> type[AwsDl1Stack]:
+        from components.aws.stack import AwsDl1Stack
+
+        return AwsDl1Stack
+
+    def rules(self) -> Mapping[str, CheckRule]:
+        import components.aws.checks  # noqa: F401  # declares them
+        from components.aws.checks.registry import RULES
+
+        return RULES
+
+    def facts(self) -> Mapping[str, Any]:
+        rows = table("aws_dl1")
+        return {"shapes": rows["shapes"], "regions": rows["regions"]}
+
+    def lower(self, stack: AwsDl1Stack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> AwsDl1Plan:
+        from components.aws.plan import lower
+
+        return lower(stack, plan)
+
+    def meeting(self, layout: Layout) -> Meeting:
+        return Meeting("bucket", "addresses are exchanged in the bucket")
+
+    def environments(
+        self, job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range
+    ) -> Iterator[Mapping[str, str]]:
+        environment: Mapping[str, str] = table("aws_dl1")["environment"]
+        return repeat(environment, len(ranks))
+
+    def words(self, plan: AwsDl1Plan) -> Words:
+        from components.aws.plan import words
+
+        return words(plan)
+
+    def access_report(self, plan: AwsDl1Plan, deployers: str) -> AccessReport:
+        from components.aws.access_report import build_report
+
+        return build_report(plan, deployers)
+
+    def deploy(self, plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
+        from components.aws.resources.deploy import deploy
+
+        return deploy(plan, folder)
+
+    @property
+    def run_inputs(self) -> OwnInputs:
+        from components.aws.client.runs import INPUTS
+
+        return INPUTS
+
+    def knows(self, run_id: str) -> bool:
+        from components.aws.client.runs import knows
+
+        return knows(run_id)
+
+    def runs(self, config: Properties) -> RunPlatform:
+        from components.aws.client.runs import platform
+
+        return platform(config)
+
+    def look(self, question: Question) -> RunLook:
+        from components.aws.client.status import make
+
+        return make(question)
+
+    def tries(self, question: TryQuestion) -> TryPlatform:
+        from components.aws.client.deployed import make
+
+        return make(question)
+
+    def images(self, plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
+        from components.aws.client.images import make
+        from components.aws.plan import aws_dl1_plan
+
+        return make(aws_dl1_plan(plan), environment)
+
+    def files(self, request: StoreRequest) -> StoreOpener:
+        from components.aws.client.files import make
+
+        return make(request)
+
+    @property
+    def local(self) -> LocalPlatform:
+        from components.aws.local.stacks import AwsLocalPlatform
+
+        return AwsLocalPlatform()
+
+    @property
+    def rehearsal(self) -> RehearsalPlatform:
+        from components.aws.local.rehearsal import AwsRehearsalPlatform
+
+        return AwsRehearsalPlatform()
+
+
+PLATFORM = AwsDl1Platform()

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines that an `up` replaces: which, because of which key of the stack file, and what is lost with them.
+
+Pulumi's preview shows the resources, but neither the key nor the loss. What there is now comes from the stack's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from components.aws.machines import MachineImage
+from components.aws.plan import AwsDl1Plan, AwsJobPlan
+from components.aws.recorded import Recorded, node_settings
+from components.borrowing import Borrowed
+from components.outputs import Outputs
+from components.refusal import RefusedError
+from schemas.checks.registry import Wrong, at
+
+# An output of the stack: its state knows that machines go with these, and before them.
+REPLACED_WITH = "machinesReplacedWith"
+PLACE = ("network", "access", "bucket", "logs")
+
+# Key of the stack file -> its value, as text. None: there is none.
+_Values = Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class Replacing:
+    """What a plan's machines would start from. `templates` and `images` are those of each job."""
+
+    plan: AwsDl1Plan
+    zone: str
+    images: Mapping[str, MachineImage]
+    templates: Mapping[str, str]
+    borrowed: Borrowed
+
+
+def find_replacements(wanted: Replacing, recorded: Recorded, before: Outputs) -> Iterator[Wrong]:
+    """A warning for each job whose machines are replaced. Raises RefusedError where their state cannot order it yet."""
+    refused: list[Wrong] = []
+    for name, job in wanted.plan.jobs.items():
+        machines = recorded.machines(job)
+        kept = {node: machines[node] for node in job.cluster.nodes if node in machines}
+        template = recorded.one("LaunchTemplate", name, *job.was)
+        if not kept or not template:
+            continue
+        moved = _differences(_place_before(recorded, template), _place_now(wanted))
+        changes = [*moved, *_own_changes(wanted, name, job, template)]
+        if moved and before and REPLACED_WITH not in before:
+            refused.append(_too_early(name, moved))
+        elif changes:
+            yield _told(name, kept, changes)
+    if refused:
+        raise RefusedError(refused)
+
+
+def _told(name: str, machines: Mapping[str, str], changes: list[str]) -> Wrong:
+    named = ", ".join(f"`{node}` ({machine})" for node, machine in machines.items())
+    queue = "the queue stays in the old bucket, so all runs start again"
+    if not any(one.startswith("`bucket`") for one in changes):
+        queue = "runs that wait in the queue go on on the new machines"
+    message = (
+        f"the machines of the job `{name}` are replaced, and what trains on them ends as FAILED: {named}. "
+        f"Because of {', '.join(changes)}. What lies only on their disks is lost; {queue}"
+    )
+    remedy = "let its runs end first, or raise their `attempt`, which starts them again on the new machines"
+    return Wrong(at("jobs", name, "cluster"), message, remedy)
+
+
+def _too_early(name: str, changes: list[str]) -> Wrong:
+    message = (
+        f"{', '.join(changes)} replaces the machines of the job `{name}`, which an earlier release of trainyard made. "
+        "Its state does not say that they go before their network, which AWS deletes only after them"
+    )
+    remedy = "first bring the stack up without this change: that replaces nothing. Then change it"
+    return Wrong(at("jobs", name, "cluster"), message, remedy)
+
+
+def _differences(before: _Values, now: _Values) -> list[str]:
+    """Each key of `before` whose value changes, in words."""
+    changed = [key for key, value in before.items() if value != now[key]]
+    if "network.cidr" in changed and "network.subnetCidr" in changed:
+        changed.remove("network.subnetCidr")  # the file need not name it: it follows
+    return [f"`{key}` ({before[key] or 'none'} -> {now[key] or 'none'})" for key in changed]
+
+
+def _place_now(wanted: Replacing) -> _Values:
+    plan, network, borrowed = wanted.plan, wanted.plan.network, wanted.borrowed
+    makes_vpc = network.create and network.vpc is None
+    profile = f"{plan.team}-{plan.environment}-nodes" if plan.access.create else plan.access.runs_role
+    subnet = borrowed.last("network", "subnetId") or network.subnet
+    group = borrowed.last("network", "securityGroupId") or network.security_group
+    return {
+        "network.vpc": network.vpc if network.create else None,
+        "network.cidr": network.cidr if makes_vpc else None,
+        "network.subnetCidr": network.subnet_cidr if network.create else None,
+        "network.zone": wanted.zone if network.create else None,
+        "network.subnet": None if network.create else subnet,
+        "network.securityGroup": None if network.make_security_group else group,
+        "access.runs": borrowed.last("access", "instanceProfile") or profile,
+        "bucket": borrowed.last("bucket", "bucket") or plan.bucket.name,
+        "logs": (borrowed.last("logs", "logGroup") or plan.logs.group_name) if plan.logs.enabled else None,
+    }
+
+
+def _place_before(recorded: Recorded, template: Outputs) -> _Values:
+    vpc, subnet = recorded.one("Vpc", "vpc"), recorded.one("Subnet", "subnet")
+    interface = _first_interface(template)
+    settings = node_settings(template)
+    values = {
+        "network.vpc": subnet.get("vpcId") if not vpc else None,
+        "network.cidr": vpc.get("cidrBlock"),
+        "network.subnetCidr": subnet.get("cidrBlock"),
+        "network.zone": subnet.get("availabilityZone"),
+        "network.subnet": None if subnet else interface.get("subnetId"),
+        "network.securityGroup": None
+        if recorded.one("SecurityGroup", "nodes")
+        else next(iter(interface.get("securityGroups") or ()), None),
+        "access.runs": (template.get("iamInstanceProfile") or {}).get("name"),
+    }
+    return values | ({"bucket": settings.get("bucket"), "logs": settings.get("logGroup")} if settings else {})
+
+
+def _own_changes(wanted: Replacing, name: str, job: AwsJobPlan, template: Outputs) -> list[str]:
+    """What changes of the machines themselves. Their template's name has a digest of it."""
+    if template.get("name") == wanted.templates[name]:
+        return []
+    changes = _differences(_machine_before(template), _machine_now(job, wanted.images[name]))
+    return changes or ["another launch template"]
+
+
+def _machine_now(job: AwsJobPlan, image: MachineImage) -> _Values:
+    cluster = job.cluster
+    group = cluster.placement_group or (cluster.name if cluster.make_placement_group else None)
+    values = {
+        "shape": cluster.instance_type,
+        "ami": image.id,
+        "blockStorageGb": cluster.disk_gb,
+        "placementGroup": group,
+        "reservation": cluster.reservation,
+        "spot": cluster.spot,
+        "publicAddress": "automatic" if cluster.public_address == "automatic" else None,
+        "efa": cluster.efa,
+        "sshPort": cluster.ssh_port,
+        "release": cluster.release,
+        "hostNic": cluster.host_nic,
+        "stopWhenIdle": cluster.stop_when_idle_minutes,
+    }
+    return {key: _text(value) for key, value in values.items()}
+
+
+def _machine_before(template: Outputs) -> _Values:
+    settings, interface = node_settings(template), _first_interface(template)
+    (disk, *_) = template.get("blockDeviceMappings") or [{}]
+    reserved = (template.get("capacityReservationSpecification") or {}).get("capacityReservationTarget") or {}
+    values: dict[str, Any] = {
+        "shape": template.get("instanceType"),
+        "ami": template.get("imageId"),
+        "blockStorageGb": (disk.get("ebs") or {}).get("volumeSize"),
+        "placementGroup": (template.get("placement") or {}).get("groupName"),
+        "reservation": reserved.get("capacityReservationId"),
+        "spot": bool(template.get("instanceMarketOptions")),
+        "publicAddress": "automatic" if _text(interface.get("associatePublicIpAddress")) == "true" else None,
+    }
+    if settings:
+        values |= {"efa": settings.get("efaInterfaces"), "stopWhenIdle": settings.get("stopWhenIdleMinutes")}
+        values |= {key: settings.get(key) for key in ("sshPort", "release", "hostNic")}
+    return {key: _text(value) for key, value in values.items()}
+
+
+def _first_interface(template: Outputs) -> Mapping[str, Any]:
+    return next(iter(template.get("networkInterfaces") or ()), {})
+
+
+def _text(value: Any) -> str | None:
+    """Numbers of the engine are floating, and the provider writes some of its booleans as text."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value in (None, "") else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nodes' role with its instance profile, and the policies of nodes and users."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+
+from components.aws.plan import AwsDl1Plan
+from components.aws.statements import TRUST, AwsPolicy, policies
+from components.plan.model import NodePlan, RunPlan
+from schemas.model import Secret
+
+KEY_PAIR = "trainyard:index:KeyPair"
+
+
+@dataclass(frozen=True)
+class AccessArgs:
+    plan: AwsDl1Plan
+    prefix: str
+    tags: Mapping[str, str]
+
+
+class Access(pulumi.ComponentResource):
+    """Who may do what. Nodes depend on this component; IAM may take some seconds longer to let them act."""
+
+    role: pulumi.Output[str]
+    profile: pulumi.Output[str]
+
+    def __init__(self, name: str, args: AccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("trainyard:aws-dl1:Access", name, None, opts)
+        self._args = args
+        self._inside = pulumi.ResourceOptions(parent=self)
+        self._tags = dict(args.tags)
+        self.role = self._role() if args.plan.access.make_runs_role else pulumi.Output.from_input(self._named_role)
+        self.profile = aws.iam.InstanceProfile(
+            "nodes", name=f"{args.prefix}-nodes", role=self.role, tags=self._tags, opts=self._inside
+        ).name
+        for policy in policies(args.plan):
+            self._attach(policy)
+        self.register_outputs({"role": self.role, "profile": self.profile})
+
+    @property
+    def _named_role(self) -> str:
+        return self._args.plan.access.runs_role
+
+    def _role(self) -> pulumi.Output[str]:
+        return aws.iam.Role(
+            "nodes",
+            name=self._named_role,
+            description=f"Nodes of distributed training of {self._args.prefix}",
+            assume_role_policy=json.dumps(TRUST, sort_keys=True),
+            tags=self._tags,
+            opts=self._inside,
+        ).name
+
+    def _attach(self, policy: AwsPolicy) -> None:
+        """To the nodes' role, or to the users' group, or to their role."""
+        arns: dict[str, pulumi.Input[str]] = {arn.rpartition("/")[2]: arn for arn in policy.managed}
+        if policy.document is not None:
+            arns[policy.name] = self._policy(policy)
+        access = self._args.plan.access
+        principals = [("role", self.role)] if policy.who == "runs" else []
+        if policy.who == "users":
+            named = (("group", access.users_group), ("role", access.users_role))
+            principals += [(kind, pulumi.Output.from_input(name)) for kind, name in named if name]
+        for key, arn in arns.items():
+            for kind, principal in principals:
+                attachment = aws.iam.RolePolicyAttachment if kind == "role" else aws.iam.GroupPolicyAttachment
+                attachment(f"{policy.who}-{kind}-{key}", policy_arn=arn, opts=self._inside, **{kind: principal})
+
+    def _policy(self, policy: AwsPolicy) -> pulumi.Output[str]:
+        return aws.iam.Policy(
+            policy.name,
+            name=policy.name,
+            description=f"Distributed training of {self._args.prefix}: {self._args.plan.access.mode}",
+            policy=json.dumps(policy.document, sort_keys=True),
+            tags=self._tags,
+            opts=self._inside,
+        ).arn
+
+
+class KeyPair(pulumi.CustomResource):
+    """An RSA key of our own provider, made once. Another `rotation` makes another one."""
+
+    private_key: pulumi.Output[str]
+
+    def __init__(self, name: str, rotation: int, opts: pulumi.ResourceOptions) -> None:
+        outputs = {"publicKey": None, "privateKey": None, "fingerprint": None}
+        secret = pulumi.ResourceOptions(additional_secret_outputs=["privateKey"])
+        super().__init__(KEY_PAIR, name, {**outputs, "rotation": rotation}, pulumi.ResourceOptions.merge(opts, secret))
+
+    @property
+    def private(self) -> pulumi.Output[str]:
+        return pulumi.Output.secret(pulumi.get(self, "privateKey"))
+
+
+def keep_secret(
+    name: str, called: str, why: str, value: pulumi.Input[str], tags: Mapping[str, str], opts: pulumi.ResourceOptions
+) -> tuple[pulumi.Output[str], aws.secretsmanager.SecretVersion]:
+    """A secret with its value: its name, and the version that has to be there before nodes read it."""
+    secret = aws.secretsmanager.Secret(
+        name,
+        name=called,
+        description=why,
+        # A deleted secret would keep its name for days, and the stack could not be made again.
+        recovery_window_in_days=0,
+        tags=dict(tags),
+        opts=opts,
+    )
+    version = aws.secretsmanager.SecretVersion(
+        name, secret_id=secret.id, secret_string=pulumi.Output.secret(value), opts=opts
+    )
+    return secret.name, version
+
+
+def secret_variables(run: RunPlan) -> str | None:
+    """The secret variables of a run as a JSON object. None if it has none.
+
+    A node reads what all nodes share, and what stands under its own name: `worker-0/HF_TOKEN`.
+    """
+    own = {node.name: _secrets(node) for node in run.nodes}
+    texts: dict[str, str] = {}
+    for variable in sorted({name for values in own.values() for name in values}):
+        has = {node: values[variable] for node, values in own.items() if variable in values}
+        if len(has) == len(own) and len(set(has.values())) == 1:
+            texts[variable] = next(iter(has.values()))
+        else:
+            texts |= {f"{node}/{variable}": text for node, text in has.items()}
+    return json.dumps(texts, sort_keys=True) if texts else None
+
+
+def _secrets(node: NodePlan) -> dict[str, str]:
+    return {name: value.value or "" for name, value in node.environment.items() if isinstance(value, Secret)}

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machines of a job: placement group, launch template, one instance for each node, and what they read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from components.aws.machines import MachineImage, MachinePlace, encoded, template, template_name
+from components.aws.node_setup import NodeSettings, user_data
+from components.aws.plan import AwsJobPlan, ClusterPlan
+from components.aws.resources.access import KeyPair, keep_secret, secret_variables
+from components.aws.resources.context import PUBLIC_ADDRESS, Context, resource_tags
+from components.aws.run_inputs import run_inputs
+from components.plan.model import RunPlan
+from components.run import Run, RunProvider, aliases
+
+
+@dataclass(frozen=True)
+class ClusterArgs:
+    """`launcher` and `code`: names of objects. `after`: what has to be there before a machine starts."""
+
+    job: AwsJobPlan
+    context: Context
+    place: MachinePlace
+    image: MachineImage
+    launcher: str
+    code: str | None
+    provider: RunProvider
+    after: Sequence[pulumi.Resource]
+
+
+class Cluster(pulumi.ComponentResource):
+    """Instances are keyed by the names of their nodes, so removing one does not affect the others."""
+
+    instances: Mapping[str, Any]
+    # What they start from, known before anything is made.
+    template_name: str
+    address: pulumi.Output[str] | None = None
+
+    def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("trainyard:aws-dl1:Cluster", name, None, opts)
+        self._args = args
+        self._cluster = args.job.cluster
+        self._tags = {**args.context.plan.tags, "job": self._cluster.key}
+        self._inside = pulumi.ResourceOptions(parent=self)
+        self.template_name = launch_template_name(self._cluster, args.context.plan.region, args.image)
+        secret = self._ssh_key()
+        group = self._placement_group()
+        launch = self._template()
+        after = [*args.after, secret, *([group] if group else [])]
+        self.instances = {node: self._instance(node, rank, launch, after) for rank, node in enumerate(self._nodes)}
+        if self._cluster.public_address == "elastic":
+            self.address = self._elastic_address()
+        self.register_outputs({node: instance.id for node, instance in self.instances.items()})
+
+    @property
+    def _nodes(self) -> tuple[str, ...]:
+        return self._cluster.nodes
+
+    def _ssh_key(self) -> pulumi.Resource:
+        name = f"{self._args.job.name}/ssh"
+        keys = pulumi.ResourceOptions(parent=self, provider=self._args.provider)
+        pair = KeyPair(name, self._cluster.key_rotation, keys)
+        why = f"The SSH key by which nodes of {self._cluster.name} enter each other"
+        _, version = keep_secret(name, ssh_secret(self._cluster), why, pair.private, self._tags, self._inside)
+        return version
+
+    def _placement_group(self) -> pulumi.Resource | None:
+        if not self._cluster.make_placement_group:
+            return None
+        return aws.ec2.PlacementGroup(
+            self._args.job.name, name=self._cluster.name, strategy="cluster", tags=self._tags, opts=self._inside
+        )
+
+    def _template(self) -> Any:
+        args, cluster = self._args, self._cluster
+        settings = _lasting_settings(cluster, args.context.plan.region)
+        # Newer ones reach a machine with its tickets.
+        renewed: dict[str, Any] = {"launcher": args.launcher}
+        log_group = pulumi.Output.from_input(args.context.log_group)
+        # The bucket and the log group may be another stack's, which knows their names.
+        named = pulumi.Output.all(
+            bucket=args.context.bucket, log_group=log_group, image=args.context.fill(args.job.image)
+        )
+        data = named.apply(lambda names: encoded(user_data(NodeSettings(**settings, **renewed, **names))))
+        return aws.ec2.LaunchTemplate(
+            args.job.name,
+            name=self.template_name,
+            description=f"Machines of {cluster.name}",
+            tags=resource_tags(self._tags, cluster.name) | self._chosen("automatic"),
+            opts=self._replaced_with_place(args.context.bucket, log_group),
+            **template(cluster, args.image, args.place, data, self._tags),
+        )
+
+    def _replaced_with_place(self, *names: pulumi.Output[str | None]) -> pulumi.ResourceOptions:
+        """Options of a template that is replaced with what no machine can get while it stays: network, profile, names.
+
+        None of it is in the template's name, because states of earlier releases have no trace of it there. Machines
+        start from version 1 of the template, so another version could not lead a new one out of a deleted subnet.
+        """
+        place = pulumi.ResourceOptions(
+            replace_on_changes=["networkInterfaces", "iamInstanceProfile"],
+            # User data has the names, and each release changes user data. Where a state has no trigger, this adds one
+            # and replaces nothing.
+            replacement_trigger=list(names),
+            # Its name stays. The machines go before it, and all of them before the subnet.
+            delete_before_replace=True,
+        )
+        return pulumi.ResourceOptions.merge(self._inside, place)
+
+    def _instance(self, node: str, rank: int, launch: Any, after: Sequence[pulumi.Resource]) -> Any:
+        named = {"node": node, "rank": str(rank)}
+        return aws.ec2.Instance(
+            f"{self._args.job.name}/{node}",
+            # Another template replaces the machine, another version of it does not.
+            launch_template={"id": launch.id, "version": "1"},
+            tags=resource_tags({**self._tags, **named}, f"{self._cluster.name}-{node}"),
+            # The account's quota rarely has room for two of them, and no two nodes may have one name.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=after, delete_before_replace=True),
+        )
+
+    def _chosen(self, how: str) -> dict[str, str]:
+        """The tag of what has a public address because the stack file asks for one in this way."""
+        return {PUBLIC_ADDRESS: "chosen"} if self._cluster.public_address == how else {}
+
+    def _elastic_address(self) -> pulumi.Output[str]:
+        """For the first node. With several interfaces AWS wants to know which one it is for."""
+        name = self._args.job.name
+        tags = resource_tags(self._tags, self._cluster.name) | self._chosen("elastic")
+        address = aws.ec2.Eip(name, domain="vpc", tags=tags, opts=self._inside)
+        aws.ec2.EipAssociation(
+            name,
+            allocation_id=address.id,
+            network_interface_id=self.instances[self._nodes[0]].primary_network_interface_id,
+            opts=self._inside,
+        )
+        return address.public_ip
+
+
+def ssh_secret(cluster: ClusterPlan) -> str:
+    return f"{cluster.name}/ssh"
+
+
+def launch_template_name(cluster: ClusterPlan, region: str, image: MachineImage) -> str:
+    """Another name replaces every machine of the cluster."""
+    return template_name(cluster, image, _lasting_settings(cluster, region))
+
+
+def _lasting_settings(cluster: ClusterPlan, region: str) -> dict[str, Any]:
+    """The values of a machine's settings that hold as long as the machine."""
+    return {
+        "region": region,
+        "job": cluster.key,
+        "ssh_secret": ssh_secret(cluster),
+        "ssh_port": cluster.ssh_port,
+        "release": cluster.release,
+        "host_nic": cluster.host_nic,
+        "efa_interfaces": cluster.efa,
+        "stop_when_idle_minutes": cluster.stop_when_idle_minutes,
+    }
+
+
+class Job(pulumi.ComponentResource):
+    """One job with its machines and runs. Runs are keyed by name, so removing one does not affect the others."""
+
+    cluster: Cluster
+    runs: Mapping[str, Run]
+
+    def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        # A renamed job keeps its state. Pulumi applies the alias to the resources below it too.
+        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=aliases(args.job.was)))
+        super().__init__("trainyard:aws-dl1:Job", name, None, opts)
+        self._args = args
+        self.cluster = Cluster(name, args, pulumi.ResourceOptions(parent=self))
+        self.runs = {key: self._run(key, run) for key, run in args.job.runs.items()}
+        self.register_outputs({})
+
+    def _run(self, key: str, run: RunPlan) -> Run:
+        args = self._args
+        after: list[pulumi.Resource] = [*args.after, *self.cluster.instances.values()]
+        secret: dict[str, Any] = {}
+        named = f"{args.job.name}/{key}"
+        before = [f"{args.job.name}/{name}" for name in run.was]
+        if variables := secret_variables(run):
+            why = f"Secret variables of {run.display_name}"
+            tags = {**args.context.plan.tags, "job": args.job.cluster.key}
+            inside = pulumi.ResourceOptions(parent=self, aliases=aliases(before))
+            # The name that a run keeps when it is renamed. No run's secret is called as the cluster's own key.
+            called = f"{args.job.cluster.name}/runs/{run.was[0] if run.was else key}"
+            name, version = keep_secret(named, called, why, variables, tags, inside)
+            after.append(version)
+            # Its name stays. Another value is another version, and starts the run again.
+            secret = {"secret": name, "secretVersion": version.version_id}
+        options = pulumi.ResourceOptions(
+            parent=self,
+            provider=args.provider,
+            depends_on=after,
+            # The provider asks for this order too, but the engine does not consult it for --replace.
+            delete_before_replace=True,
+            aliases=aliases(before),
+        )
+        return Run(named, self._inputs(run, secret), options)
+
+    def _inputs(self, run: RunPlan, secret: Mapping[str, Any]) -> dict[str, Any]:
+        args = self._args
+        where = {
+            "bucket": args.context.bucket,
+            "logGroup": args.context.log_group,
+            "code": args.code,
+            **secret,
+        }
+        return run_inputs(args.context.plan, args.job, run, where, args.context)

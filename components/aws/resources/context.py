@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every AWS component needs: the plan, and values that only AWS knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pulumi
+
+from components.aws.plan import AwsDl1Plan
+from components.borrowing import Borrowed
+from components.filling import Filler
+
+# The tag that says why something has a public address. People, auditors and policy packs look for it.
+PUBLIC_ADDRESS = "public-address"
+
+
+@dataclass(frozen=True)
+class Context(Filler):
+    """Bucket, registry, log group and role may come from the stack under `uses`."""
+
+    plan: AwsDl1Plan
+    account: str
+    borrowed: Borrowed
+
+    @property
+    def registry_host(self) -> str:
+        return f"{self.account}.dkr.ecr.{self.plan.region}.amazonaws.com"
+
+    @cached_property
+    def registry(self) -> pulumi.Output[str]:
+        """Where images are pushed: host and repository."""
+        own = pulumi.Output.from_input(f"{self.registry_host}/{self.plan.registry.repository}")
+        return self.borrowed.get("registry", "imagePushAddress") or own
+
+    @cached_property
+    def bucket(self) -> pulumi.Output[str]:
+        return self.borrowed.get("bucket", "bucket") or pulumi.Output.from_input(self.plan.bucket.name)
+
+    @cached_property
+    def bucket_uri(self) -> pulumi.Output[str]:
+        return pulumi.Output.concat("s3://", self.bucket)
+
+    @cached_property
+    def log_group(self) -> pulumi.Output[str] | None:
+        logs = self.plan.logs
+        if not logs.enabled:
+            return None
+        return self.borrowed.get("logs", "logGroup") or pulumi.Output.from_input(logs.group_name)
+
+    @cached_property
+    def answers(self) -> Mapping[str, pulumi.Output[str]]:
+        return {"registry": self.registry, "bucket": self.bucket_uri}
+
+
+def resource_tags(tags: Mapping[str, str], name: str) -> dict[str, str]:
+    """The tags of a resource that AWS's console lists by its tag `Name`."""
+    return {**tags, "Name": name}

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a plan's AWS resources, in the order of their dependencies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from components.archives import CodeArtifact
+from components.artifacts import artifacts_folder, code_artifact
+from components.aws.machines import MachinePlace
+from components.aws.placement import find_unplaced, keep_placement
+from components.aws.plan import TAKEN, AwsDl1Plan
+from components.aws.recorded import read_recorded
+from components.aws.replacements import PLACE, REPLACED_WITH, Replacing, find_replacements
+from components.aws.resources.access import Access, AccessArgs
+from components.aws.resources.cluster import ClusterArgs, Job, launch_template_name
+from components.aws.resources.context import Context
+from components.aws.resources.existing import Answers, find_departures, resolve
+from components.aws.resources.lean import make_lean
+from components.aws.resources.leftovers import find_leftovers
+from components.aws.resources.network import Network, NetworkArgs
+from components.aws.resources.storage import Storage, StorageArgs
+from components.aws.run_inputs import build_archive
+from components.aws.statements import endpoint_policies
+from components.borrowing import Borrowed
+from components.outputs import last_outputs
+from components.run import RunProvider
+from components.voice import warn
+from schemas.findings import dotted
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where nodes are and as whom they act, made here or elsewhere."""
+
+    network: Network | None
+    subnet: pulumi.Input[str]
+    group: pulumi.Input[str]
+    role: pulumi.Input[str]
+    profile: pulumi.Input[str]
+
+
+def outputs(here: Context, placed: Placed, jobs: Mapping[str, Job]) -> dict[str, Any]:
+    plan = here.plan
+    console = f"https://{plan.region}.console.aws.amazon.com"
+    exported: dict[str, Any] = {
+        "account": here.account,
+        "region": plan.region,
+        # What of it the stack made itself. What it only uses stays when it goes.
+        "made": [concern for concern, makes in _makes(plan).items() if makes],
+        REPLACED_WITH: list(PLACE),
+        "bucket": here.bucket,
+        "bucketUri": here.bucket_uri,
+        "imagePushAddress": here.registry,
+        "dockerLogin": here.registry.apply(
+            lambda address: (
+                f"aws ecr get-login-password --region {plan.region} | "
+                f"docker login --username AWS --password-stdin {address.partition('/')[0]}"
+            )
+        ),
+        "subnetId": placed.subnet,
+        "securityGroupId": placed.group,
+        "logGroup": here.log_group,
+        "nodesRole": placed.role,
+        "instanceProfile": placed.profile,
+        "jobs": {name: _job(here, job) for name, job in jobs.items()},
+        "console": {
+            "bucket": here.bucket.apply(lambda name: f"{console}/s3/buckets/{name}"),
+            "instances": f"{console}/ec2/home?region={plan.region}#Instances:tag:stack={plan.stack}",
+        },
+    }
+    if placed.network is not None:
+        exported |= {"vpcId": placed.network.vpc_id, "subnetCidr": plan.network.subnet_cidr}
+    return {name: value for name, value in exported.items() if value is not None}
+
+
+def _makes(plan: AwsDl1Plan) -> dict[str, bool]:
+    return {
+        "network": plan.network.create,
+        "access": plan.access.create,
+        "bucket": plan.bucket.create,
+        "registry": plan.registry.create,
+        "logs": plan.logs.enabled and plan.logs.create,
+    }
+
+
+def _job(here: Context, job: Job) -> dict[str, Any]:
+    instances = job.cluster.instances
+    shell = f"aws ssm start-session --region {here.plan.region} --target {{}}".format
+    shown: dict[str, Any] = {
+        "instances": {node: instance.id for node, instance in instances.items()},
+        # With another one the next `up` replaces the machines, and says so before.
+        "launchTemplate": job.cluster.template_name,
+        # A shell on a node takes no open port.
+        "shells": {node: instance.id.apply(shell) for node, instance in instances.items()},
+        "runs": {key: {"state": run.state, "nodes": run.node_runs} for key, run in job.runs.items()},
+    }
+    return {**shown, "address": job.cluster.address} if job.cluster.address is not None else shown
+
+
+LAUNCHER = Path(__file__).resolve().parents[3] / "launcher"
+
+
+def deploy(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
+    """Makes every resource of the plan and returns the stack's outputs. Paths in the plan start at `folder`."""
+    make_lean()
+    before, recorded = last_outputs(), read_recorded()
+    answers = resolve(plan, recorded)
+    templates = {
+        name: launch_template_name(job.cluster, plan.region, answers.images[name]) for name, job in plan.jobs.items()
+    }
+    borrowed = Borrowed(plan, TAKEN)
+    replacing = Replacing(plan, answers.zone, answers.images, templates, borrowed)
+    losses = [*find_departures(plan, before), *find_replacements(replacing, recorded, before)]
+    losses += find_unplaced(plan, templates, recorded)
+    for wrong in [*losses, *find_leftovers(plan, templates, answers.account, recorded)]:
+        warn(f"{dotted(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
+    plan = keep_placement(plan, templates, recorded)
+    prefix = f"{plan.team}-{plan.environment}"
+    here = Context(plan, answers.account, borrowed)
+    access = Access("access", AccessArgs(plan, prefix, plan.tags)) if plan.access.create else None
+    folders = [job.cluster.key for job in plan.jobs.values()]
+    storage = Storage("storage", StorageArgs(plan.bucket, plan.registry, plan.logs, plan.tags, folders))
+    network = _network(plan, answers, prefix)
+    placed = _placed(plan, borrowed, network, access)
+    after = [one for one in (storage, access, network) if one is not None]
+    return outputs(here, placed, _jobs(here, answers, placed, folder, storage, after))
+
+
+def _network(plan: AwsDl1Plan, answers: Answers, prefix: str) -> Network | None:
+    if not plan.network.create:
+        return None
+    policies = endpoint_policies(replace(plan, account=answers.account))
+    return Network("network", NetworkArgs(plan.network, plan.region, answers.zone, prefix, plan.tags, policies))
+
+
+def _placed(plan: AwsDl1Plan, borrowed: Borrowed, network: Network | None, access: Access | None) -> Placed:
+    role = plan.access.runs_role
+    return Placed(
+        network,
+        network.subnet_id if network else borrowed.get("network", "subnetId") or plan.network.subnet or "",
+        network.group_id if network else borrowed.get("network", "securityGroupId") or plan.network.security_group,
+        access.role if access else borrowed.get("access", "nodesRole") or role,
+        access.profile if access else borrowed.get("access", "instanceProfile") or role,
+    )
+
+
+def _jobs(
+    here: Context,
+    answers: Answers,
+    placed: Placed,
+    folder: Path,
+    storage: Storage,
+    after: Sequence[pulumi.Resource],
+) -> dict[str, Job]:
+    """`after`: what has to be there before a machine starts. Objects need the bucket only."""
+    plan = here.plan
+    if not plan.jobs:
+        return {}
+    profile = pulumi.Config("aws").get("profile")
+    provider = RunProvider("runs", {"region": plan.region, **({"profile": profile} if profile else {})})
+    launcher = build_archive(LAUNCHER, artifacts_folder() / plan.stack, "launcher", "launcher")
+    launcher_key = f".trainyard/launcher/{launcher.file_name.removeprefix('launcher-')}"
+    after = [*after, _object("launcher", here, launcher_key, launcher, storage)]
+    place = MachinePlace(placed.subnet, placed.group, placed.profile)
+    jobs = {}
+    for name, job in plan.jobs.items():
+        code = code_artifact(plan, job, folder, build_archive)
+        key = f".trainyard/code/{code.file_name}" if code else None
+        needs = [*after, _object(f"code/{job.called}", here, key, code, storage)] if code and key else after
+        args = ClusterArgs(job, here, place, answers.images[name], launcher_key, key, provider, needs)
+        jobs[name] = Job(name, args)
+    return jobs
+
+
+def _object(name: str, here: Context, key: str, archive: CodeArtifact, storage: Storage) -> pulumi.Resource:
+    """Its key has its digest. The one before stays: machines and queued runs may still need it."""
+    return aws.s3.BucketObjectv2(
+        name,
+        bucket=here.bucket,
+        key=key,
+        source=pulumi.FileAsset(str(archive.path)),
+        content_type="application/gzip",
+        tags=dict(here.plan.tags),
+        opts=pulumi.ResourceOptions(depends_on=[storage], retain_on_delete=True),
+    )

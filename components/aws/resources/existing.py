@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks up what only AWS knows, before anything is made: the account, zones, images, and what exists already."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.tables import table
+from components.aws.machines import MachineImage
+from components.aws.plan import AwsDl1Plan, ClusterPlan
+from components.aws.recorded import Recorded
+from components.aws.resources.lean import lookup
+from components.outputs import PROTECTED, Outputs, last_outputs
+from components.refusal import RefusedError
+from components.voice import warn
+from schemas.addresses import lies_outside
+from schemas.checks.registry import Wrong, at
+from schemas.findings import Path, dotted
+from schemas.names import listing
+
+_MAY_BE_UNSEEN = "correct it, or allow the deployer to read it: `trainyard access` prints what the deployer needs"
+# AWS's own words, without what engine and provider wrap around them.
+_API_ERROR = re.compile(r"api error (?P<text>[^\n]*)")
+_RETURNED = "returned an error:"
+_Look = Callable[[AwsDl1Plan, Outputs], Iterator[Wrong]]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """`zone`: where the nodes' subnet is made. `images`: of each job. `profile`: of nodes whose role exists."""
+
+    account: str
+    zone: str
+    images: Mapping[str, MachineImage]
+
+
+def resolve(plan: AwsDl1Plan, recorded: Recorded) -> Answers:
+    """Raises RefusedError that lists everything missing."""
+    search = _Search()
+    account = search.account(plan)
+    zones = search.zones(plan)
+    zone = _zone(search, plan, zones, recorded)
+    images = {name: search.image(name, job.cluster) for name, job in plan.jobs.items()}
+    if not plan.network.create and plan.network.subnet:
+        _existing_network(search, plan, plan.network.subnet, zones)
+    elif plan.network.vpc:
+        vpc = search.look(at("network", "vpc"), f"the VPC {plan.network.vpc}", "ec2", "getVpc", id=plan.network.vpc)
+        blocks = [str(one["cidrBlock"]) for one in vpc.get("cidrBlockAssociations") or ()]
+        if lies_outside(plan.network.subnet_cidr, blocks):
+            message = f"{plan.network.subnet_cidr} lies outside of the VPC's addresses: {', '.join(blocks)}"
+            search.add(at("network", "subnetCidr"), message, "choose a free part of them")
+    _existing_things(search, plan)
+    if search.wrongs:
+        raise RefusedError(search.wrongs)
+    return Answers(account, zone, {name: image for name, image in images.items() if image})
+
+
+def _zone(search: _Search, plan: AwsDl1Plan, zones: tuple[str, ...], recorded: Recorded) -> str:
+    """The file's, else the one that the stack has its subnet in: what AWS offers today must not move machines."""
+    named = plan.network.zone
+    if named and zones and named not in zones:
+        message = f"the zone {named} has no DL1 instances"
+        search.add(at("network", "zone"), message, f"use {listing(zones)}, or remove it")
+    there = recorded.one("Subnet", "subnet").get("availabilityZone")
+    return str(named or there or (zones[0] if zones else ""))
+
+
+def _existing_network(search: _Search, plan: AwsDl1Plan, subnet: str, zones: tuple[str, ...]) -> None:
+    place, group = at("network", "subnet"), plan.network.security_group
+    found = search.look(place, f"the subnet {subnet}", "ec2", "getSubnet", id=subnet)
+    zone = found.get("availabilityZone")
+    if zones and zone and zone not in zones:
+        search.add(place, f"the subnet lies in {zone}, which has no DL1 instances", f"use one in {listing(zones)}")
+    place = at("network", "securityGroup")
+    owner = search.look(place, f"the security group {group}", "ec2", "getSecurityGroup", id=group)
+    if found.get("vpcId") and owner.get("vpcId") and found["vpcId"] != owner["vpcId"]:
+        message = f"the security group {group} is of {owner['vpcId']}, but the subnet is of {found['vpcId']}"
+        search.add(place, message, "name a group of the subnet's own VPC")
+    elif owner:
+        _rules_within(search, place, group)
+
+
+def _rules_within(search: _Search, place: Path, group: str) -> None:
+    """EFA's traffic passes only by rules that name the group itself. Where rules cannot be read, AWS's word counts."""
+    try:
+        ids = lookup("vpc", "getSecurityGroupRules", filters=[{"name": "group-id", "values": [group]}])["ids"]
+        rules = [lookup("vpc", "getSecurityGroupRule", securityGroupRuleId=one) for one in ids]
+    except Exception:  # Pulumi raises nothing more precise for what a provider answers
+        return
+    whole = [one for one in rules if one.get("ipProtocol") == "-1" and one.get("referencedSecurityGroupId") == group]
+    for outward, words in ((False, "from"), (True, "to")):
+        if not any(bool(one.get("isEgress")) is outward for one in whole):
+            message = f"the security group {group} has no rule that lets everything {words} the group itself"
+            search.add(place, message, "add it: EFA's traffic has no ports, and 0.0.0.0/0 does not cover it")
+
+
+def _existing_things(search: _Search, plan: AwsDl1Plan) -> None:
+    bucket, registry, access = plan.bucket, plan.registry, plan.access
+    if not bucket.create and "bucket" not in plan.taken:
+        search.look(at("bucket", "existing"), f"the bucket `{bucket.name}`", "s3", "getBucket", bucket=bucket.name)
+    if not registry.create and "registry" not in plan.taken:
+        named = registry.repository
+        search.look(at("registry", "existing"), f"the repository `{named}`", "ecr", "getRepository", name=named)
+    if not access.create and "access" not in plan.taken:
+        # The console makes a profile of the same name with each role for EC2.
+        words = f"the instance profile `{access.runs_role}`"
+        search.look(at("access", "runs"), words, "iam", "getInstanceProfile", name=access.runs_role)
+
+
+class _Search:
+    """Looks things up one by one, and collects what is wrong."""
+
+    def __init__(self) -> None:
+        self.wrongs: list[Wrong] = []
+
+    def add(self, path: Path, message: str, remedy: str) -> None:
+        self.wrongs.append(Wrong(path, message, remedy))
+
+    def look(self, path: Path, words: str, package: str, function: str, **arguments: Any) -> Mapping[str, Any]:
+        """The answer of a look-up. Empty if AWS refuses it, which is collected."""
+        try:
+            return lookup(package, function, **arguments)
+        except Exception as problem:  # Pulumi raises nothing more precise for what a provider answers
+            self.add(path, f"{words}: {_answer(problem)}", _MAY_BE_UNSEEN)
+            return {}
+
+    def account(self, plan: AwsDl1Plan) -> str:
+        known = self.look(at("account"), "the account", "index", "getCallerIdentity")
+        account = str(known.get("accountId") or plan.account or "")
+        if plan.account and account != plan.account:
+            message = f"the credentials are of the account {account}, but the stack is for {plan.account}"
+            self.add(at("account"), message, "use the credentials of that account (AWS_PROFILE), or correct it")
+        return account
+
+    def zones(self, plan: AwsDl1Plan) -> tuple[str, ...]:
+        """The zones that have the machines of all jobs, by name. Empty if AWS does not say."""
+        kinds = sorted({job.shape.name for job in plan.jobs.values()}) or [*table("aws_dl1")["shapes"]]
+        having = [set(self._zones_of(kind)) for kind in kinds]
+        common = tuple(sorted(set.intersection(*having)))
+        if not common and not self.wrongs:
+            self._nowhere(plan, kinds)
+        return common
+
+    def _nowhere(self, plan: AwsDl1Plan, kinds: Sequence[str]) -> None:
+        """Machines that a stack has are not lost by it: such a stack goes on, where its place is known."""
+        rows = table("aws_dl1")["shapes"]
+        since = {rows[kind]["not_offered_since"] for kind in kinds if "not_offered_since" in rows.get(kind, ())}
+        seen = f"; since {' and '.join(sorted(since))} no region is known to offer it" if since else ""
+        wrong = Wrong(
+            ("config", "aws:region"),
+            f"no zone of {plan.region} offers {listing(kinds)} to this account{seen}",
+            "use another region, or ask AWS's support whether your account gets such machines",
+        )
+        if last_outputs().get("jobs") and (plan.network.zone or not plan.network.create):
+            warn(f"{dotted(wrong.path)}: {wrong.message}\n  machines that are there stay, new ones AWS may refuse")
+        else:
+            self.wrongs.append(wrong)
+
+    def _zones_of(self, kind: str) -> Iterable[str]:
+        filters = [{"name": "instance-type", "values": [kind]}]
+        arguments = {"filters": filters, "locationType": "availability-zone"}
+        words = f"the zones of {kind}"
+        return self.look(("config", "aws:region"), words, "ec2", "getInstanceTypeOfferings", **arguments).get(
+            "locations", ()
+        )
+
+    def image(self, job: str, cluster: ClusterPlan) -> MachineImage | None:
+        place = at("jobs", job, "cluster", "ami" if cluster.image else "amiParameter")
+        image = cluster.image
+        if image is None:
+            words = f"the parameter `{cluster.image_parameter}`"
+            image = self.look(place, words, "ssm", "getParameter", name=cluster.image_parameter).get("value")
+        if not image:
+            return None
+        filters = [{"name": "image-id", "values": [image]}]
+        known = self.look(place, f"the image {image}", "ec2", "getAmi", filters=filters, mostRecent=True)
+        return self._fitting(place, job, cluster, image, known) if known else None
+
+    def _fitting(
+        self, place: Path, job: str, cluster: ClusterPlan, image: str, known: Mapping[str, Any]
+    ) -> MachineImage:
+        device = str(known.get("rootDeviceName") or "/dev/sda1")
+        disks = [one for one in known.get("blockDeviceMappings") or () if one.get("deviceName") == device]
+        needs = max((int((one.get("ebs") or {}).get("volume_size") or 0) for one in disks), default=0)
+        if needs > cluster.disk_gb:
+            message = f"the image {image} needs a disk of {needs} GB, but the nodes get {cluster.disk_gb}"
+            self.add(at("jobs", job, "blockStorageGb"), message, f"use {needs} or more")
+        return MachineImage(image, device, cluster.image or f"parameter {cluster.image_parameter}")
+
+
+def _answer(problem: Exception) -> str:
+    text = str(problem).strip()
+    if refusal := _API_ERROR.search(text):
+        return refusal["text"].strip()
+    return next(iter(text.rpartition(_RETURNED)[2].strip().splitlines()), text)
+
+
+def find_departures(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
+    """A warning for each thing with contents that this `up` would give up. Raises RefusedError for another region."""
+    _require_same_region(plan, before)
+    made = before.get("made") or ()
+    looks: dict[str, _Look] = {"bucket": _bucket, "registry": _repository, "logs": _logs}
+    for concern, look in looks.items():
+        if concern in made:
+            yield from look(plan, before)
+    yield from _machines(plan, before)
+
+
+def _require_same_region(plan: AwsDl1Plan, before: Outputs) -> None:
+    there = before.get("region")
+    if there and there != plan.region:
+        message = f"the stack is in {there}, and AWS cannot move it to another region"
+        remedy = "use that region again, and make a new stack for the other one (docs/leaving.md)"
+        raise RefusedError([Wrong(("config", "aws:region"), message, remedy)])
+
+
+def _bucket(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
+    old = before.get("bucket")
+    if not old or ("bucket" not in plan.taken and old == plan.bucket.name):
+        return
+    fate = PROTECTED if plan.bucket.keep else "Pulumi deletes it with everything in it, unless it was kept until now"
+    remedy = f"to keep it, write `bucket: {{ name: {old} }}`; else copy what you need first"
+    yield Wrong(at("bucket"), f"nothing moves the objects of the bucket `{old}`. {fate}", remedy)
+
+
+def _repository(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
+    old = str(before.get("imagePushAddress") or "").partition("/")[2]
+    if not old or ("registry" not in plan.taken and old == plan.registry.repository):
+        return
+    fate = PROTECTED if plan.registry.keep else "AWS deletes them with it, unless it was kept until now"
+    message = f"nothing moves the images of the repository `{old}`. {fate}"
+    remedy = f"to keep it, write `registry: {{ repository: {old} }}`; else push the images of the jobs again"
+    yield Wrong(at("registry"), message, remedy)
+
+
+def _logs(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
+    old = before.get("logGroup")
+    if not old or (plan.logs.enabled and "logs" not in plan.taken and old == plan.logs.group_name):
+        return
+    message = f"the log group `{old}` is deleted, with everything that runs printed"
+    yield Wrong(at("logs"), message, "first copy what you need (`trainyard runs logs`)")
+
+
+def _machines(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
+    """Machines of a removed job, or of a job with fewer nodes. What trains on them ends."""
+    jobs: Mapping[str, Any] = before.get("jobs") or {}
+    kept = {was for job in plan.jobs.values() for was in (job.name, *job.was)}
+    for name, job in jobs.items():
+        here = next((one for one in plan.jobs.values() if name in (one.name, *one.was)), None)
+        nodes = [node for node in job.get("instances") or () if here is None or node not in here.cluster.nodes]
+        if nodes:
+            place = at("jobs", name) if name in kept else at("jobs")
+            message = f"the machines {listing(nodes)} of the job `{name}` are terminated, with what trains on them"
+            yield Wrong(place, message, "let their runs end first, or leave the job as it is")

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is in AWS under this stack's names and tags, and not in its state: left by a killed `up`, or another stack's.
+
+Pulumi's AWS provider does not know what an interrupted attempt of its own began. A name that is taken ends the next
+`up` half-way; a machine has no such name, so the next `up` would make, and AWS would bill, a second one.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from components.aws.plan import AwsDl1Plan
+from components.aws.recorded import INSTANCE, Recorded
+from components.aws.resources.lean import lookup
+from components.aws.statements import policies
+from components.refusal import RefusedError
+from schemas.checks.registry import Wrong, at
+
+_ALIVE = ["pending", "running", "stopping", "stopped"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A name that AWS gives once: what has it, how it is looked up, and how Pulumi takes it in.
+
+    `called` is its name in Pulumi, and those before it was renamed. `above` is the component that it is a part of, by
+    the last word of its type and its name.
+    """
+
+    words: str
+    package: str
+    function: str
+    argument: tuple[str, str]
+    token: str
+    called: tuple[str, ...]
+    above: tuple[str, str]
+    id: Callable[[Mapping[str, Any]], str]
+
+
+def find_leftovers(plan: AwsDl1Plan, templates: Mapping[str, str], account: str, recorded: Recorded) -> Iterator[Wrong]:
+    """A warning for each name that is taken by what this stack made. Raises RefusedError for machines that its state
+    does not have, and for what is another stack's."""
+    refused = [*_machines(plan, recorded)]
+    warned: list[Wrong] = []
+    for name in _names(plan, templates, account):
+        if recorded.urn(name.token.rpartition(":")[2], *name.called):
+            continue
+        found = _look(name)
+        tags = found.get("tags") or {}
+        if tags.get("managed-by") == "trainyard":
+            if tags.get("stack") == plan.stack:
+                warned.append(_left(plan, name, found, recorded))
+            else:
+                refused.append(_twin(name, tags))
+    if refused:
+        raise RefusedError(refused)
+    yield from warned
+
+
+def _names(plan: AwsDl1Plan, templates: Mapping[str, str], account: str) -> Iterator[_Name]:
+    if plan.access.create:
+        access, by_arn = ("Access", "access"), lambda found: str(found["arn"])
+        if plan.access.make_runs_role:
+            role = plan.access.runs_role
+            yield _Name(
+                f"role `{role}`", "iam", "getRole", ("name", role), "aws:iam/role:Role", ("nodes",), access, _name
+            )
+        for policy in policies(plan):
+            arn = ("arn", f"arn:aws:iam::{account}:policy/{policy.name}")
+            if policy.document is not None:
+                words = f"policy `{policy.name}`"
+                yield _Name(words, "iam", "getPolicy", arn, "aws:iam/policy:Policy", (policy.name,), access, by_arn)
+    if plan.logs.enabled and plan.logs.create:
+        words, named = f"log group `{plan.logs.group_name}`", ("name", plan.logs.group_name)
+        token = "aws:cloudwatch/logGroup:LogGroup"
+        yield _Name(words, "cloudwatch", "getLogGroup", named, token, ("log-group",), ("Storage", "storage"), _name)
+    for job, template in templates.items():
+        words, token = f"launch template `{template}`", "aws:ec2/launchTemplate:LaunchTemplate"
+        yield _Name(
+            words,
+            "ec2",
+            "getLaunchTemplate",
+            ("name", template),
+            token,
+            (job, *plan.jobs[job].was),
+            ("Cluster", job),
+            _id,
+        )
+
+
+def _name(found: Mapping[str, Any]) -> str:
+    return str(found["name"])
+
+
+def _id(found: Mapping[str, Any]) -> str:
+    return str(found["id"])
+
+
+def _look(name: _Name) -> Mapping[str, Any]:
+    """Empty if nothing has the name, or AWS does not say."""
+    try:
+        return lookup(name.package, name.function, **dict([name.argument]))
+    except Exception:  # Pulumi raises nothing more precise for what a provider answers
+        return {}
+
+
+def _twin(name: _Name, tags: Mapping[str, str]) -> Wrong:
+    message = f"the {name.words} is of the stack `{tags.get('stack')}`, and AWS gives a name once"
+    remedy = "choose another team or environment, or take down the other stack first"
+    return Wrong(at("environment"), message, remedy)
+
+
+def _left(plan: AwsDl1Plan, name: _Name, found: Mapping[str, Any], recorded: Recorded) -> Wrong:
+    message = (
+        f"the {name.words} is there, but this stack's state does not have it: an `up` that was killed left it. "
+        "If AWS refuses to make another one, it can be taken in"
+    )
+    how = _import(plan, recorded, name.token, name.called[0], name.id(found), name.above)
+    return Wrong(at("environment"), message, how or "delete it")
+
+
+def _machines(plan: AwsDl1Plan, recorded: Recorded) -> Iterator[Wrong]:
+    """Machines with this stack's tags that its state does not have."""
+    tags = {"managed-by": "trainyard", "stack": plan.stack, "team": plan.team, "environment": plan.environment}
+    if not plan.jobs or not (unknown := _instances(tags) - recorded.instances):
+        return
+    for name, job in plan.jobs.items():
+        has = recorded.machines(job)
+        for node in job.cluster.nodes:
+            for machine in sorted(unknown & _instances({**tags, "job": job.cluster.key, "node": node})):
+                unknown -= {machine}
+                how = (
+                    None
+                    if node in has
+                    else _import(plan, recorded, INSTANCE, f"{name}/{node}", machine, ("Cluster", name))
+                )
+                yield _stray(f"the machine {machine} says that it is `{node}` of the job `{name}`", plan, machine, how)
+    for machine in sorted(unknown):
+        yield _stray(f"the machine {machine} says that it is one of this stack", plan, machine, None)
+
+
+def _stray(words: str, plan: AwsDl1Plan, machine: str, how: str | None) -> Wrong:
+    message = f"{words}, but the stack's state does not have it: an `up` that was killed left it, and it costs money"
+    end = f"`aws ec2 terminate-instances --region {plan.region} --instance-ids {machine}`"
+    return Wrong(at("jobs"), message, f"{how}. Or end it: {end}" if how else f"end it: {end}")
+
+
+def _instances(tags: Mapping[str, str]) -> frozenset[str]:
+    """Empty if AWS refuses to say: then nothing else of `up` is refused for it."""
+    try:
+        found = lookup("ec2", "getInstances", instanceTags=dict(tags), instanceStateNames=_ALIVE)
+    except Exception:  # Pulumi raises nothing more precise for what a provider answers
+        return frozenset()
+    return frozenset(found.get("ids") or ())
+
+
+def _import(
+    plan: AwsDl1Plan, recorded: Recorded, token: str, called: str, there: str, above: tuple[str, str]
+) -> str | None:
+    """The command that takes it into the state. None if the state has nothing yet that it could be a part of."""
+    parent = recorded.urn(*above)
+    if parent is None:
+        return None
+    stack = pulumi.get_stack()
+    words = ["pulumi", "import", "--stack", stack, token, called, there, "--parent", f"parent={parent}"]
+    # Its place in the order of deletions is in the state only after an `up`.
+    return f"take it in: `{shlex.join(words)}`, and bring the stack up before you change anything else"

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The inputs of a run resource. `pulumi up` starts runs with them, and so does a rehearsal."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import tarfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from components.archives import CodeArtifact, folder_digest, folder_entries
+from components.aws.plan import AwsDl1Plan, AwsJobPlan
+from components.plan.model import NodePlan, RunPlan
+from schemas.model import EnvValue, Secret
+
+# The launcher, which ships alone, knows it by the same name (launcher/aws_dl1/host_nic.py).
+HOST_NIC_VARIABLE = "TRAINYARD_HOST_NIC"
+# Part of the digest: an archive in another format must get another name.
+FORMAT = b"tar, gzip, not compressed"
+# Times and owners differ between checkouts. The launcher compares times of its own files with nothing.
+_TIME = 315532800
+# A block of deflate that is not compressed holds so much.
+_BLOCK = 65535
+_HEADER = bytes((0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF))
+
+
+class RunFiller(Protocol):
+    """Fills in the references that a plan leaves to the platform: with values, or with Pulumi's outputs."""
+
+    def fill(self, text: str) -> Any: ...
+
+    def environment(self, values: Mapping[str, EnvValue]) -> Mapping[str, Any]: ...
+
+    def document(self, value: Mapping[str, Any]) -> Any: ...
+
+
+def run_inputs(
+    plan: AwsDl1Plan, job: AwsJobPlan, run: RunPlan, where: Mapping[str, Any], filler: RunFiller
+) -> dict[str, Any]:
+    """`where`: what only the deployment knows: bucket, logGroup, code, secret and secretVersion. None: there is none.
+
+    The secret's version is no part of the cluster: runs do not stand on it, so another one ends no tries.
+    """
+    version = {"secretVersion": where["secretVersion"]} if where.get("secretVersion") is not None else {}
+    where = {key: value for key, value in where.items() if key != "secretVersion"}
+    cluster = {"job": job.cluster.key, "region": plan.region, "stack": plan.stack, **where}
+    return {
+        "platform": plan.platform,
+        **version,
+        "cluster": {key: value for key, value in cluster.items() if value is not None},
+        "displayName": run.display_name,
+        "tags": {**plan.tags, "job": job.name, "run": run.name},
+        "nodes": [_node(node, filler, job) for node in run.nodes],
+        "image": filler.fill(job.image),
+        "maximumRuntimeMinutes": job.maximum_runtime_minutes,
+        "until": run.until,
+        "attempt": run.attempt,
+    }
+
+
+def _node(node: NodePlan, filler: RunFiller, job: AwsJobPlan) -> dict[str, Any]:
+    # Secrets are not here: nodes read them by their role when the run begins.
+    plain = {name: value for name, value in node.environment.items() if not isinstance(value, Secret)}
+    # Only what is not usual is written: another environment starts a run again.
+    forced = {HOST_NIC_VARIABLE: "host-memory"} if job.cluster.host_memory else {}
+    environment = {**forced, **filler.environment(plain), "TRAINYARD_LAUNCH": filler.document(node.launch)}
+    return {"name": node.name, "role": node.role, "rank": node.rank, "environment": environment}
+
+
+def build_archive(folder: Path, into: Path, name: str, inside: str = "") -> CodeArtifact:
+    """Writes the archive below `into`. `inside`: the folder that its files lie in."""
+    digest = folder_digest(folder, FORMAT + inside.encode())
+    into.mkdir(parents=True, exist_ok=True)
+    target = into / _named(name, digest)
+    if not target.exists():
+        unfinished = target.with_suffix(f".{os.getpid()}.tmp")
+        unfinished.write_bytes(_gzip(_tar(folder, inside)))
+        unfinished.replace(target)
+    return CodeArtifact(target, digest, target.stat().st_size)
+
+
+def archive_name(folder: Path, name: str, inside: str = "") -> str:
+    """What the archive of this folder is called, without making it."""
+    return _named(name, folder_digest(folder, FORMAT + inside.encode()))
+
+
+def _named(name: str, digest: str) -> str:
+    return "-".join(part for part in (name, f"{digest[:16]}.tar.gz") if part)
+
+
+def _tar(folder: Path, inside: str) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, path in folder_entries(folder):
+            data = path.read_bytes()
+            entry = tarfile.TarInfo(f"{inside}/{name}" if inside else name)
+            entry.size, entry.mtime = len(data), _TIME
+            entry.mode = 0o755 if os.access(path, os.X_OK) else 0o644
+            archive.addfile(entry, io.BytesIO(data))
+    return content.getvalue()
+
+
+def _gzip(data: bytes) -> bytes:
+    """Not compressed, and written here: the zlibs of two machines give different bytes, at level 0 too."""
+    blocks = [data[start : start + _BLOCK] for start in range(0, len(data), _BLOCK)] or [b""]
+    body = b"".join(
+        struct.pack("<BHH", number == len(blocks), len(block), len(block) ^ 0xFFFF) + block
+        for number, block in enumerate(blocks, 1)
+    )
+    return _HEADER + body + struct.pack("<II", zlib.crc32(data), len(data) & 0xFFFFFFFF)

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Stack of AWS DL1: everybody's columns, and those that only AWS has."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from schemas.model import Access, Job, NamedAlike, Network, PortRange, Stack, StackPlace
+
+VARIABLES = {
+    "AWS_": "AWS's clients read it; a node acts by its role",
+    "FI_EFA_": "it follows from the node's kernel and network cards",
+    "HABANA_": "the accelerators' runtime reads it",
+}
+# AWS allows no smaller one.
+SMALLEST_SUBNET = 28
+# Of a group, role or policy in IAM.
+NAME = re.compile(r"[A-Za-z0-9+=,.@_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class AwsUsers:
+    """Who starts runs: a group of IAM users, or a role that people take on."""
+
+    group: str | None = None
+    role: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AwsAccess(Access):
+    users: AwsUsers = AwsUsers()
+    runs: str | None = None  # an existing role of the nodes; made when absent
+
+
+HostNic = Literal["auto", "libfabric", "host-memory", "sockets"]
+PublicAddress = Literal["none", "automatic", "elastic"]
+# Interfaces that the gateways to AWS's services take in the subnet where no NAT gateway leads to them.
+SERVICE_ENDPOINTS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Ingress:
+    """One thing that is let in from outside, and the reason for it."""
+
+    cidr: str
+    ports: PortRange
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class AwsNetwork(Network):
+    vpc: str | None = None
+    route_table: str | None = None  # for a subnet made in an existing VPC
+    security_group: str | None = None  # of the nodes in an existing network
+    zone: str | None = None
+    ingress: tuple[Ingress, ...] = ()
+
+    prefixes: ClassVar[tuple[int, int]] = (16, 28)
+    # The first four addresses and the last one of every subnet.
+    reserved_addresses: ClassVar[int] = 5
+    beside_subnet: ClassVar[tuple[str, ...]] = ("subnet", "security_group", "ingress")
+    inside_key: ClassVar[str] = "vpc"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The machines of a job: what they start from, how they are joined, and when they stop."""
+
+    ami: str | None = None
+    ami_parameter: str | None = None  # a parameter of Systems Manager that holds the id
+    release: str = "1.15.1"  # of the Gaudi software
+    efa: int = 4
+    public_address: PublicAddress = "none"
+    reservation: str | None = None
+    placement_group: str | None = None  # the one in which a reservation lies; made when absent
+    spot: bool = False
+    host_nic: HostNic = "auto"  # libfabric means the same: it was the word before there was a choice
+    ssh_port: int = 3022
+    stop_when_idle: int = 30  # minutes; 0: never
+    key_rotation: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AwsJob(Job):
+    cluster: Cluster = Cluster()
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What the account may have in this region."""
+
+    vcpus: int | None = None
+    addresses: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsDl1Stack(Stack):
+    account: str | None = None
+    access: AwsAccess = AwsAccess()
+    network: AwsNetwork = AwsNetwork()
+    quota: Quota = Quota()
+    jobs: Mapping[str, AwsJob] = field(default_factory=dict)
+
+    variables: ClassVar[Mapping[str, str]] = VARIABLES
+    # EFA needs a security group that lets everything through within itself.
+    pins_ports: ClassVar[bool] = False
+
+    def is_inside(self, host: str) -> bool:
+        """Where the gateway of the object store leads."""
+        return host.startswith("s3.") and host.endswith(".amazonaws.com")
+
+    def addresses(self, runs: Mapping[str, int]) -> int:
+        """Runs of a job share its cluster, and each network interface of a node has an address."""
+        nodes = sum(job.nodes * max(1, job.cluster.efa) for job in self.jobs.values())
+        return nodes + (0 if self.network.nat or self.network.vpc else SERVICE_ENDPOINTS)
+
+    @property
+    def bucket_scope(self) -> tuple[str | None, ...]:
+        """S3 has a name once, over all accounts and regions."""
+        return ()
+
+    def place(self) -> tuple[StackPlace, ...]:
+        return (StackPlace("account", "in the account", self.account),)
+
+    def named_alike(self) -> Iterator[NamedAlike]:
+        if self.makes("access"):
+            yield NamedAlike((self.account,), f"the role and policies of `{self.physical()}`", "the access")
+        if self.makes("logs"):
+            yield NamedAlike((self.account, self.region), f"the log group `{self.physical('training')}`", "the logs")
+
+
+def gateway_cidr(network: str, nodes: str) -> str | None:
+    """The last block of the network that is free. None if the nodes' subnet takes all of it."""
+    whole, taken = ipaddress.ip_network(network, strict=False), ipaddress.ip_network(nodes, strict=False)
+    last = ipaddress.ip_network(f"{whole.broadcast_address}/{SMALLEST_SUBNET}", strict=False)
+    first = ipaddress.ip_network(f"{whole.network_address}/{SMALLEST_SUBNET}", strict=False)
+    return next((str(block) for block in (last, first) if not block.overlaps(taken)), None)

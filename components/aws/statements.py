@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan's grants as policy documents of IAM. Pure: `trainyard access` prints them without any SDK."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from catalog.tables import table
+from components.aws.plan import AwsDl1Plan
+from components.plan.model import Grant
+
+ANY = "*"
+VERSION = "2012-10-17"
+# The characters of one managed policy, spaces not counted. AWS raises this limit for nobody.
+CHARACTERS_PER_POLICY = 6144
+# How many policies can be attached to one role or group, before AWS is asked for more.
+POLICIES_PER_PRINCIPAL = 10
+# Who takes on the role of the nodes.
+TRUST: Mapping[str, Any] = {
+    "Version": VERSION,
+    "Statement": [
+        {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"},
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NamedResource:
+    """What a statement is on. `condition` narrows where names cannot. `words`: for people.
+
+    `arns` is empty where the plan has no such resource.
+    """
+
+    arns: tuple[str, ...]
+    condition: Mapping[str, Mapping[str, Any]]
+    words: str
+
+
+def named_resource(plan: AwsDl1Plan, name: str, bucket: str | None = None) -> NamedResource:
+    """The resource of a row. `bucket`: another bucket than the stack's own, such as one of input data."""
+    row = table("aws_dl1_access")["resources"][name]
+    values = _values(plan, bucket or plan.bucket.name)
+    there = _has_users(plan, row.get("of"))
+    arns = [arn for pattern in row["arns"] for arn in _arns(pattern, values, _of_jobs(plan)) if there]
+    return NamedResource(
+        tuple(dict.fromkeys(arns)), _filled(row.get("only", {}), values), row["words"].format(**values)
+    )
+
+
+def _has_users(plan: AwsDl1Plan, kind: str | None) -> bool:
+    """Whether the stack's users are of this kind; anybody is where no kind is named."""
+    access = plan.access
+    return {None: True, "group": access.users_group is not None, "role": access.users_role is not None}[kind]
+
+
+def _arns(pattern: str, values: Mapping[str, str], of_jobs: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """One ARN, or one for each job where the pattern names what jobs have."""
+    for name, texts in of_jobs.items():
+        if f"{{{name}}}" in pattern:
+            yield from (pattern.format(**values, **{name: text}) for text in texts)
+            return
+    yield pattern.format(**values)
+
+
+def _of_jobs(plan: AwsDl1Plan) -> dict[str, Sequence[str]]:
+    clusters = [job.cluster for job in plan.jobs.values()]
+    return {
+        "job": [cluster.key for cluster in clusters],
+        "cluster": [cluster.name for cluster in clusters],
+        "image": [cluster.image or ANY for cluster in clusters],
+        "parameter": [cluster.image_parameter for cluster in clusters if cluster.image_parameter],
+        "reservation": [cluster.reservation for cluster in clusters if cluster.reservation],
+        "placement_group": [cluster.placement_group for cluster in clusters if cluster.placement_group],
+    }
+
+
+def _filled(value: Any, values: Mapping[str, str]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _filled(item, values) for key, item in value.items()}
+    return [_filled(item, values) for item in value] if isinstance(value, list) else str(value).format(**values)
+
+
+def _values(plan: AwsDl1Plan, bucket: str) -> dict[str, str]:
+    # Without the account's number an ARN means any account: IAM still grants only what is in its own.
+    account = plan.account or ANY
+    return {
+        "region": plan.region,
+        "account": account,
+        "here": f"{plan.region}:{account}",
+        "stack": plan.stack,
+        "prefix": f"{plan.team}-{plan.environment}",
+        "bucket": bucket,
+        "repository": plan.registry.repository,
+        "log_group": plan.logs.group_name,
+        "key": plan.bucket.key or "",
+        "role": plan.access.runs_role,
+        "profile": f"{plan.team}-{plan.environment}-nodes" if plan.access.create else plan.access.runs_role,
+        "vpc": plan.network.vpc or ANY,
+        "route_table": plan.network.route_table or ANY,
+        "subnet": plan.network.subnet or ANY,
+        "security_group": plan.network.security_group,
+        "users": _users(plan, account),
+    }
+
+
+def _users(plan: AwsDl1Plan, account: str) -> str:
+    access = plan.access
+    named = f"role/{access.users_role}" if access.users_role else f"group/{access.users_group or ANY}"
+    return f"arn:aws:iam::{account}:{named}"
+
+
+@dataclass(frozen=True, slots=True)
+class AwsStatement:
+    """One statement. `words` names its resources for people; `why` is the purpose of each of its grants."""
+
+    actions: tuple[str, ...]
+    resources: tuple[str, ...]
+    condition: Mapping[str, Mapping[str, Any]]
+    words: str
+    why: tuple[str, ...]
+
+    @property
+    def everywhere(self) -> bool:
+        return self.resources == (ANY,)
+
+    def document(self) -> dict[str, Any]:
+        body: dict[str, Any] = {"Effect": "Allow", "Action": _one_or_all(self.actions)}
+        body["Resource"] = _one_or_all(self.resources)
+        return {**body, **({"Condition": self.condition} if self.condition else {})}
+
+
+@dataclass(frozen=True, slots=True)
+class AwsPolicy:
+    """What one kind of principal may do: statements of this stack's, or policies that AWS keeps."""
+
+    name: str
+    who: str
+    statements: tuple[AwsStatement, ...]
+    managed: tuple[str, ...] = ()
+
+    @property
+    def document(self) -> Mapping[str, Any] | None:
+        return document_of(self.statements) if self.statements else None
+
+
+def policies(plan: AwsDl1Plan) -> tuple[AwsPolicy, ...]:
+    """Those of the users and of the nodes. A document that AWS would find too long goes on in another policy."""
+    return tuple(policy for who in ("users", "runs") for policy in _policies(plan, who))
+
+
+def split(name: str, who: str, statements: Sequence[AwsStatement]) -> tuple[AwsPolicy, ...]:
+    """The statements as policies within AWS's limit of characters, in their order."""
+    parts: list[tuple[AwsStatement, ...]] = []
+    for statement in statements:
+        longer = (*parts[-1], statement) if parts else ()
+        if longer and size(document_of(longer)) <= CHARACTERS_PER_POLICY:
+            parts[-1] = longer
+        else:
+            parts.append((statement,))
+    names = (name if number == 1 else f"{name}-{number}" for number in range(1, len(parts) + 1))
+    return tuple(AwsPolicy(part_name, who, part) for part_name, part in zip(names, parts, strict=True))
+
+
+def document_of(statements: Iterable[AwsStatement]) -> dict[str, Any]:
+    return {"Version": VERSION, "Statement": [one.document() for one in statements]}
+
+
+def size(document: Mapping[str, Any]) -> int:
+    """The characters that AWS counts."""
+    return len(json.dumps(document, separators=(",", ":")))
+
+
+def too_large(made: Sequence[AwsPolicy]) -> str | None:
+    """Why AWS would not take these policies of one principal; None if it does."""
+    for policy in made:
+        length = size(policy.document) if policy.document else 0
+        if length > CHARACTERS_PER_POLICY:
+            return f"one statement of {policy.name} has {length} characters, and a policy may have 6144"
+    attached = sum(bool(policy.statements) + len(policy.managed) for policy in made)
+    if attached > POLICIES_PER_PRINCIPAL:
+        return f"{attached} policies would be attached to one role or group, and AWS takes {POLICIES_PER_PRINCIPAL}"
+    return None
+
+
+def merged(found: Iterable[AwsStatement]) -> tuple[AwsStatement, ...]:
+    """One statement for each resource and condition, with all actions on it."""
+    by_resource: dict[tuple[tuple[str, ...], str], AwsStatement] = {}
+    for one in found:
+        key = (one.resources, json.dumps(one.condition, sort_keys=True))
+        kept = by_resource.setdefault(key, one)
+        by_resource[key] = replace(
+            kept,
+            actions=tuple(sorted({*kept.actions, *one.actions})),
+            why=tuple(dict.fromkeys((*kept.why, *one.why))),
+        )
+    return tuple(by_resource.values())
+
+
+def statement(plan: AwsDl1Plan, row: Mapping[str, Any], why: str, bucket: str | None = None) -> AwsStatement:
+    """The statement of one row of (resource, actions)."""
+    on = named_resource(plan, row["on"], bucket)
+    return AwsStatement(tuple(sorted(row["actions"])), on.arns, on.condition, on.words, (why,))
+
+
+def endpoint_policies(plan: AwsDl1Plan) -> dict[str, str]:
+    """Of each endpoint, by its service: what it lets through. Empty where nodes have another way out anyway."""
+    if not plan.network.endpoints or plan.network.public:
+        return {}
+    return {service: _endpoint_policy(plan, rows) for service, rows in table("aws_dl1_access")["endpoints"].items()}
+
+
+def _endpoint_policy(plan: AwsDl1Plan, rows: Iterable[Mapping[str, Any]]) -> str:
+    statements = [{**statement(plan, row, "").document(), "Principal": "*"} for row in rows]
+    return json.dumps({"Version": VERSION, "Statement": statements}, sort_keys=True)
+
+
+def rows_of(who: str, words: str) -> Sequence[Mapping[str, Any]]:
+    """What a grant takes, as `does what`. Some rows differ by who has the grant."""
+    rows = table("aws_dl1_access")
+    own: Sequence[Mapping[str, Any]] | None = rows.get(who, {}).get(words)
+    return own if own is not None else rows["actions"].get(words, ())
+
+
+def _policies(plan: AwsDl1Plan, who: str) -> tuple[AwsPolicy, ...]:
+    name = f"{plan.team}-{plan.environment}-{'nodes' if who == 'runs' else who}"
+    granted = [grant for grant in plan.access.grants if grant.who == who]
+    managed = table("aws_dl1_access")["managed"].get(plan.access.mode)
+    if managed is None:
+        return split(name, who, _statements(plan, granted))
+    arns = tuple(f"arn:aws:iam::aws:policy/{one}" for one in managed[who])
+    beside = _statements(plan, [grant for grant in granted if f"{grant.does} {grant.what}" in managed["beside"]])
+    made = split(name, who, beside)
+    if not arns:
+        return made
+    return (replace(made[0], managed=arns), *made[1:]) if made else (AwsPolicy(name, who, (), arns),)
+
+
+def _statements(plan: AwsDl1Plan, granted: Iterable[Grant]) -> tuple[AwsStatement, ...]:
+    made = (
+        statement(plan, row, grant.why, grant.target if grant.what in ("buckets", "objects") else None)
+        for grant in granted
+        for row in rows_of(grant.who, f"{grant.does} {grant.what}")
+    )
+    # What only jobs have, a stack without jobs has not, and AWS refuses a statement on nothing.
+    return merged(one for one in made if one.resources)
+
+
+def _one_or_all(texts: Sequence[str]) -> str | list[str]:
+    return texts[0] if len(texts) == 1 else list(texts)

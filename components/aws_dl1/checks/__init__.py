@@ -1,4 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Meaning checks of AWS DL1's stacks. Importing a file of checks declares them."""
-
-from components.aws_dl1.checks import cluster, machines, names, network, uses  # noqa: F401

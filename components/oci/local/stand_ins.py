@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a stack file takes as there already, made on the local cloud: once, and removed with the last stack."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from ipaddress import ip_network
+from typing import Any, TypeVar
+
+from components.oci.client import sdk
+from components.oci.client.calls import ask, make_once, unless_gone
+from components.oci.client.session import DEPLOYER, session_of
+from components.oci.local import stand_in_network as network_of_others
+from components.oci.local.removal import empty_and_delete
+from components.oci.plan import OciNetworkPlan
+from components.oci.stack import is_ocid
+from components.platform.calls import Tell, call_of
+from components.platform.errors import ProviderError
+from components.platform.local_cloud import LocalCloud
+
+RECORD = "stand-ins.json"
+# Names that anybody may give need a mark: only what bears it is removed again.
+MARK = {"trainyard-stands-in": "yes"}
+_SECONDS = 120.0
+# What nobody names, but something named lies in.
+OTHERS = "of others"
+AGAIN = "Run the same command again; `trainyard cloud log` shows the calls."
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`within` is what must be there first; which one the file does not say, so any of its kind serves."""
+
+    words: str
+    client: str
+    noun: str
+    fields: Mapping[str, Any]
+    within: Mapping[str, str]
+    work_request: bool = False
+
+
+# As it goes over the wire. Which machines it has, a file that names an existing one does not say.
+_CLUSTER = {
+    "computeType": "MANAGED_COMPUTE_CLUSTER",
+    "instanceConfiguration": {"instanceShape": "VM.Standard.E4.Flex"},
+    "scalingPolicy": {"policyType": "FIXED_SIZE", "instanceCount": 1},
+}
+# By the type that an OCID names. Keys, vaults and their secrets are not here: nothing local reads them.
+KINDS: Mapping[str, Kind] = {
+    "vcn": Kind("VCN", "core", "vcn", {}, {}),
+    "servicegateway": Kind("service gateway", "core", "service_gateway", {}, {"vcn_id": "vcn"}),
+    "routetable": Kind("route table", "core", "route_table", {}, {"vcn_id": "vcn"}),
+    "securitylist": Kind("security list", "core", "security_list", {}, {"vcn_id": "vcn"}),
+    "subnet": Kind(
+        "subnet",
+        "core",
+        "subnet",
+        {"prohibit_public_ip_on_vnic": True},
+        {"vcn_id": "vcn", "route_table_id": "routetable", "security_list_ids": "securitylist"},
+    ),
+    "loggroup": Kind("log group", "logging", "log_group", {}, {}, work_request=True),
+    "log": Kind("log", "logging", "log", {"log_type": "CUSTOM"}, {"log_group_id": "loggroup"}, work_request=True),
+    "datascienceproject": Kind("project", "data_science", "project", {}, {}),
+    "datasciencecomputetarget": Kind(
+        "compute target", "data_science", "compute_target", {"compute_configuration_details": _CLUSTER}, {}
+    ),
+}
+
+
+class StandIns:
+    """Those of one local cloud, by the OCID or name that stack files call them."""
+
+    def __init__(self, cloud: LocalCloud, tell: Tell, network: OciNetworkPlan | None = None) -> None:
+        """`network` is what the stack asks of a network: one that stands in has its addresses and its rules."""
+        self._cloud = cloud
+        self._tell = tell
+        self._network = network
+        self._file = cloud.home / RECORD
+        self._made: dict[str, str] = json.loads(self._file.read_text()) if self._file.exists() else {}
+        self._session = session_of(cloud, DEPLOYER)
+        # The last of each kind that the file names: what it names next may lie in it.
+        self._met: dict[str, str] = {}
+
+    def of(self, ocid: str) -> str | None:
+        """The OCID that stands for this one here; None for what needs no stand-in."""
+        kind = ocid.split(".")[1] if ocid.count(".") >= 4 else ""
+        if kind in ("tenancy", "compartment"):
+            return self._cloud.tenancy if kind == "tenancy" else self._cloud.compartment
+        if kind not in KINDS:
+            return None
+        if there := next((item for item in self._there(kind) if item.id == ocid), None):
+            self._meet(kind, there)
+            return ocid
+        return self._one(kind, ocid)
+
+    def named(self, kind: str, name: str, group: str = "") -> bool:
+        """Whether one had to be made that stands for the one of this name; what is there serves as it is."""
+        if there := next((item for item in self._there(kind, group) if item.display_name == name), None):
+            self._meet(kind, there)
+        else:
+            self._one(kind, name)
+        return f"{kind} {name}" in self._made
+
+    def _there(self, kind: str, group: str = "") -> Iterator[Any]:
+        """Those of a kind that this cloud has: logs by their groups, all else by the compartment."""
+        if kind == "log":
+            for one in self._listed("loggroup", self._cloud.compartment):
+                if group in ("", one.id, one.display_name):
+                    yield from self._listed(kind, one.id)
+        else:
+            yield from self._listed(kind, self._cloud.compartment)
+
+    def _listed(self, kind: str, place: str) -> list[Any]:
+        row = KINDS[kind]
+        list_all = getattr(self._session.client(row.client), f"list_{row.noun}s")
+        return list(ask(self._tell, f"List each {row.words}", lambda: list_all(place, limit=1000)).data)
+
+    def bucket(self, name: str) -> bool:
+        """Whether one had to be made; what is there serves as it is."""
+        if f"bucket {name}" not in self._made:
+            details = self._models("object_storage").CreateBucketDetails(
+                name=name, compartment_id=self._cloud.compartment, freeform_tags=MARK
+            )
+            client, place = self._session.client("object_storage"), self._cloud.namespace
+            self._named(
+                f"bucket {name}",
+                lambda _: client.create_bucket(place, details).data,
+                lambda: client.get_bucket(place, name).data,
+                lambda bucket: str(bucket.name),
+            )
+        return f"bucket {name}" in self._made
+
+    def repository(self, name: str) -> None:
+        if f"repository {name}" not in self._made:
+            details = self._models("artifacts").CreateContainerRepositoryDetails(
+                display_name=name, compartment_id=self._cloud.compartment, freeform_tags=MARK
+            )
+            client = self._session.client("artifacts")
+            self._named(
+                f"repository {name}",
+                lambda token: client.create_container_repository(details, opc_retry_token=token).data,
+                lambda: self._repository(name),
+                lambda repository: str(repository.id),
+            )
+
+    def remove(self, is_kept: Callable[[str, str], bool]) -> None:
+        """All but those that are kept, the last made first: what lies in another goes before it."""
+        for key, identifier in reversed(list(self._made.items())):
+            if is_kept(key.partition(" ")[0], identifier):
+                continue
+            unless_gone(self._tell, f"Remove what stood in for {key}", self._deletion(key, identifier))
+            del self._made[key]
+            self._save()
+        if not self._made:
+            self._file.unlink(missing_ok=True)
+
+    def _deletion(self, key: str, identifier: str) -> Callable[[], Any]:
+        what = key.partition(" ")[0]
+        if what == "bucket":
+            return lambda: empty_and_delete(self._session, self._tell, self._cloud.namespace, identifier)
+        if what == "repository":
+            client = self._session.client("artifacts")
+            return lambda: client.delete_container_repository(identifier)
+        kind = KINDS[what]
+        delete = getattr(self._session.client(kind.client), f"delete_{kind.noun}")
+        return lambda: delete(*identifier.split("/"))
+
+    def _one(self, what: str, ocid: str) -> str:
+        key = f"{what} {ocid}"
+        if key not in self._made:
+            self._make(key, KINDS[what])
+        elif "vcn" in KINDS[what].within.values():
+            self._meet(what, self._read(what, self._made[key]))
+        elif what == "vcn":
+            self._widen(self._made[key])
+        self._met[what] = self._made[key].rsplit("/", 1)[-1]
+        return self._met[what]
+
+    def _meet(self, kind: str, item: Any) -> None:
+        """What the file names next may lie in this one, or beside it in its VCN."""
+        self._met[kind] = str(item.id)
+        if "vcn" in KINDS[kind].within.values():
+            self._met.setdefault("vcn", str(item.vcn_id))
+
+    def _read(self, what: str, identifier: str) -> Any:
+        row = KINDS[what]
+        get = getattr(self._session.client(row.client), f"get_{row.noun}")
+        return ask(self._tell, f"Read what stands in for a {row.words}", lambda: get(identifier)).data
+
+    def _widen(self, vcn: str) -> None:
+        """Stacks that share a VCN may have their subnets in different parts of it."""
+        there = self._read("vcn", vcn).cidr_blocks
+        for block in network_of_others.fields("vcn", self._network, self._session, "")["cidr_blocks"]:
+            if self._network is not None and not any(ip_network(block).overlaps(ip_network(one)) for one in there):
+                details = self._models("core").AddVcnCidrDetails(cidr_block=block)
+                client = self._session.client("core")
+                ask(self._tell, "Widen what stands in for a VCN", partial(client.add_vcn_cidr, vcn, details))
+
+    def _make(self, key: str, kind: Kind) -> None:
+        around: dict[str, Any] = {field: self._any(what, key) for field, what in kind.within.items()}
+        path = [around.pop("log_group_id")] if kind.noun == "log" else []
+        model = "".join(word.capitalize() for word in kind.noun.split("_"))
+        if "security_list_ids" in around:
+            around["security_list_ids"] = [around["security_list_ids"]]
+        gateway = self._any("servicegateway", key) if kind.noun == "route_table" else ""
+        own = ask(
+            self._tell,
+            f"Read what {key} needs",
+            lambda: network_of_others.fields(kind.noun, self._network, self._session, gateway),
+        )
+        named = key.partition(" ")[2]
+        shown = f"stand-in {len(self._made) + 1}" if is_ocid(named) or named.startswith(OTHERS) else named
+        names = {"display_name": shown, **kind.fields, **own, **around}
+        if kind.noun != "log":
+            names["compartment_id"] = self._cloud.compartment
+        details = getattr(self._models(kind.client), f"Create{model}Details")(**names)
+        client = self._session.client(kind.client)
+        create = partial(getattr(client, f"create_{kind.noun}"), *path, details)
+        answer = self._make_once(key, lambda token: create(opc_retry_token=token))
+        identifier = self._worked(key, client, answer) if kind.work_request else answer.data.id
+        self._made[key] = "/".join([*path, identifier])
+        self._save()
+
+    def _any(self, what: str, inner: str) -> str:
+        """One of this kind for `inner`: the one the file names was met before, as the walk has them in order; else any.
+
+        Any of the same VCN, that is; and a VCN that nobody names is not shared, as the networks in it are not."""
+        if what in self._met:
+            return self._met[what]
+        if "vcn" in KINDS[what].within.values():
+            return self._one(what, f"{OTHERS} in {self._any('vcn', inner)}")
+        return self._one(what, f"{OTHERS} around {inner}" if what == "vcn" else OTHERS)
+
+    def _make_once(self, key: str, create: Callable[[str], T]) -> T:
+        """The same for the same stand-in, so that one made by a command that was killed is not made again."""
+        return make_once(
+            call_of(key, self._tell), f"Make what stands in for {key}", f"{self._cloud.tenancy} {key}", create
+        )
+
+    def _worked(self, key: str, client: Any, answer: Any) -> str:
+        request, deadline = answer.headers["opc-work-request-id"], time.monotonic() + _SECONDS
+        what, read = f"Read the work request of {key}", partial(client.get_work_request, request)
+        while (request := ask(self._tell, what, read).data).status not in ("SUCCEEDED", "FAILED"):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        if request.status != "SUCCEEDED":
+            raise ProviderError(f"What stands in for {key} was not made: its work request is {request.status}.", AGAIN)
+        return str(request.resources[0].identifier)
+
+    def _named(
+        self, key: str, create: Callable[[str], Any], get: Callable[[], Any], identify: Callable[[Any], str]
+    ) -> None:
+        """Where a stack has made one of this name, that serves as well, and is not ours to remove."""
+        try:
+            made = self._make_once(key, create)
+        except ProviderError as error:
+            if getattr(error.__cause__, "status", None) != 409:
+                raise
+            made = ask(self._tell, f"Read {key}", get)
+            if (made.freeform_tags or {}) != MARK:
+                return
+        self._made[key] = identify(made)
+        self._save()
+
+    def _repository(self, name: str) -> Any:
+        client = self._session.client("artifacts")
+        repositories = client.list_container_repositories(self._cloud.compartment, display_name=name).data.items
+        return client.get_container_repository(repositories[0].id).data
+
+    def _save(self) -> None:
+        draft = self._file.with_suffix(f".{os.getpid()}.new")
+        draft.write_text(json.dumps(self._made))
+        draft.replace(self._file)
+
+    def _models(self, client: str) -> Any:
+        return sdk.module(f"{client}.models")

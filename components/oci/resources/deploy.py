@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a plan's OCI resources, in the order of their dependencies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pulumi_oci as oci
+
+from components.artifacts import code_artifact
+from components.borrowing import Borrowed
+from components.oci.plan import TAKEN, OciNetworkPlan, OciPlan, registry_host
+from components.oci.resources.access import Access, AccessArgs
+from components.oci.resources.context import Context, credentials, namespace_of
+from components.oci.resources.existing import find_departures, resolve_existing
+from components.oci.resources.jobs import Job, JobArgs, JobPlace, build_artifact
+from components.oci.resources.lean import make_lean
+from components.oci.resources.network import Network, NetworkArgs
+from components.oci.resources.refusals import find_refusals
+from components.oci.resources.storage import Logs, LogsArgs, Storage, StorageArgs, make_flow_log
+from components.oci.resources.targets import compute_targets
+from components.oci.rules import security_rules
+from components.outputs import Recorded, recorded_resources
+from components.run import RunProvider
+from components.voice import warn
+from schemas.findings import dotted
+
+CONSOLE = "https://cloud.oracle.com"
+# Settings of the `oci` provider that ours reads under its own names.
+RUN_SETTINGS = {"configFileProfile": "profile"}
+
+
+def outputs(here: Context, network: Network | None, place: JobPlace, jobs: Mapping[str, Job]) -> dict[str, Any]:
+    plan = here.plan
+    exported: dict[str, Any] = {
+        "bucket": here.bucket,
+        "bucketUri": here.bucket_uri,
+        "imagePushAddress": here.registry,
+        # Users fill in their name and auth token: neither belongs in a stack's state.
+        "dockerLogin": here.namespace.apply(
+            lambda namespace: f"docker login -u '{namespace}/<user>' {registry_host(plan.region)}"
+        ),
+        "subnetId": place.subnet,
+        "projectId": place.project,
+        "logGroupId": place.log_group,
+        "logId": place.log,
+        "runsGroup": here.runs_group,
+        # The owner of an existing network must open these ports.
+        "portsOpen" if network else "portsNeeded": _ports(plan.network),
+        "jobs": {
+            name: {
+                "id": job.job_id,
+                "console": job.job_id.apply(lambda ocid: f"{CONSOLE}/data-science/jobs/{ocid}?region={plan.region}"),
+                "runs": {key: {"state": run.state, "nodes": run.node_runs} for key, run in job.runs.items()},
+            }
+            for name, job in jobs.items()
+        },
+        "console": {
+            "bucket": pulumi.Output.concat(
+                f"{CONSOLE}/object-storage/buckets/",
+                here.namespace,
+                "/",
+                here.bucket,
+                f"/objects?region={plan.region}",
+            ),
+            "project": pulumi.Output.from_input(place.project).apply(
+                lambda ocid: f"{CONSOLE}/data-science/projects/{ocid}?region={plan.region}"
+            ),
+        },
+    }
+    if network is not None:
+        exported |= {"vcnId": network.vcn_id, "subnetCidr": plan.network.subnet_cidr}
+    return {name: value for name, value in exported.items() if value is not None}
+
+
+def _ports(network: OciNetworkPlan) -> list[str]:
+    return [str(rule.ports or "all") for rule in security_rules(network).ingress]
+
+
+def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
+    """Makes every resource of the plan and returns the stack's outputs. Paths in the plan start at `folder`."""
+    make_lean()
+    plan = resolve_existing(plan)
+    for wrong in (*find_refusals(plan, Recorded(recorded_resources())), *find_departures(plan)):
+        warn(f"{dotted(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
+    borrowed = Borrowed(plan, TAKEN)
+    prefix = f"{plan.team}-{plan.environment}"
+    namespace = namespace_of()
+    access = (Access("access", AccessArgs(plan, prefix, plan.tags)),) if plan.access.create else ()
+    storage = _storage(plan, prefix, namespace, access)
+    here = Context(plan, namespace, storage.secret_ids, borrowed)
+    network = _network(plan, prefix)
+    place = JobPlace(
+        project=_project(plan, borrowed),
+        subnet=network.subnet_id if network else borrowed.get("network", "subnetId") or plan.network.subnet or "",
+        **_logs(plan, borrowed),
+        compute_targets=compute_targets(plan),
+    )
+    # Before the runs: what their first packets meet is recorded, too.
+    flow_logs = tuple(_flow_log(plan, place))
+    jobs = _jobs(plan, here, place, folder, (storage, *access, *flow_logs))
+    # Stacks that take this one's network name its flow log, and others the machines that they share.
+    made: dict[str, Any] = {"flowLogGroupId": place.log_group, "flowLogId": flow_logs[0].id} if flow_logs else {}
+    if place.compute_targets:
+        made["computeTargetIds"] = dict(place.compute_targets)
+    return {**outputs(here, network, place, jobs), **made}
+
+
+def _storage(plan: OciPlan, prefix: str, namespace: pulumi.Output[str], access: tuple[pulumi.Resource, ...]) -> Storage:
+    parts = plan.bucket, plan.registry, plan.vault
+    key_access = access if plan.bucket.key else ()
+    return Storage("storage", StorageArgs(*parts, plan.compartment or "", namespace, prefix, plan.tags, key_access))
+
+
+def _network(plan: OciPlan, prefix: str) -> Network | None:
+    if not plan.network.create:
+        return None
+    return Network("network", NetworkArgs(plan.network, plan.compartment or "", prefix, plan.tags))
+
+
+def _project(plan: OciPlan, borrowed: Borrowed) -> pulumi.Input[str]:
+    existing = borrowed.get("project", "projectId") or plan.project.project
+    if existing is not None:
+        return existing
+    return oci.datascience.Project(
+        "project",
+        compartment_id=plan.compartment,
+        display_name=plan.project.name,
+        description=f"Distributed training of {plan.team}, {plan.environment}",
+        freeform_tags=dict(plan.tags),
+    ).id
+
+
+def _logs(plan: OciPlan, borrowed: Borrowed) -> dict[str, Any]:
+    if not plan.logs.enabled:
+        return {"log_group": None, "log": None}
+    if plan.logs.create:
+        logs = Logs("logs", LogsArgs(plan.logs, plan.compartment or "", plan.tags))
+        return {"log_group": logs.group_id, "log": logs.log_id}
+    return {
+        "log_group": borrowed.get("logs", "logGroupId") or plan.logs.group,
+        "log": borrowed.get("logs", "logId") or plan.logs.log,
+    }
+
+
+def _flow_log(plan: OciPlan, place: JobPlace) -> Iterator[oci.logging.Log]:
+    if isinstance(plan.network.flow_log, str) and place.log_group is not None:
+        yield make_flow_log(plan, place.log_group, place.subnet)
+
+
+def _jobs(
+    plan: OciPlan, here: Context, place: JobPlace, folder: Path, after: tuple[pulumi.Resource, ...]
+) -> dict[str, Job]:
+    if not plan.jobs:
+        return {}
+    named = credentials()
+    settings = {ours: named[theirs] for theirs, ours in RUN_SETTINGS.items() if theirs in named}
+    runs = RunProvider("runs", {"region": plan.region, **settings})
+    return {
+        name: Job(name, JobArgs(job, here, place, code_artifact(plan, job, folder, build_artifact), runs, after))
+        for name, job in plan.jobs.items()
+    }

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes that OCI would refuse in the middle of an `up`: said by a preview, from the plan and the stack's state.
+
+Oracle's provider sends them as they are. Its preview shows an update, and the refusal comes minutes later. Where
+`--replace` leads around it, this is a warning: a program cannot see that option. Where nothing does, it is an error.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+
+import pulumi
+import pulumi_oci as oci
+
+from catalog.tables import table
+from components.oci.plan import OciPlan
+from components.oci.resources.storage import VERSIONING
+from components.outputs import Outputs, Recorded, unless_refused
+from components.refusal import RefusedError
+from schemas.addresses import lies_outside
+from schemas.checks.registry import Wrong, at
+from schemas.names import listing
+
+GONE = frozenset({"TERMINATING", "TERMINATED"})
+
+
+def find_refusals(plan: OciPlan, recorded: Recorded) -> Iterator[Wrong]:
+    """A warning for each change that OCI refuses in place. Raises RefusedError for those with no way around."""
+    if refused := [*_bucket(plan, recorded), *_secrets(plan, recorded)]:
+        raise RefusedError(refused)
+    yield from _network(plan, recorded)
+
+
+def _network(plan: OciPlan, recorded: Recorded) -> Iterator[Wrong]:
+    network, vcn, subnet = plan.network, recorded.one("Vcn", "vcn"), recorded.one("Subnet", "subnet")
+    if not subnet:
+        return
+    if not network.create or network.vcn not in (None, subnet.get("vcnId")) or (network.vcn is None) != bool(vcn):
+        yield _given_up(subnet)
+    elif vcn and (outside := _left_outside(plan, vcn, subnet)):
+        yield _vcn_range(plan, recorded, vcn, outside)
+    elif subnet.get("cidrBlock") != network.subnet_cidr:
+        yield from _subnet_range(plan, recorded, subnet)
+
+
+def _given_up(subnet: Outputs) -> Wrong:
+    message = f"the subnet `{subnet.get('displayName')}` is deleted. {_refusal('network-in-use')}"
+    remedy = "first let the runs in it end, also those of stacks that use it (`trainyard runs`)"
+    return Wrong(at("network"), message, remedy)
+
+
+def _left_outside(plan: OciPlan, vcn: Outputs, subnet: Outputs) -> dict[str, str]:
+    """Subnets of the VCN outside of its new range, by name: the stack's own, and those that others made in it."""
+    blocks = [plan.network.cidr]
+    if list(vcn.get("cidrBlocks") or ()) == blocks:
+        return {}
+    there = {str(subnet.get("displayName")): str(subnet.get("cidrBlock"))}
+    for name, cidr in unless_refused(lambda: _subnets_in(plan, subnet)):
+        there.setdefault(name, cidr)
+    return {name: cidr for name, cidr in there.items() if lies_outside(cidr, blocks)}
+
+
+def _subnets_in(plan: OciPlan, subnet: Outputs) -> Iterator[tuple[str, str]]:
+    place = plan.network.compartment or plan.compartment or ""
+    for one in oci.core.get_subnets(compartment_id=place, vcn_id=subnet["vcnId"]).subnets:
+        if one.state not in GONE:
+            yield one.display_name, one.cidr_block
+
+
+def _vcn_range(plan: OciPlan, recorded: Recorded, vcn: Outputs, outside: dict[str, str]) -> Wrong:
+    named = ", ".join(f"`{name}` ({cidr})" for name, cidr in outside.items())
+    message = (
+        f"{', '.join(vcn['cidrBlocks'])} -> {plan.network.cidr} leaves subnets outside: {named}. "
+        f"{_refusal('vcn-range')}"
+    )
+    remedy = f"choose a range that contains them. {_move(plan, recorded.urn('Vcn', 'vcn'), 'network')}"
+    return Wrong(at("network", "cidr"), message, remedy)
+
+
+def _subnet_range(plan: OciPlan, recorded: Recorded, subnet: Outputs) -> Iterator[Wrong]:
+    old, new = IPv4Network(subnet["cidrBlock"]), IPv4Network(plan.network.subnet_cidr)
+    change = f"{old} -> {new}"
+    if old.network_address == new.network_address:
+        if new.prefixlen > old.prefixlen:
+            message = f"{change} takes addresses away. {_refusal('subnet-range')}"
+            remedy = (
+                "first let the runs in the subnet end, also those of stacks that use it (`trainyard runs`); "
+                f"or keep its range: `subnetCidr: {old}`"
+            )
+            yield Wrong(at("network", "subnetCidr"), message, remedy)
+        return
+    keep = f"choose a range that begins at {old.network_address}"
+    move = _move(plan, recorded.urn("Subnet", "subnet"), "subnet")
+    if old.overlaps(new):
+        move = f"Or choose one that does not overlap {old}; then: {move[0].lower()}{move[1:]}"
+    yield Wrong(at("network", "subnetCidr"), f"{change}: {_refusal('subnet-range')}", f"{keep}. {move}")
+
+
+def _move(plan: OciPlan, urn: str | None, what: str) -> str:
+    """How to replace a part of the network, and what goes with it."""
+    command = shlex.join(["pulumi", "up", "--stack", pulumi.get_stack(), "--replace", str(urn)])
+    grouped = [name for name, job in plan.jobs.items() if job.layout == "node-groups"]
+    again = f" The jobs of node groups start their runs again: {listing(grouped)}." if grouped else ""
+    return f"To move the {what}, let the runs in it end, then replace it and all in it: `{command}`.{again}"
+
+
+def _bucket(plan: OciPlan, recorded: Recorded) -> Iterator[Wrong]:
+    bucket, versioning = recorded.one("Bucket", "bucket"), plan.bucket.versioning
+    if not plan.bucket.create or "bucket" in plan.taken:
+        return
+    before = bucket.get("versioning") if bucket.get("name") == plan.bucket.name else None
+    if versioning is False and before not in (None, VERSIONING[False]):
+        remedy = "write `versioning: suspended`; existing versions stay until they are deleted"
+        yield Wrong(at("bucket", "versioning"), _refusal("bucket-versioning"), remedy)
+    elif versioning == "suspended" and before is None:
+        remedy = "write `versioning: false` for the first `up`, or `true`, and suspend it afterwards"
+        yield Wrong(at("bucket", "versioning"), _refusal("bucket-suspended"), remedy)
+
+
+def _secrets(plan: OciPlan, recorded: Recorded) -> Iterator[Wrong]:
+    for name in plan.vault.secrets if plan.vault else ():
+        before = recorded.one("Secret", f"secret-{name}")
+        if not before or plan.vault is None or before.get("vaultId") != plan.vault.vault:
+            continue
+        if before.get("keyId") != plan.vault.key:
+            message = f"the secret `{before.get('secretName')}` has the key {before.get('keyId')}. "
+            remedy = (
+                f"keep that key, or name the secret otherwise under `vault.secrets`, and in `${{secret.{name}}}`; "
+                "the old one is then deleted"
+            )
+            yield Wrong(at("vault", "key"), message + _refusal("secret-key"), remedy)
+
+
+def _refusal(row: str) -> str:
+    facts = table("oci_refusals")[row]
+    return f"{facts['rule']}; `up` would end {facts['ends']}"

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tries on OpenPAI: jobs of their own, beside those of the stack's runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from components.openpai.client.jobs import Job, described_inputs
+from components.openpai.client.runs import OpenPaiRunPlatform
+from components.openpai.client.session import session_of_caller
+from components.openpai.client.written import without_forms
+from components.openpai.deploy import read_files, run_inputs
+from components.openpai.plain import document, exported
+from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, openpai_job, openpai_plan
+from components.plan.model import RunPlan
+from components.platform.calls import Call, call_of
+from components.platform.overlay import KEYS, LAUNCH
+from components.platform.run_platform import liked_by
+from components.platform.runs import NodeRun, RunSpec
+from components.platform.starting_tries import spec_of_try
+from components.platform.tries import PlannedTry, ReadyTry, TryError, TryQuestion
+from components.platform.values import Properties
+
+Path = tuple[str | int, ...]
+_NOTHING = object()
+_EXPORT = re.compile(r"(?:export )?(?P<name>\w+)=")
+# Every task exports its launch document: JSON in quotation marks.
+_LAUNCHED = re.compile(rf"export {LAUNCH}='(?P<document>[^']*)'")
+# What runs the command of a job without such a document: as bash has it, or as a function of the process's number.
+_RUNS = re.compile(r"trainyard_command=|trainyard_process\(\)")
+# Parts of a job, by the key of the stack file that people know.
+_KEYS = {
+    "prerequisites": "image", "parameters": "parameters", "secrets": "env", "jobRetryCount": "roles",
+    "defaults": "cluster", "taskRoles": "roles",
+}  # fmt: skip
+_EXTRAS = {"storages": "storage", "hivedScheduler": "skus", "gangAllocation": "roles", "trainyard": "storage"}
+_ROLE = {"commands": "code", "resourcePerInstance": "skus", "dockerImage": "image"}
+
+
+def merged(deployed: Any, like: Any, own: Any, path: Path = ()) -> Any:
+    """TryError where the file has changed what the try changes as well."""
+    if like == own:
+        return deployed
+    if deployed == like:
+        return own
+    if isinstance(deployed, Mapping) and isinstance(like, Mapping) and isinstance(own, Mapping):
+        rows = {
+            key: merged(deployed.get(key, _NOTHING), like.get(key, _NOTHING), own.get(key, _NOTHING), (*path, key))
+            for key in {**deployed, **like, **own}
+        }
+        return {key: value for key, value in rows.items() if value is not _NOTHING}
+    commands = path[-1:] == ("commands",) and isinstance(deployed, list)
+    if commands and len(deployed) == len(like) == len(own):
+        rows_of = zip(deployed, like, own, strict=True)
+        return [merged(row[0], row[1], row[2], (*path, number)) for number, row in enumerate(rows_of)]
+    before, now, wanted = (_document(text) for text in (deployed, like, own))
+    if before is not None and now is not None and wanted is not None:
+        return exported(LAUNCH, document(merged(before, now, wanted, (*path, LAUNCH))))
+    raise TryError(
+        f"`{key_of(path, like)}` has changed in the stack file since it was deployed, and the try changes it as well: "
+        "it cannot be told what of the old value stays. An `up` of the stack deploys the change."
+    )
+
+
+def differences(deployed: Any, like: Any, path: Path = ()) -> Iterator[str]:
+    """Keys of the stack file that say something else than what is deployed."""
+    if deployed == like:
+        return
+    if isinstance(deployed, Mapping) and isinstance(like, Mapping):
+        for key in sorted({*deployed, *like}):
+            yield from differences(deployed.get(key, _NOTHING), like.get(key, _NOTHING), (*path, key))
+    elif (before := _document(deployed)) is not None and (now := _document(like)) is not None:
+        yield from differences(before, now, (*path, LAUNCH))
+    elif path[-1:] == ("commands",) and isinstance(deployed, list) and isinstance(like, list):
+        for number, (before, now) in enumerate(zip_longest(deployed, like, fillvalue=_NOTHING)):
+            yield from differences(before, now, (*path, number))
+    else:
+        yield key_of(path, like if isinstance(like, str) else deployed)
+
+
+def _document(command: Any) -> Any:
+    """The launch document in a command. None if it exports none."""
+    match = _LAUNCHED.fullmatch(command) if isinstance(command, str) else None
+    try:
+        return json.loads(match["document"]) if match else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def key_of(path: Path, value: Any) -> str:
+    """The key of a job in the stack file that a part of the protocol follows from."""
+    first = str(path[0]) if path else ""
+    if first == "extras" and len(path) > 1:
+        return _EXTRAS.get(str(path[1]), "plugins")
+    if LAUNCH in path[:-1]:
+        return KEYS.get(str(path[path.index(LAUNCH) + 1]), "framework")
+    if first == "taskRoles" and len(path) > 2:
+        part = str(path[2])
+        text = value if part == "commands" and isinstance(value, str) else ""
+        if _RUNS.match(text):
+            return "command"
+        named = _EXPORT.match(text)
+        if named is not None and not named["name"].startswith("trainyard_"):
+            return "command" if named["name"] == LAUNCH else f"env.{named['name']}"
+        return _ROLE.get(part, "roles")
+    return _KEYS.get(first, first)
+
+
+@dataclass
+class OpenPaiTries:
+    """`components.platform.tries.TryPlatform`."""
+
+    runs: OpenPaiRunPlatform
+    call: Call
+    question: TryQuestion
+    # A cluster is no region.
+    region: str | None = None
+
+    def prepare(self, planned: PlannedTry) -> ReadyTry:
+        plan, job = openpai_plan(planned.plan), openpai_job(planned.job)
+        own = self._inputs(plan, job, planned.run)
+        _refuse_secrets(planned, own["protocol"])
+        deployed = self._deployed(planned)
+        if deployed is None or planned.like is None:
+            return ReadyTry(planned, {**own, "until": "accepted"}, ())
+        like = self._inputs(plan, job, planned.like)
+        before = described_inputs(deployed, self.runs.session.uri)
+        _refuse_secrets(planned, before["protocol"])
+        protocol = merged(before["protocol"], like["protocol"], own["protocol"])
+        inputs = {
+            **before, "protocol": protocol, "nodes": own["nodes"], "displayName": own["displayName"],
+            "tags": own["tags"], "attempt": 1, "until": "accepted",
+        }  # fmt: skip
+        kept = differences(without_forms(before["protocol"]), without_forms(like["protocol"]))
+        return ReadyTry(planned, inputs, tuple(dict.fromkeys(kept)))
+
+    def start(self, ready: ReadyTry) -> Sequence[NodeRun]:
+        spec, made = spec_of_try(ready), list[NodeRun]()
+        try:
+            made.extend(self.runs.ensure(self.call, spec, ()))
+        except BaseException:
+            self._end(spec)
+            raise
+        return made
+
+    def _end(self, spec: RunSpec) -> None:
+        """Ends what was submitted: nobody would know of it, and it would cost money."""
+        for job in self.runs.living(self.call, str(spec.own["cluster"]["user"])):
+            if job.fingerprint == spec.fingerprint:
+                self.runs.cancel(self.call, [NodeRun(str(node["name"]), job.run_id(node), "") for node in job.nodes])
+
+    def _inputs(self, plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan) -> Properties:
+        """What `up` would start the run with, on the cluster that is asked."""
+        try:
+            files = read_files(plan, job, self.question.judged.folder)
+        except (OSError, UnicodeError) as error:
+            raise TryError(f"a file beside the stack file cannot be read: {error}") from error
+        inputs = run_inputs(plan, job, run, files, lambda text: text)
+        session = self.runs.session
+        cluster = {**inputs["cluster"], "uri": session.uri, "user": session.user or inputs["cluster"]["user"]}
+        return {key: value for key, value in {**inputs, "cluster": cluster}.items() if key != "token"}
+
+    def _deployed(self, planned: PlannedTry) -> Job | None:
+        """The newest job of the run that the try is like. None if the job has no runs in the stack file."""
+        stack, job, name = planned.plan.stack, planned.job.name, planned.run.name
+        past = self.runs.runs_of(self.call, self.runs.session.user)
+        own = [one for one in past if (one.tags.get("stack"), one.tags.get("job")) == (stack, job)]
+        if any(one.tags.get("run") == name for one in own):
+            # It would share checkpoints and the line in `trainyard runs`.
+            raise TryError(f"there was a try {planned.title} already: give this one another --name, or none")
+        if planned.like is None:
+            return None
+        like = planned.like.name
+        found = (one for one in own if one.tags.get("run") == like and liked_by(one.fingerprint) is None)
+        newest = next(found, None)
+        if newest is None:
+            raise TryError(
+                f"the run {job}/{like} is not deployed on {self.runs.session.uri}: `up` of the stack starts it first"
+            )
+        return newest
+
+
+def _refuse_secrets(planned: PlannedTry, protocol: Mapping[str, Any]) -> None:
+    """Nobody can read them here: the file has them sealed, and the cluster masks them."""
+    secrets = protocol.get("secrets")
+    if secrets:
+        named = f" ({', '.join(sorted(secrets))})" if isinstance(secrets, Mapping) else ""
+        raise TryError(
+            f"the job {planned.job.name} has secrets{named}, which a try cannot bring: "
+            "add a run to the stack file, and `up` starts it"
+        )
+
+
+def make(question: TryQuestion) -> OpenPaiTries:
+    folder = question.judged.folder
+    session = session_of_caller(question.config, question.cloud, question.profile, question.place, folder)
+    return OpenPaiTries(OpenPaiRunPlatform(session), call_of("run", question.tell), question)
