@@ -10,7 +10,7 @@ from typing import Any
 
 import pulumi
 
-from components.plan.naming import expand
+from components.plan.model import expand
 from schemas.model import EnvValue, Secret
 
 

@@ -14,8 +14,7 @@ from pulumi.runtime import config
 
 from catalog.platforms import platforms
 from components.outputs import last_outputs
-from components.plan.build import plan_of
-from components.plan.file import WARNINGS_SHOWN
+from components.plan.build import WARNINGS_SHOWN, plan_of
 from components.plan.platform import platform_of
 from components.refusal import RefusedError, moved
 from components.voice import program_error, warn

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pulumi
 
-from components.plan.naming import RUN_TYPE
+from components.plan.model import RUN_TYPE
 
 TYPE = RUN_TYPE
 

@@ -16,8 +16,7 @@ from pulumi_policy import (
 from pulumi_policy.proxy import UnknownValueError
 
 from launcher.escaping import terminal, terminal_lines
-from policies.rule import JudgedResource, PolicyRule, rules
-from policies.verdicts import PolicyVerdict, Unknown
+from policies.rule import JudgedResource, PolicyRule, PolicyVerdict, Unknown, rules
 
 NAME = "trainyard"
 NOT_KNOWN_YET = "not-known-yet"

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from policies.rule import JudgedResource
-from policies.verdicts import Unknown
+from policies.rule import JudgedResource, Unknown
 
 RUN = "trainyard:index:Run"
 # What the cluster itself hides from everybody but the job's owner.

@@ -3,14 +3,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn, TypeVar
 
-from policies.verdicts import PolicyVerdict, attempt
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyVerdict:
+    outcome: Literal["pass", "fail", "unknown"]
+    because: str = ""
+
+
+PASS = PolicyVerdict("pass")
+
+
+def fail(because: str) -> PolicyVerdict:
+    return PolicyVerdict("fail", because)
+
+
+def unknown(because: str) -> PolicyVerdict:
+    return PolicyVerdict("unknown", because)
+
+
+class NotKnownError(Exception):
+    """A rule used a value that exists only after other resources are made."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+class Unknown:
+    """A value that a preview does not know. Using it in any way ends the rule, so that no rule passes by accident."""
+
+    def __init__(self, path: str = "value") -> None:
+        self._path = path
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise NotKnownError(self._path)
+
+    __bool__ = __len__ = __iter__ = __contains__ = __getitem__ = __getattr__ = _refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = __str__ = __int__ = __float__ = _refuse
+
+    def __repr__(self) -> str:
+        return f"Unknown({self._path!r})"
+
+
+def attempt(judge: Callable[[T], PolicyVerdict], value: T) -> PolicyVerdict:
+    try:
+        return judge(value)
+    except NotKnownError as missing:
+        return unknown(f"`{missing.path}` is not known yet")
+
+
+def every(judge: Callable[[Any], PolicyVerdict], items: Iterable[Any]) -> PolicyVerdict:
+    """One verdict on many items: one failure decides, else one unknown, else all pass."""
+    verdicts = [attempt(judge, item) for item in items]
+    for outcome in ("fail", "unknown"):
+        reasons = dict.fromkeys(verdict.because for verdict in verdicts if verdict.outcome == outcome)
+        if reasons:
+            return PolicyVerdict(outcome, "; ".join(reasons))
+    return PASS
+
+
+def either(*verdicts: Callable[[], PolicyVerdict]) -> PolicyVerdict:
+    """One pass is enough. Without one, an unknown decides, because it may turn out to be a pass."""
+    each = [attempt(lambda verdict: verdict(), verdict) for verdict in verdicts]
+    by_outcome = {verdict.outcome: verdict for verdict in reversed(each)}
+    return by_outcome.get("pass") or by_outcome.get("unknown") or by_outcome["fail"]
+
 
 RULES = Path(__file__).with_name("rules")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.version import VERSION
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError
 from components.platform.inputs import able_platforms, own_inputs
 from components.platform.values import Properties
 from provider.base.resource import Plugin, ProviderResource

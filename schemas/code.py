@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 LEFT_OUT = frozenset(
     {".git", "__pycache__", ".venv", ".trainyard", ".ipynb_checkpoints", ".DS_Store", ".pytest_cache", ".mypy_cache"}
 )
+PORTS = {"https": 443, "http": 80, "ssh": 22, "git": 9418}
+_URL = re.compile(r"(?:(?P<scheme>[a-z+]+)://)?(?:[^/@]*@)?(?P<host>[^/:]+)(?::(?P<port>\d+)(?=/|$))?")
 
 
 def code_files(folder: Path) -> Iterator[Path]:
@@ -37,3 +40,17 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 def _inside(path: Path, folder: Path) -> bool:
     return path.resolve().is_relative_to(folder.resolve())
+
+
+def host_of(url: str) -> str:
+    """The host that git connects to. Empty if the text is not an address."""
+    matched = _URL.match(url)
+    return matched["host"] if matched else ""
+
+
+def port_of(url: str) -> int:
+    """The port git connects to; `git@host:path` goes by SSH."""
+    matched = _URL.match(url)
+    port = int(matched["port"]) if matched and matched["scheme"] and matched["port"] else 0
+    usual = PORTS.get((matched["scheme"] or "ssh").removeprefix("git+"), PORTS["https"]) if matched else PORTS["https"]
+    return port if 0 < port < 65536 else usual

@@ -10,10 +10,11 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from ipaddress import IPv4Network
 
-from schemas.model import EachValue, EnvValue, Job, Run
+from schemas.model import EachValue, EnvValue, Job, Run, Stack
 
 MOST_RUNS = 64
 # A key is part of display names, tags and names of objects.
@@ -94,3 +95,16 @@ def _environment(values: Mapping[str, EnvValue], chosen: Mapping[str, str]) -> d
 
 def _filled(text: str, chosen: Mapping[str, str]) -> str:
     return _IN_TEXT.sub(lambda match: chosen.get(match[1], match[0]), text)
+
+
+def addresses_needed(stack: Stack) -> int:
+    """The number of addresses in use if all runs of all jobs are live at once."""
+    return stack.addresses({name: sum(map(count, job.runs.values())) for name, job in stack.jobs.items()})
+
+
+def lies_outside(cidr: str, blocks: Sequence[str]) -> bool:
+    """Whether a subnet of these addresses cannot be made in a network of these blocks. Unknown is not outside."""
+    try:
+        return bool(blocks) and not any(IPv4Network(cidr).subnet_of(IPv4Network(block)) for block in blocks)
+    except ValueError:
+        return False

@@ -17,7 +17,7 @@ from schemas.model import Stack
 from schemas.platforms import stack_file
 from schemas.source import Source, shape_titles
 
-# Findings about several stacks together (schemas/together.py): code -> title and severity.
+# Findings about several stacks together (schemas/several.py): code -> title and severity.
 OF_SEVERAL: dict[str, tuple[str, Severity]] = {
     "TY114": ("subnets of one network overlap", "warning"),
     "TY615": ("two stacks make the same thing", "warning"),

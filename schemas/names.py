@@ -3,7 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+
+REFERENCES: Mapping[str, str] = {
+    "registry": "address of the stack's repository",
+    "bucket": "the stack's bucket, as a URL",
+    "region": "the stack's region",
+    "team": "trainyard:team",
+    "environment": "trainyard:environment",
+    "stack": "name of the stack",
+    "job": "name of the job",
+    "run": "name of the run",
+}
+_REFERENCE = re.compile(r"\$\{([A-Za-z][A-Za-z0-9.-]*)\}")
 
 
 def nearest(wrong: str, right: Iterable[str]) -> str | None:
@@ -31,3 +44,8 @@ def listing(names: Iterable[str]) -> str:
 
 def plural(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names a text refers to, in order."""
+    return tuple(_REFERENCE.findall(text))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,3 +69,14 @@ def _integer(sign: str, digits: str, text: str) -> int | float | str:
         value = int(digits)
     value = -value if sign == "-" else value
     return within_64_bits(value)
+
+
+def is_secret(value: Any) -> bool:
+    return isinstance(value, Mapping) and set(value) == {"secure"}
+
+
+def holds_secret(value: Any) -> bool:
+    """Whether a secret is anywhere inside."""
+    if isinstance(value, Mapping):
+        return is_secret(value) or any(map(holds_secret, value.values()))
+    return isinstance(value, list) and any(map(holds_secret, value))

@@ -18,7 +18,7 @@ from schemas.compose import schema_of
 from schemas.elsewhere import platforms_with, properties_at
 from schemas.findings import Path
 from schemas.names import listing, nearest
-from schemas.secrets import is_secret
+from schemas.scalars import is_secret
 
 _KINDS = {
     "object": "a mapping",

@@ -10,8 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from catalog.frameworks.columns import FrameworkError, read
-from catalog.frameworks.extending import extended
+from catalog.frameworks.columns import FrameworkError, extended, read
 from catalog.frameworks.sound import require_sound
 
 __all__ = ["FrameworkError"]

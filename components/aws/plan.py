@@ -9,7 +9,7 @@ from typing import Literal
 
 from catalog.tables import table
 from components.aws.stack import AwsDl1Stack, AwsJob, Ingress, PublicAddress, gateway_cidr
-from components.plan.access import grants
+from components.plan.build import grants
 from components.plan.model import INTERNET, SUBNET, AccessPlan, JobPlan, NetworkPlan, Plan, PortRule, extend
 from components.plan.platform import Row, Words
 from components.plan.ports import HTTPS, OPEN

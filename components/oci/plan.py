@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from catalog.tables import table
 from components.oci.stack import FlowLog, OciJob, OciStack
 from components.oci.stack_targets import MachineShare, share_of
-from components.plan.access import grants
+from components.plan.build import grants
 from components.plan.model import AccessPlan, Grant, JobPlan, LogsPlan, NetworkPlan, Plan, extend
 from components.plan.platform import Row, Words
-from components.plan.resolved import ResolvedJob
+from components.plan.ports import ResolvedJob
 from components.plan.show import made_or_not, name_or_owner
 from schemas.model import Secret, Shape
 from schemas.names import plural

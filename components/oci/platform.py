@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from components.oci.stack import OciStack
     from components.plan.launch import RolePart
     from components.plan.model import Plan
-    from components.plan.resolved import ResolvedJob
+    from components.plan.ports import ResolvedJob
     from components.platform.files import StoreOpener, StoreRequest
     from components.platform.images import ImagePlatform
     from components.platform.inputs import OwnInputs

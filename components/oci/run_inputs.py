@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from components.oci.plan import OciPlan
 from components.plan.launch import RolePart, expand_braces, placeholders, run_folder
 from components.plan.model import JobPlan, NodePlan, RunPlan
-from components.plan.resolved import ResolvedJob
+from components.plan.ports import ResolvedJob
 from schemas.model import EnvValue, Run
 
 

@@ -21,8 +21,7 @@ from components.openpai.client.written import carried
 from components.openpai.plain import PlainCommand, quoted
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, TaskRolePlan
 from components.openpai.stack import IMAGE_NAME, RUNS_COMMANDS, Prerequisite
-from components.plan.model import NodePlan, RunPlan
-from components.plan.naming import expand
+from components.plan.model import NodePlan, RunPlan, expand
 from schemas.model import EnvValue, Git, Secret
 
 # Times and owners differ between checkouts.

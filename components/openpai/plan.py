@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from catalog.tables import table
 from components.openpai.stack import ImageAuth, OpenPaiJob, OpenPaiStack, Plugin, Prerequisite, Priority, Sku, Start
-from components.plan.access import grants
+from components.plan.build import grants
 from components.plan.model import JobPlan, NodePlan, Plan, RunPlan, extend
 from components.plan.platform import Row, Words
-from components.plan.resolved import ResolvedJob
+from components.plan.ports import ResolvedJob
 from schemas.model import EnvValue, Role, Secret
 from schemas.names import plural
 

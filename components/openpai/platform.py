@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from components.openpai.plan import OpenPaiPlan
     from components.openpai.stack import OpenPaiStack
     from components.plan.model import Plan
-    from components.plan.resolved import ResolvedJob
+    from components.plan.ports import ResolvedJob
     from components.platform.files import StoreOpener, StoreRequest
     from components.platform.images import ImagePlatform
     from components.platform.inputs import OwnInputs

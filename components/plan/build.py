@@ -3,21 +3,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from catalog.frameworks import Framework, framework, parse
-from components.plan.access import access_plan
+from catalog.tables import table
 from components.plan.jobs import job_plan
-from components.plan.model import BucketPlan, LogsPlan, PackagesPlan, Plan, RegistryPlan
-from components.plan.naming import stack_tags
+from components.plan.model import AccessPlan, BucketPlan, Grant, LogsPlan, PackagesPlan, Plan, RegistryPlan, stack_tags
 from components.plan.platform import platform_of
-from components.plan.ports import network_plan
-from components.plan.resolved import ResolvedJob
+from components.plan.ports import ResolvedJob, network_plan
 from schemas.each import with_each
-from schemas.judge import Judged
+from schemas.judge import Judged, judge_file
 from schemas.model import NOTHING, Job, Stack
+from schemas.names import plural
 from schemas.requirements import PackageList
+
+# A variable of the program, set by a command that has shown the file's warnings: the engine prints each three times.
+WARNINGS_SHOWN = "TRAINYARD_WARNINGS_SHOWN"
+
+
+def access_plan(stack: Stack, bucket: str, repository: str, circumstances: frozenset[str]) -> AccessPlan:
+    """The access plan of a stack. `circumstances`: words under `when` that hold because of the platform."""
+    inputs = input_buckets(stack, bucket)
+    targets = {"repository": (repository,), "bucket": (bucket,), "inputs": inputs}
+    holds = circumstances | {word for word, true in (("logs", stack.logs.enabled), ("inputs", bool(inputs))) if true}
+    return AccessPlan(
+        mode=stack.access.mode,
+        create=stack.makes("access"),
+        grants=tuple(grants(table("access")["grant"], holds, targets)),
+    )
+
+
+def grants(
+    rows: Iterable[Mapping[str, str]], holds: frozenset[str], targets: Mapping[str, tuple[str, ...]]
+) -> Iterator[Grant]:
+    """The grants of the rows whose `when` holds. A row that is narrowed gives one grant for each target."""
+    for row in rows:
+        if "when" not in row or row["when"] in holds:
+            for target in targets[row["only"]] if "only" in row else (None,):
+                yield Grant(row["who"], row["does"], row["what"], row["why"], target)  # type: ignore[arg-type]
+
+
+def input_buckets(stack: Stack, bucket: str) -> tuple[str, ...]:
+    """Buckets of input data, without the stack's own bucket: runs may read that one anyway."""
+    named = (item.bucket for job in stack.jobs.values() for item in job.inputs)
+    return tuple(dict.fromkeys(name for name in named if name and name != bucket))
 
 
 def build_plan(
@@ -110,3 +141,28 @@ def _logs(stack: Stack) -> LogsPlan:
         log_name=stack.physical("runs"),
         retention_days=stack.logs.retention_days,
     )
+
+
+class StackFileError(Exception):
+    """The stack file has errors, so it has no plan. `judged` holds the findings."""
+
+    def __init__(self, judged: Judged) -> None:
+        super().__init__(f"{judged.source.file} has errors")
+        self.judged = judged
+
+
+def plan_file(file: Path, tell: Callable[[str], None]) -> Plan:
+    """The plan of a stack file."""
+    return plan_of(judge_usable_file(file, tell))
+
+
+def judge_usable_file(file: Path, tell: Callable[[str], None], show: Callable[[Judged], None] | None = None) -> Judged:
+    """A stack file without errors. Remarks that do not keep it from being used are shown, or else counted."""
+    judged = judge_file(file, str(file))
+    if judged.errors or judged.stack is None:
+        raise StackFileError(judged)
+    if judged.findings and show:
+        show(judged)
+    elif judged.findings:
+        tell(f"{plural(len(judged.findings), 'remark')}: trainyard check {file} shows them")
+    return judged

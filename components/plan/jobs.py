@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from components.plan.launch import RolePart, fill_references, launch_document, role_part, stall_minutes
-from components.plan.model import JobPlan, NodePlan, RolePlan, RunPlan
-from components.plan.naming import expand, plan_references
+from components.plan.model import JobPlan, NodePlan, RolePlan, RunPlan, expand, plan_references
 from components.plan.platform import Platform
-from components.plan.resolved import ResolvedJob
+from components.plan.ports import ResolvedJob
 from schemas.model import EnvValue, Job, Run, Stack
 
 OUR_IMAGE = "${registry}"

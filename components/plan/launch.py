@@ -10,8 +10,8 @@ from typing import Any
 
 from catalog.frameworks import PortRow
 from catalog.frameworks.sound import FORMS_OF_A_PORT
-from components.plan.naming import expand
-from components.plan.resolved import ResolvedJob
+from components.plan.model import expand
+from components.plan.ports import ResolvedJob
 from schemas.model import STALL_MINUTES, EnvValue, Job, PortRange, Run, Secret, Stack
 
 VERSION = 1

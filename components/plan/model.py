@@ -6,11 +6,12 @@ Text in a plan may still hold `${registry}`, `${bucket}` and the platform's own 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeVar
 
-from schemas.model import AccessMode, Code, EnvValue, Input, Layout, NetworkMode, PortRange, Shape, Until
+from schemas.model import AccessMode, Code, EnvValue, Input, Layout, NetworkMode, PortRange, Shape, Stack, Until
 
 T = TypeVar("T")
 
@@ -20,6 +21,9 @@ Who = Literal["users", "runs", "service", "bucket-service"]
 SUBNET = "subnet"  # every node of the subnet, whatever its role
 SERVICES = "services"  # the platform's own services: object storage, registry, logging
 INTERNET = "internet"
+# The type of a run in Pulumi's state, for those who read states without Pulumi's SDK.
+RUN_TYPE = "trainyard:index:Run"
+REFERENCE = re.compile(r"\$\{([A-Za-z][A-Za-z0-9.-]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,3 +216,27 @@ class Plan:
 def extend(kind: Callable[..., T], base: Any, **columns: Any) -> T:
     """A platform's own kind of plan: the columns of the neutral one, and its additional ones."""
     return kind(**{column.name: getattr(base, column.name) for column in fields(base)} | columns)
+
+
+def stack_tags(stack: Stack) -> dict[str, str]:
+    """What every resource carries, so that people and bills can tell whose it is."""
+    ours = {"stack": stack.name, "team": stack.team, "environment": stack.environment, "managed-by": "trainyard"}
+    return {**stack.tags, **ours}
+
+
+def plan_references(stack: Stack, job: str = "", run: str = "") -> dict[str, str]:
+    """The references a plan answers itself."""
+    values = {
+        "team": stack.team,
+        "environment": stack.environment,
+        "stack": stack.name,
+        "region": stack.region,
+        "job": job,
+        "run": run,
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def expand(text: str, values: Mapping[str, str]) -> str:
+    """`text` with its references filled in; those only a platform can answer stay as they are."""
+    return REFERENCE.sub(lambda match: values.get(match[1], match[0]), text)

@@ -18,7 +18,7 @@ from catalog.platforms import import_platform
 if TYPE_CHECKING:
     from components.plan.launch import RolePart
     from components.plan.model import Plan
-    from components.plan.resolved import ResolvedJob
+    from components.plan.ports import ResolvedJob
     from schemas.model import Layout, Run
 
 Row = tuple[str, str]

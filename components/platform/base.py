@@ -62,25 +62,25 @@ class Answers:
 
     def images(self, plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
         """`environment` says where its cloud is and who calls."""
-        from components.platform.image_errors import ImageError
+        from components.platform.images import ImageError
 
         others = " and ".join(answering("images"))
         raise ImageError(f"{plan.stack} runs on {self.name}\nImages are built for stacks of {others} so far")
 
     @property
     def local(self) -> LocalPlatform:
-        from components.platform.local_errors import LocalStackError
+        from components.platform.local import LocalStackError
 
         raise LocalStackError(f"the stack runs on {self.name}, which has no local cloud yet")
 
     @property
     def rehearsal(self) -> RehearsalPlatform:
-        from components.platform.local_errors import LocalStackError
+        from components.platform.local import LocalStackError
 
         raise LocalStackError(f"the stack runs on {self.name}, which has no local cloud yet")
 
     def files(self, request: StoreRequest) -> StoreOpener:
-        from components.platform.file_errors import TransferError
+        from components.platform.files import TransferError
 
         raise TransferError(
             f"the stack runs on {self.name}: trainyard does not know where runs keep files there, so it cannot move any"

@@ -3,18 +3,59 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from components.platform.errors import Cancelled
 from launcher.escaping import terminal
 
+# The engine's own variable: with "true" it goes on with what does not depend on a resource that failed.
+GO_ON = "PULUMI_CONTINUE_ON_ERROR"
 A = TypeVar("A")
 B = TypeVar("B")
+T = TypeVar("T")
+
+# For so long a cloud is asked again that is busy, or whose own part failed.
+TRANSIENT_SECONDS = 120.0
+_LONGEST_PAUSE = 15.0
+
+
+class ProviderError(Exception):
+    """An expected failure: shown as text, without a traceback."""
+
+    def __init__(self, cause: str, remedy: str = "") -> None:
+        super().__init__(f"{cause}\n{remedy}" if remedy else cause)
+        self.cause = cause
+        self.remedy = remedy
+
+
+class PartialFailureError(ProviderError):
+    """The resource exists, but it is not as requested. The engine keeps it, and the next update continues with it."""
+
+    def __init__(self, resource_id: str, outputs: Mapping[str, Any], cause: str, remedy: str = "") -> None:
+        super().__init__(cause, remedy)
+        self.resource_id = resource_id
+        self.outputs = dict(outputs)
+
+
+class Cancelled(ProviderError):  # noqa: N818 - it is the user's wish, not an error
+    """The engine asked to stop."""
+
+    def __init__(self) -> None:
+        super().__init__("Cancelled.", "Run the same command again to go on from here.")
+
+
+@dataclass(frozen=True)
+class InputFailure:
+    """An invalid input, and why it is invalid. `missing`: it is needed, and not there."""
+
+    property: str
+    reason: str
+    missing: bool = False
 
 
 class Reporter(Protocol):
@@ -101,3 +142,42 @@ def read_at_once(read: Callable[[A], B], wanted: Sequence[A], most: int) -> list
         return [read(one) for one in wanted]
     with ThreadPoolExecutor(min(most, len(wanted))) as pool:
         return list(pool.map(read, wanted))
+
+
+@dataclass(frozen=True)
+class Answers:
+    """How the errors of one cloud's client are read."""
+
+    # For how many seconds the call may be tried again. Takes the error, `access_minutes` and the call's patience.
+    seconds_allowed: Callable[[Exception, float, float], float]
+    # The error in one line.
+    text: Callable[[Exception], str]
+    # The error for a person: what was tried, what the cloud answered, what to do. Takes the seconds waited, too.
+    refusal: Callable[[str, Exception, float], ProviderError]
+
+
+def attempt(answers: Answers, call: Call, what: str, operation: Callable[[], T], access_minutes: float) -> T:
+    """Do `operation`; try again while the cloud is busy, and for `access_minutes` while access is not in force."""
+    first_refused, tries = 0.0, 0
+    while True:
+        call.stop.check()
+        try:
+            return operation()
+        except Exception as error:
+            allowed = answers.seconds_allowed(error, access_minutes, call.patience)
+            # Time counts from the first refusal: a call that was refused slowly is still tried once more.
+            first_refused = first_refused or time.monotonic()
+            elapsed = time.monotonic() - first_refused
+            if elapsed >= allowed:
+                raise answers.refusal(what, error, elapsed if allowed else 0.0) from error
+            reason = answers.text(error)
+        pause = min(0.5 * 1.6**tries, _LONGEST_PAUSE, max(allowed - elapsed, 0.05)) * random.uniform(0.8, 1.0)
+        tries += 1
+        _report_retry(call, what, reason, elapsed, allowed, first=tries == 1)
+        call.stop.wait(pause)
+
+
+def _report_retry(call: Call, what: str, reason: str, elapsed: float, allowed: float, first: bool) -> None:
+    if first:
+        call.report.info(f"{what}: {reason}; trying again for up to {allowed:.0f} s")
+    call.report.status(f"{what}: trying again, {elapsed:.0f} of {allowed:.0f} s: {reason}")

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run takes: the inputs of every run, and those that only its platform has."""
 
-from collections.abc import Callable, Iterator, Mapping
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from components.platform.base import answering, answers
-from components.platform.errors import InputFailure
-from components.platform.values import Properties
+from components.platform.calls import InputFailure
+from components.platform.values import UNKNOWN, Properties, Secret
 
 # These inputs of every run may change while it goes on. A platform may have more (`RunInput.may_change`).
 MUTABLE = frozenset({"tags", "displayName", "until", "timeouts"})
@@ -91,3 +94,105 @@ def mutable_inputs(name: Any) -> frozenset[str]:
 def is_own(key: str) -> bool:
     """Whether an input is the platform's. Keys of the engine itself begin with two underscores."""
     return key not in NEUTRAL and not key.startswith("__")
+
+
+_CHOICES = {"platform": able_platforms(), "until": UNTIL}
+_TIMEOUTS = frozenset({"access", "started", "finished"})
+
+
+def with_defaults(inputs: Properties) -> Properties:
+    """The inputs in one form: defaults filled in, arguments as lists, values as text."""
+    own = own_inputs(inputs.get("platform"))
+    defaults = {**DEFAULTS, **(own.defaults if own else {})}
+    filled = {**defaults, **{key: value for key, value in inputs.items() if value is not None}}
+    nodes = filled.get("nodes")
+    if isinstance(nodes, list):
+        filled["nodes"] = [_normal_node(node) if isinstance(node, Mapping) else node for node in nodes]
+    return filled
+
+
+def _normal_node(node: Mapping[str, Any]) -> Properties:
+    normal = {key: value for key, value in node.items() if value is not None}
+    if isinstance(normal.get("arguments"), str):
+        normal["arguments"] = shlex.split(normal["arguments"])
+    if isinstance(normal.get("arguments"), list):
+        normal["arguments"] = [_text(item) for item in normal["arguments"]]
+    if isinstance(normal.get("environment"), Mapping):
+        normal["environment"] = {key: _text(value) for key, value in normal["environment"].items()}
+    return normal
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if value is UNKNOWN or isinstance(value, str | Secret) else str(value)
+
+
+def failures(inputs: Properties) -> Iterator[InputFailure]:
+    own = own_inputs(inputs.get("platform"))
+    yield from missing(inputs)
+    if own:
+        for key in sorted(key for key in inputs if is_own(key) and key not in own.inputs):
+            listed = ", ".join(sorted({*NEUTRAL, *own.inputs}))
+            yield InputFailure(key, f"A run has no input `{key}`; it has {listed}.")
+    for key, choices in _CHOICES.items():
+        value = inputs.get(key)
+        if value not in (None, UNKNOWN, *choices):
+            yield InputFailure(key, f"`{value}` is not one of {', '.join(choices)}.")
+    yield from _positive("attempt", inputs.get("attempt"), int)
+    yield from _positive("maximumRuntimeMinutes", inputs.get("maximumRuntimeMinutes"), int)
+    yield from _timeout_failures(inputs.get("timeouts"))
+    yield from _node_failures(inputs.get("nodes"), NODE_KEYS | own.node.keys() if own else None)
+    if own:
+        yield from own.failures(inputs)
+
+
+def missing(inputs: Properties) -> Iterator[InputFailure]:
+    own = own_inputs(inputs.get("platform"))
+    for key in (*REQUIRED, *(own.required if own else ())):
+        if inputs.get(key) in (None, "", []):
+            yield InputFailure(key, f"`{key}` is missing.", missing=True)
+
+
+def _positive(path: str, value: Any, *kinds: type[float]) -> Iterator[InputFailure]:
+    if value is None or value is UNKNOWN:
+        return
+    if isinstance(value, bool) or not isinstance(value, kinds) or value <= 0:
+        yield InputFailure(path, f"`{value}` is not a positive number.")
+
+
+def _timeout_failures(timeouts: Any) -> Iterator[InputFailure]:
+    if timeouts is None or timeouts is UNKNOWN:
+        return
+    if not isinstance(timeouts, Mapping):
+        yield InputFailure("timeouts", "This is an object of minutes: access, started, finished.")
+        return
+    for key, value in timeouts.items():
+        if key not in _TIMEOUTS:
+            yield InputFailure(f"timeouts.{key}", "No wait is called so. There are access, started and finished.")
+        yield from _positive(f"timeouts.{key}", value, int, float)
+
+
+def _node_failures(nodes: Any, keys: Set[str] | None) -> Iterator[InputFailure]:
+    """`keys`: those a node may have; None if the platform, whose some are, is not known."""
+    if nodes is None or nodes is UNKNOWN:
+        return
+    if not isinstance(nodes, list):
+        yield InputFailure("nodes", "This is a list of nodes.")
+        return
+    names = [node.get("name") for node in nodes if isinstance(node, Mapping)]
+    for name in {name for name in names if name is not UNKNOWN and names.count(name) > 1}:
+        yield InputFailure("nodes", f"Two nodes are called `{name}`; every node has a name of its own.")
+    for index, node in enumerate(nodes):
+        if node is not UNKNOWN:
+            yield from _one_node(f"nodes[{index}]", node, keys)
+
+
+def _one_node(path: str, node: Any, keys: Set[str] | None) -> Iterator[InputFailure]:
+    if not isinstance(node, Mapping):
+        yield InputFailure(path, "A node is an object with a name.")
+        return
+    if not node.get("name"):
+        yield InputFailure(f"{path}.name", "The node has no name.")
+    for key in sorted(set(node) - keys) if keys else ():
+        yield InputFailure(f"{path}.{key}", f"A node has no `{key}`; it has {', '.join(sorted(keys or ()))}.")

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from components.plan.model import RunPlan
-from components.platform.errors import ProviderError
-from components.platform.launcher_status import shorten
+from components.platform.calls import ProviderError
+from components.platform.status import shorten
 
 # How many of a node's last lines are asked for, to find the program's own among them.
 LINES_READ = 100

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training run as values: its inputs, its nodes, and how far each node is."""
 
+from __future__ import annotations
+
 import hashlib
+import json
 import math
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError
 from components.platform.inputs import NODE_KEYS, is_own, mutable_inputs
 from components.platform.values import Properties, canonical
 
@@ -24,6 +27,10 @@ _WORST_FIRST = ("FAILED", "CANCELED", "NEEDS_ATTENTION", "ACCEPTED", "IN_PROGRES
 # Some platforms say why a run failed in words only, without a code.
 _ABOUT_ACCESS = re.compile(r"polic(y|ies)|authori[sz]|permission|permitted|may not|denied|pull", re.IGNORECASE)
 _SHOWN_AS = {"CANCELING": "CANCELED", "DELETED": "NEEDS_ATTENTION"}
+# The variable of a node that has its launch document.
+LAUNCH_VARIABLE = "TRAINYARD_LAUNCH"
+# As stack files have it: a document that asks for more was not written by a stack.
+_MOST_REPLICAS = 10_000
 
 
 @dataclass(frozen=True)
@@ -183,3 +190,57 @@ def wants_access(state: Properties) -> bool:
     """Whether the run failed before it began because of access. A new policy may soon take effect and solve that."""
     details = (node["details"] or "" for node in state["nodeRuns"])
     return never_began(state) and any(_ABOUT_ACCESS.search(text) for text in details)
+
+
+def launch_document(variables: Any) -> Mapping[str, Any]:
+    """The launch document in a node's variables. Empty if there is none, or if it cannot be read."""
+    try:
+        launch = json.loads(variables.get(LAUNCH_VARIABLE, ""))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+    return launch if isinstance(launch, dict) else {}
+
+
+def folder_of(launch: Mapping[str, Any]) -> str | None:
+    """The folder of a run's starts. Older launch documents name it beside the peers."""
+    peers = launch.get("peers")
+    uri = launch.get("folder") or (peers.get("uri") if isinstance(peers, dict) else None)
+    # No client takes halves of letters and control characters, and no stack has them.
+    return uri if isinstance(uri, str) and uri.isprintable() else None
+
+
+def ranks_of(document: Mapping[str, Any]) -> tuple[int, ...]:
+    """Those of the document's role: ranks follow the order of roles. Empty where the document is none of ours."""
+    first = 0
+    try:
+        for role in document.get("roles", ()):
+            replicas = min(int(role["replicas"]), _MOST_REPLICAS)
+            if role["name"] == document.get("role"):
+                return tuple(range(first, first + replicas))
+            first += replicas
+    except (KeyError, TypeError, ValueError):
+        return ()
+    return ()
+
+
+def ranks_of_node(node: Mapping[str, Any]) -> Iterator[int]:
+    """The ranks that one element of a run's `nodes` stands for."""
+    first = int(node.get("rank") or 0)
+    yield from range(first, first + int(node.get("replicas") or 1))
+
+
+def ending_of(states: Collection[str | None]) -> str | None:
+    """FAILED if one rank says so, SUCCEEDED if every rank says how it ended. None if the files do not tell."""
+    if "failed" in states:
+        return "FAILED"
+    # A service is stopped when those it served have succeeded.
+    return "SUCCEEDED" if "succeeded" in states and set(states) <= {"succeeded", "stopped"} else None
+
+
+def state_in(content: bytes | str) -> str | None:
+    """The state in a status file; None where it is none."""
+    try:
+        state = json.loads(content).get("state")
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return state if isinstance(state, str) else None

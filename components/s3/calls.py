@@ -5,9 +5,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from components.platform import retries
-from components.platform.calls import Call
-from components.platform.errors import ProviderError
+from components.platform import calls
+from components.platform.calls import Call, ProviderError
 from launcher.escaping import terminal
 
 T = TypeVar("T")
@@ -64,7 +63,7 @@ _UNREACHABLE = "AWS cannot be reached from here. Check the network, the region a
 
 def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T:
     """Do `operation`; try again while AWS is busy, and for `access_minutes` while access is not in force."""
-    return retries.attempt(_ANSWERS, call, what, operation, access_minutes)
+    return calls.attempt(_ANSWERS, call, what, operation, access_minutes)
 
 
 def pages(
@@ -157,7 +156,7 @@ def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -
         return 0.0
     if code in _BUSY_CODES or status_of(error) in _BUSY_STATUSES:
         # Who has no patience at all, as a preview, asks a busy cloud only once.
-        return retries.TRANSIENT_SECONDS if patience else 0.0
+        return calls.TRANSIENT_SECONDS if patience else 0.0
     return patience if not code and _is_network(error) else 0.0
 
 
@@ -172,4 +171,4 @@ def _is_network(error: BaseException) -> bool:
     )
 
 
-_ANSWERS = retries.Answers(_seconds_allowed, error_text, refusal)
+_ANSWERS = calls.Answers(_seconds_allowed, error_text, refusal)

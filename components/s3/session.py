@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError
 from components.s3.calls import refusal
 
 # In this order, as AWS's own clients disagree about the name.
@@ -93,7 +93,7 @@ class Session:
             connect_timeout=_SECONDS_TO_CONNECT,
             read_timeout=_SECONDS_TO_READ,
             max_pool_connections=_CONNECTIONS,
-            # We retry ourselves (components.platform.retries): visibly, for a limited time, and until Ctrl-C.
+            # We retry ourselves (components.platform.calls): visibly, for a limited time, and until Ctrl-C.
             retries={"total_max_attempts": 1, "mode": "standard"},
             # Transfers have checksums of their own; a second one would cost time and prove nothing more.
             request_checksum_calculation="when_required",

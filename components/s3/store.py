@@ -16,12 +16,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from components.platform.calls import Call
-from components.platform.checksums import BLOCK_BYTES, as_text, of_parts
-from components.platform.errors import ProviderError
-from components.platform.file_errors import ContentChangedError, ObjectChangedError
-from components.platform.files import Content, Sink, StoredObject, StoredPart
-from components.platform.streams import body_of, drain
+from components.platform.calls import Call, ProviderError
+from components.platform.files import Content, ContentChangedError, ObjectChangedError, Sink, StoredObject, StoredPart
+from components.platform.streams import BLOCK_BYTES, as_text, body_of, drain, of_parts
 from components.s3.calls import attempt, code_of, pages, read_if_exists, status_of
 from components.s3.session import Session
 

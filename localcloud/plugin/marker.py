@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError
 
 _PATH = "/.trainyard"
 _NAME = "trainyard-local"

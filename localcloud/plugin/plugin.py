@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import ClassVar, Generic, TypeVar
 
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError
 from components.platform.values import Properties
 from localcloud.plugin.rows import TypeRow
 from localcloud.plugin.table import TableResource

@@ -20,7 +20,7 @@ from typing import Any
 
 import psutil
 
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError
 
 _ENGINES = ("pulumi", "pulumi.exe")
 _SECONDS = 120.0

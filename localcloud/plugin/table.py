@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from catalog.tables import table
-from components.platform.calls import Call
-from components.platform.errors import InputFailure, PartialFailureError, ProviderError
+from components.platform.calls import Call, InputFailure, PartialFailureError, ProviderError
 from components.platform.values import Properties, canonical
 from localcloud.plugin.projection import project
 from localcloud.plugin.recorded import note_deleted, recorded_ids, recorded_parent

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from catalog import frameworks
-from policies.rule import Judge, JudgedResource, PolicyRule, by_type
-from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail, unknown
+from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, every, fail, unknown
 
 LISTS = ("oci:Core/securityList:SecurityList", "oci:Core/defaultSecurityList:DefaultSecurityList")
 GROUP = "aws:ec2/securityGroup:SecurityGroup"

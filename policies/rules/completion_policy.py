@@ -4,8 +4,7 @@
 from typing import Any
 
 from policies.protocol import RUN, job, roles_of
-from policies.rule import JudgedResource, PolicyRule
-from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
 
 WANTED = ("minFailedInstances", "minSucceededInstances")
 

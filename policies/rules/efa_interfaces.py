@@ -4,8 +4,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from policies.rule import JudgedResource, PolicyRule
-from policies.verdicts import PASS, PolicyVerdict, Unknown, fail
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail
 
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 EFA = ("efa", "efa-only")

@@ -5,8 +5,7 @@ only where it is told to."""
 from collections.abc import Mapping
 from typing import Any
 
-from policies.rule import Judge, JudgedResource, PolicyRule, by_type
-from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
+from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, every, fail
 
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 INSTANCE = "aws:ec2/instance:Instance"

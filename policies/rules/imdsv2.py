@@ -5,8 +5,7 @@ one plain request, such as a web page that a library was tricked into fetching."
 from collections.abc import Mapping
 from typing import Any
 
-from policies.rule import Judge, JudgedResource, PolicyRule, by_type
-from policies.verdicts import PASS, PolicyVerdict, Unknown, fail
+from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, fail
 
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 INSTANCE = "aws:ec2/instance:Instance"

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Any
 
-from policies.rule import Judge, JudgedResource, PolicyRule, by_type
-from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
+from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, every, fail
 
 LISTS = ("oci:Core/securityList:SecurityList", "oci:Core/defaultSecurityList:DefaultSecurityList")
 GROUP_RULE = "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule"

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training that hangs costs as much as training that works, so every job needs a maximum runtime."""
 
-from policies.rule import JudgedResource, PolicyRule
-from policies.verdicts import PASS, PolicyVerdict, Unknown, either, fail
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, either, fail
 
 JOB = "oci:DataScience/job:Job"
 RUN = "trainyard:index:Run"

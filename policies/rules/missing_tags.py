@@ -3,8 +3,7 @@
 
 from typing import Any
 
-from policies.rule import JudgedResource, PolicyRule
-from policies.verdicts import PASS, PolicyVerdict, Unknown, fail
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, fail
 
 WANTED = ("stack", "team", "environment")
 TAGGED = (

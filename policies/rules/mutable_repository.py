@@ -3,8 +3,7 @@
 
 from collections.abc import Mapping
 
-from policies.rule import Judge, JudgedResource, PolicyRule, by_type
-from policies.verdicts import PASS, PolicyVerdict, Unknown, fail
+from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, fail
 
 REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
 AWS_REPOSITORY = "aws:ecr/repository:Repository"

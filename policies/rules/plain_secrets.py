@@ -9,8 +9,7 @@ from typing import Any
 
 from catalog.secret_looks import holds_secret, looks_secret, names_secret
 from policies.protocol import RUN, SECRETS, job, plain_texts, protocol_of
-from policies.rule import JudgedResource, PolicyRule
-from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
 
 # How a protocol refers to one of its secrets.
 REFERENCE = "<% $secrets."

@@ -4,8 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from policies.rule import Judge, JudgedResource, PolicyRule, by_type
-from policies.verdicts import PASS, PolicyVerdict, Unknown, either, every, fail
+from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, either, every, fail
 
 SUBNET = "oci:Core/subnet:Subnet"
 # Either of them prevents public addresses. OCI's default for both is false.

@@ -4,8 +4,7 @@
 from collections.abc import Mapping
 
 from policies.documents import REPOSITORY_POLICY, is_open_to_all, readable_statements
-from policies.rule import Judge, JudgedResource, PolicyRule, by_type
-from policies.verdicts import PASS, PolicyVerdict, Unknown, fail
+from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, fail
 
 REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
 

@@ -8,8 +8,7 @@ from typing import Any
 from components.oci.iam.parse import parse
 from components.oci.iam.wildcards import StatementError
 from policies.documents import IDENTITY_POLICIES, RESOURCE_POLICIES, ROLE, DocumentError, statements_of
-from policies.rule import Judge, JudgedResource, PolicyRule, by_type
-from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
+from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, every, fail
 
 POLICY = "oci:Identity/policy:Policy"
 DOCUMENTS = {**IDENTITY_POLICIES, **RESOURCE_POLICIES}

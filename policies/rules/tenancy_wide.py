@@ -6,8 +6,7 @@ from typing import Any
 from components.oci.iam.parse import parse
 from components.oci.iam.statement import Tenancy, VerbGrant
 from components.oci.iam.wildcards import StatementError
-from policies.rule import JudgedResource, PolicyRule
-from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
 
 POLICY = "oci:Identity/policy:Policy"
 # The freeform tag that says why the whole tenancy is meant: for a trial, or because the stack chose that scope.

@@ -9,8 +9,7 @@ from policies.documents import (
     is_open_to_all,
     readable_statements,
 )
-from policies.rule import JudgedResource, PolicyRule
-from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
 
 # Of buckets and repositories public-bucket and public-repository say it.
 TYPES = tuple(kind for kind in RESOURCE_POLICIES if kind not in (BUCKET_POLICY, REPOSITORY_POLICY))

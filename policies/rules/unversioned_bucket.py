@@ -4,8 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from policies.rule import Judge, JudgedResource, PolicyRule, by_type
-from policies.verdicts import PASS, PolicyVerdict, Unknown, fail
+from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, fail
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"
 VERSIONING = "aws:s3/bucketVersioning:BucketVersioning"

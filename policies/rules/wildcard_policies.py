@@ -8,8 +8,7 @@ from typing import Any
 from catalog.aws_actions import rows_of_kind
 from catalog.tables import table
 from policies.documents import ANY, IDENTITY_POLICIES, listed, readable_statements
-from policies.rule import JudgedResource, PolicyRule
-from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
 
 # The tag that says why everything is meant.
 TAG, PROOF_OF_CONCEPT = "wildcard-policies", "proof-of-concept"

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.platform.calls import Call
-from components.platform.errors import InputFailure
+from components.platform.calls import Call, InputFailure
 from components.platform.values import UNKNOWN, Properties
 from provider.base.diff import Diff, DiffRules, compare
 

@@ -11,8 +11,7 @@ from typing import Any, NoReturn
 import grpc
 from google.protobuf import empty_pb2
 
-from components.platform.calls import Call, Stop
-from components.platform.errors import GO_ON, InputFailure, PartialFailureError, ProviderError
+from components.platform.calls import GO_ON, Call, InputFailure, PartialFailureError, ProviderError, Stop
 from components.platform.values import Properties, Secret, canonical, has_unknown, redact, reveal, seal, secret_texts
 from launcher.escaping import terminal_lines
 from provider.base.diff import Change, Diff

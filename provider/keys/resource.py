@@ -4,8 +4,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.platform.calls import Call
-from components.platform.errors import InputFailure, ProviderError
+from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.values import UNKNOWN, Properties
 from provider.base.diff import DiffRules
 from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing

@@ -2,7 +2,7 @@
 """The platforms of runs, each made from the provider's configuration and the inputs that connect."""
 
 from components.platform.base import platform
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError
 from components.platform.inputs import able_platforms, own_inputs
 from components.platform.run_platform import RunPlatform
 from components.platform.values import Properties, canonical

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from components.platform.calls import Call
-from components.platform.errors import Cancelled, PartialFailureError, ProviderError
-from components.platform.input_checks import failures, missing, with_defaults
-from components.platform.inputs import UNTIL, mutable_inputs, own_inputs
+from components.platform.calls import Call, Cancelled, PartialFailureError, ProviderError
+from components.platform.inputs import UNTIL, failures, missing, mutable_inputs, own_inputs, with_defaults
 from components.platform.run_platform import RunPlatform
 from components.platform.runs import (
     DELETED,
@@ -26,10 +24,9 @@ from components.platform.values import Properties
 from components.platform.waiting import NotInTimeError, broken, reason_to_wait, settle, wait_for_end
 from provider.base.diff import Change, Diff, DiffRules, compare
 from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
-from provider.runs.first import LastLines, first_failure
+from provider.runs.lost import LastLines, first_failure
 from provider.runs.platform import RunPlatforms
-from provider.runs.starting_again import failure_mark, marks_of, reason_to_start, remedy
-from provider.runs.tries import JobTries
+from provider.runs.starting_again import JobTries, failure_mark, marks_of, reason_to_start, remedy
 
 _LAST_LINES = 20
 # Words for states that the platform gives no reason for.

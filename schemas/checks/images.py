@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
+from catalog.environments import Choice, Conflict, Need, choose, requirement_lines, requirement_of
+from catalog.packages import brings, packages_of
+from catalog.tables import table
 from schemas.checks.registry import Wrong, at, rule
-from schemas.facts import Facts
-from schemas.model import Stack
+from schemas.facts import Facts, UnnamedFile
+from schemas.model import Job, Stack
+from schemas.requirements import PackageList
 
 _IMAGE = re.compile(
     r"(?P<name>\$\{[A-Za-z.-]+\}(?:/[a-z0-9._${}/-]+)?|[A-Za-z0-9][A-Za-z0-9._:${}/-]*?)"
@@ -17,6 +22,8 @@ _IMAGE = re.compile(
 )
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
 OURS = "${registry}"
+# Of one job. Whoever misses more has not listed any.
+MOST_MISSING = 20
 
 
 class Image(NamedTuple):
@@ -90,3 +97,146 @@ def immutable_latest(stack: Stack, _: Facts) -> Iterator[Wrong]:
         if image.tag == "latest":
             message = "the repository is immutable, so `latest` can be pushed only once"
             yield Wrong(path_of(image), message, "use a version as tag")
+
+
+def _problems(code: str, stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name in stack.jobs:
+        for problem in facts.packages[name].problems if name in facts.packages else ():
+            if problem.code == code:
+                place = f"{problem.file}:{problem.line}" if problem.line else problem.file
+                message = f"{place}: {problem.message}" if problem.line else f"`{place}` {problem.message}"
+                yield Wrong(at("jobs", name, "requirements"), message, problem.remedy)
+
+
+@rule("TY840", "a requirements file that cannot be used")
+def unreadable(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    yield from _problems("TY840", stack, facts)
+
+
+@rule("TY841", "a line of a requirements file that is refused")
+def refused(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    yield from _problems("TY841", stack, facts)
+
+
+@rule("TY842", "only some packages of a requirements file have hashes")
+def half_hashed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    yield from _problems("TY842", stack, facts)
+
+
+@rule("TY843", "a package to build that the requirements file does not name")
+def not_listed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    yield from _problems("TY843", stack, facts)
+
+
+@rule("TY844", "requirements that the job's image does not get", severity="warning")
+def existing_image(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for image in images_of(stack):
+        wanted = stack.jobs[image.job].requirements
+        if wanted and (image.digest or not (image.host or image.name.startswith(OURS))):
+            message = f"`{image.text[:80]}` exists already: `{wanted.file}` goes only into images that trainyard builds"
+            remedy = f"write `image: {OURS}:TAG` and run `trainyard image build`, or see to it that the image has them"
+            yield Wrong(at("jobs", image.job, "requirements"), message, remedy)
+
+
+@rule("TY845", "a module that neither the framework nor the requirements bring", severity="warning")
+def missing_module(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    ours = {image.job for image in images_of(stack) if image.name.startswith(OURS) and not image.digest}
+    for name, job in stack.jobs.items():
+        brought = _brought(job, facts)
+        if name not in ours or brought is None:
+            continue
+        listed = facts.packages[name].names if name in facts.packages else frozenset()
+        missing = [one for one in facts.imports.get(name, ()) if not _is_provided(one.module, brought | listed)]
+        for one in missing[:MOST_MISSING]:
+            message = (
+                f"{one.file}:{one.line} imports `{one.module}`, which comes neither with {job.framework} nor with "
+            )
+            message += f"`{job.requirements.file}`" if job.requirements else "`requirements`, which the job lacks"
+            yield Wrong(
+                at("jobs", name, "code"), message, _remedy(job, packages_of(one.module)[0], facts.unnamed.get(name))
+            )
+
+
+def _remedy(job: Job, package: str, unnamed: UnnamedFile | None) -> str:
+    if job.requirements:
+        return f"add the line `{package}` to `{job.requirements.file}`"
+    if unnamed is None:
+        return (
+            f"write `{package}` into requirements.txt beside the stack file, and add `requirements: ./requirements.txt`"
+        )
+    names_it = f"add `requirements: {unnamed.file}` to the job"
+    return names_it if package in unnamed.names else f"{names_it}, and the line `{package}` to that file"
+
+
+def _choices(stack: Stack, facts: Facts) -> Iterator[tuple[str, Choice]]:
+    """The local environment of each job whose requirements and code are known."""
+    for name, job in stack.jobs.items():
+        if name in facts.packages and job.code and job.code.folder:
+            yield name, choose(_need(name, job, facts))
+
+
+@rule("TY846", "requirements that no local environment of a job meets together with its code", severity="warning")
+def local_conflict(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, choice in _choices(stack, facts):
+        if not choice.nearest:
+            continue
+        for one in choice.conflicts:
+            message = (
+                f"{_place(one, facts.packages[name])}`{one.requirement}` does not fit {one.has} of the environment"
+            )
+            message += f" `{choice.nearest.name}`, which stands in for the image on this machine"
+            remedy = f"write `{one.package}` without a version, or one that fits. Only `up --local` and `rehearse` "
+            yield Wrong(at("jobs", name, "requirements"), message, f"{remedy}refuse it; an image may have it")
+        wanted = stack.jobs[name].requirements
+        if choice.decision and choice.lacks and wanted:
+            lines = " and ".join(f"`{packages_of(module)[0]}`" for module in choice.lacks)
+            remedy = f"add {lines} to `{wanted.file}`, or {_without_version(choice)}"
+            yield Wrong(at("jobs", name, "requirements"), _decided(choice, facts.packages[name]), remedy)
+
+
+@rule("TY847", "requirements that rule out the first local environment of a framework", severity="note")
+def local_choice(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, choice in _choices(stack, facts):
+        if choice.decision and not choice.lacks:
+            remedy = f"nothing, if you want that; otherwise {_without_version(choice)}"
+            yield Wrong(at("jobs", name, "requirements"), _decided(choice, facts.packages[name]), remedy)
+
+
+def _decided(choice: Choice, packages: PackageList) -> str:
+    place = _place(choice.decisive[0], packages)
+    return f"{place}the environment that stands in for the image on this machine is {choice.decision}"
+
+
+def _without_version(choice: Choice) -> str:
+    return f"write `{choice.decisive[0].package}` without a version"
+
+
+def _place(conflict: Conflict, packages: PackageList) -> str:
+    of_line = (row for row in packages.lines if requirement_of(row.text) == conflict.requirement)
+    return next((f"{row.file}:{row.line}: " for row in of_line), "")
+
+
+def _need(name: str, job: Job, facts: Facts) -> Need:
+    """What a job needs of a local environment, as trainyard/local/environments.py asks for it."""
+    framework = facts.framework(job)
+    lines = requirement_lines(facts.packages[name].text)
+    modules, own = facts.modules.get(name, frozenset()), job.framework in facts.own_frameworks
+    return Need(job.framework, framework.strategy if framework else None, modules, lines, own)
+
+
+def _brought(job: Job, facts: Facts) -> frozenset[str] | None:
+    """The packages that come with a job's framework. None if nobody knows: then nothing can be missing.
+
+    A team's own framework brings what the team put into its image. `requirements` say that the team lists it.
+    """
+    if job.framework in facts.own_frameworks:
+        return frozenset() if job.requirements else None
+    framework = facts.framework(job)
+    rows: Mapping[str, Collection[str]] = table("modules")["brings"]
+    strategy = framework.strategy if framework else None
+    row = rows.get(f"{job.framework}/{strategy}", rows.get(job.framework))
+    return None if row is None else frozenset(row)
+
+
+def _is_provided(module: str, packages: Collection[str]) -> bool:
+    return module in sys.stdlib_module_names or module == "__main__" or brings(packages, module)

@@ -7,10 +7,10 @@ import ipaddress
 from collections.abc import Iterator
 from dataclasses import fields
 
-from schemas.addresses import addresses_needed
 from schemas.checks.registry import Wrong, at, rule
-from schemas.cloning import host_of
+from schemas.code import host_of
 from schemas.convert import camel, default_of
+from schemas.each import addresses_needed
 from schemas.facts import Facts
 from schemas.job_on_platform import JobOnPlatform
 from schemas.model import Network, Stack

@@ -18,7 +18,7 @@ from catalog.frameworks import sound
 from components.oci.client.job_runs import start_of
 from components.plan.launch import VERSION, VERSION_WITH_KEEP, VERSION_WITH_WAITS
 from components.plan.model import NodePlan
-from components.platform import launcher_status
+from components.platform.status import parse_status
 from launcher.document import VARIABLE, VERSIONS, read
 from launcher.errors import LaunchError
 from launcher.placeholders import Place, node_values, process_values
@@ -106,7 +106,7 @@ def test_what_to_keep_is_in_the_document_of_its_job_alone() -> None:
 def test_what_a_launcher_says_of_itself_reaches_those_who_read_it() -> None:
     values = {"int": 1, "float": 1.5, "str": "x", "Any": {"step": 1}}
     status = {one.name: values[one.type.removesuffix(" | None")] for one in fields(Status)}
-    assert launcher_status.parse_status(json.dumps(status).encode()) == status
+    assert parse_status(json.dumps(status).encode()) == status
 
 
 def recorded(run: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from catalog import frameworks
 from catalog.tables import table
-from schemas.checks.platform import FEATURES
+from schemas.checks.access import FEATURES
 from trainyard.cli.main import main
 
 PLATFORMS = table("platforms")

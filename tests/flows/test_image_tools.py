@@ -28,7 +28,7 @@ from tests.support.machine_base import VERSION as PYTHON
 from tests.support.machine_base import MachineBase
 from tests.support.shadows import write_shadows
 from tests.support.wheels import write_wheel
-from trainyard.images import login as image_login
+from trainyard.images import pushing as image_login
 from trainyard.images.tools import NAMES, TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from components.platform.states import deployed_files
+from components.platform.local import deployed_files
 from trainyard.cli.main import main
 
 EXAMPLES = Path(__file__).parents[2] / "stacks"

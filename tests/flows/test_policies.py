@@ -14,8 +14,7 @@ import pytest
 
 from catalog.version import VERSION
 from policies.pack import NAME, NOT_KNOWN_YET
-from policies.rule import Examples, PolicyRule, rules
-from policies.verdicts import Unknown
+from policies.rule import Examples, PolicyRule, Unknown, rules
 from trainyard import engine
 
 PROJECT = Path(__file__).with_name("policies_project")

@@ -20,8 +20,7 @@ from typing import Any
 import oci
 import pytest
 
-from components.platform.checksums import MEBIBYTE, PART_BYTES
-from components.platform.object_names import WORKPLACE
+from components.platform.streams import MEBIBYTE, PART_BYTES, WORKPLACE
 from localcloud import admin
 from localcloud.control import Cloud
 from tests.support.cloud_fixture import Clients

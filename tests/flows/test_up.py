@@ -16,7 +16,7 @@ import pytest
 from components.oci.client.session import DEPLOYER, session_of
 from localcloud import control
 from tests.support.local_team import ROOT, SEALED, Team, ended, summary
-from trainyard.local.claims import StackClaim
+from trainyard.local.cloud_use import StackClaim
 
 pytestmark = pytest.mark.engine
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from policies.rule import JudgedResource, rules
-from policies.verdicts import Unknown
+from policies.rule import JudgedResource, Unknown, rules
 from tests.programs.conftest import Record, Written
 from tests.support.examples import DL1_EXAMPLES, EXAMPLES, OPENPAI_EXAMPLES, PLATFORM
 from tests.support.recorder.client import Recording

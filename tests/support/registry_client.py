@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 from components.oci.client.registry import TOKEN_USER, token
 from components.oci.client.session import Session
 from localcloud.control import Cloud
-from trainyard.images import login as image_login
+from trainyard.images import pushing as image_login
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from components.platform.launcher_status import parse_status
+from components.platform.status import parse_status
 from launcher.aws_dl1.machine.tickets import ENDS
 from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients

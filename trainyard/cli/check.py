@@ -9,10 +9,8 @@ from pathlib import Path
 import click
 
 from schemas.judge import judge_file
-from schemas.neighbours import find_neighbours
-from schemas.together import check_together
-from trainyard.cli.options import stacks_option
-from trainyard.cli.planning import stack_file
+from schemas.several import check_together, find_neighbours
+from trainyard.cli.planning import stack_file, stacks_option
 from trainyard.cli.render import RENDERERS, all_findings, show
 
 _DASH = "-"

@@ -13,20 +13,24 @@ from typing import Any
 import click
 
 from catalog.platforms import platforms
-from components.platform.file_errors import TransferError
-from components.platform.files import Store, StoredObject, StoreRequest, store_opener
-from components.platform.object_names import local_path
+from components.platform.files import Store, StoredObject, StoreRequest, TransferError, store_opener
+from components.platform.streams import local_path
 from launcher.escaping import terminal
 from schemas.load import load_file
 from schemas.model import Stack
 from schemas.names import plural, suggestion
 from trainyard.cli.moving import end_with, progress, size_words
-from trainyard.cli.options import profile_option, stacks_option
 from trainyard.cli.out import json_data, say, say_aside
-from trainyard.cli.planning import end_with_findings, stack_file
-from trainyard.cli.running import home_option, running_cloud
-from trainyard.files.account import Account
-from trainyard.files.buckets import bucket_name
+from trainyard.cli.planning import (
+    end_with_findings,
+    home_option,
+    profile_option,
+    running_cloud,
+    stack_file,
+    stacks_option,
+)
+from trainyard.files.sources import bucket_name
+from trainyard.files.workers import Account
 
 # Where data goes that nobody gave another place: no job's runs write there.
 DATA = "data"

@@ -14,17 +14,15 @@ from itertools import pairwise
 import click
 
 from components.platform.base import answering, platform
-from components.platform.local import LocalPlatform
-from components.platform.removal import Removal
-from components.platform.states import PROJECT_NAME, Row, State
+from components.platform.local import PROJECT_NAME, LocalPlatform, Removal, Row, State
 from launcher.escaping import terminal_lines
 from localcloud import control
 from schemas.names import plural
 from trainyard.cli.out import ask, say, say_aside, say_in_colour
 from trainyard.cli.up import local_command
-from trainyard.local import state_edits
-from trainyard.local.dependents import DependentStack, dependent_stacks
+from trainyard.local import renames
 from trainyard.local.place import QUIET, Place
+from trainyard.local.renames import DependentStack, dependent_stacks
 
 DELETE_DATA = click.option(
     "--delete-data",
@@ -80,7 +78,7 @@ def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_
     _refuse_if_needed(place, dependent_stacks(own, every, going, platform))
     _announce(place, platform.describe_removal(cloud, going, staying, say_aside), yes)
     if delete_data:
-        state_edits.end_protection(place)
+        renames.end_protection(place)
     _destroy(place, platform, cloud, going, [*(["--exclude-protected"] if protected else []), *arguments])
     _account(place, platform, protected, [row for row in staying if row not in protected])
 

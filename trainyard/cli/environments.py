@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainyard.cli.options import stacks_option
 from trainyard.cli.out import json_data, say
+from trainyard.cli.planning import stacks_option
 
 if TYPE_CHECKING:
     from localcloud.environments.find import Environment

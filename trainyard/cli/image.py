@@ -13,14 +13,12 @@ from components.plan.model import Plan
 from components.platform.images import ImagePlatform, WantedImage, image_platform_of
 from components.platform.recipes import Additions
 from trainyard.cli.out import say, say_aside
-from trainyard.cli.planning import plan_or_exit
+from trainyard.cli.planning import plan_or_exit, running_cloud
 from trainyard.cli.problems import ErrorReportingGroup
-from trainyard.cli.running import running_cloud
 from trainyard.images import tools as image_tools
 from trainyard.images.building import BuildOptions, choose_recipe
 from trainyard.images.building import build as build_image
-from trainyard.images.login import endpoint
-from trainyard.images.pushing import Push
+from trainyard.images.pushing import Push, endpoint
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)

@@ -14,7 +14,7 @@ import click
 from launcher.escaping import terminal
 from schemas.names import plural
 from trainyard.cli.out import redraw_aside, say, say_aside
-from trainyard.files.account import Account
+from trainyard.files.workers import Account
 
 # Nobody watches what is over in two seconds.
 _FIRST_SECONDS = 2.0
@@ -63,7 +63,7 @@ def progress(account: Account, verb: str) -> Iterator[None]:
 
 
 def _line(account: Account, verb: str, seconds: float) -> str:
-    from components.platform.durations import duration  # what is over in two seconds needs no words for it
+    from components.platform.status import duration  # what is over in two seconds needs no words for it
 
     done, expected = account.done_bytes, account.expected_bytes
     rate = account.sent_bytes / seconds

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from components.platform.file_errors import TransferError
-from components.platform.files import Store, StoredObject, StoreOpener, StoreRequest, store_opener
+from components.platform.files import Store, StoredObject, StoreOpener, StoreRequest, TransferError, store_opener
 from components.platform.status import RunStatus
 from launcher.escaping import terminal
 from provider.runs.lost import Lost, read_lost
@@ -22,7 +21,7 @@ from trainyard.cli.data import as_json, object_line
 from trainyard.cli.moving import end_with, progress, size_words
 from trainyard.cli.out import json_data, say, say_aside
 from trainyard.cli.run_selection import config_of
-from trainyard.files.account import Account
+from trainyard.files.workers import Account
 
 if TYPE_CHECKING:
     from trainyard.cli.run_selection import RunSelection

@@ -12,15 +12,34 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from components.platform.base import answering
+from localcloud.isolation import CHOICES, REQUIRED, VARIABLE
 from schemas.names import suggestion
-from trainyard.cli.options import stacks_option
 from trainyard.cli.out import say_aside
 
 if TYPE_CHECKING:
     from components.plan.model import Plan
+    from localcloud.control import Cloud
     from schemas.judge import Judged
 
+FC = TypeVar("FC", bound=Callable[..., Any] | click.Command)
+
+stacks_option = click.option(
+    "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
+)
+profile_option = click.option("--profile", metavar="NAME", help="The profile of your credentials.")
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def place_option(what: str) -> Callable[[FC], FC]:
+    """`what` says what is at the place, such as `the runs are`. `--compartment` is the older name of the option."""
+    return click.option(
+        "--place",
+        "--compartment",
+        "place",
+        metavar="PLACE",
+        help=f"Where {what}, if not where the stack's file says: the OCID of a compartment (OCI), the name of a bucket "
+        "(AWS), or the address of a portal (OpenPAI).",
+    )
 
 
 def stack_arguments(command: F) -> F:
@@ -55,7 +74,7 @@ def stack_file(named: str, stacks: Path) -> Path:
 def plan_or_exit(named: str, stacks: Path, form: str) -> Plan:
     """The plan of a stack. Errors are printed as `trainyard check` prints them, and end the command."""
     # Commands that need a stack file's name only do not wait for what makes plans.
-    from components.plan.file import StackFileError, plan_file
+    from components.plan.build import StackFileError, plan_file
 
     try:
         return plan_file(stack_file(named, stacks), say_aside)
@@ -65,8 +84,7 @@ def plan_or_exit(named: str, stacks: Path, form: str) -> Plan:
 
 def plan_with_findings_or_exit(file: Path) -> Plan:
     """The same, with every remark on the file in full, for commands that act on it."""
-    from components.plan.build import plan_of
-    from components.plan.file import StackFileError, judge_usable_file
+    from components.plan.build import StackFileError, judge_usable_file, plan_of
     from trainyard.cli.render import text
 
     try:
@@ -77,7 +95,7 @@ def plan_with_findings_or_exit(file: Path) -> Plan:
 
 def judge_or_exit(named: str, stacks: Path) -> Judged:
     """The same, for commands that need more than the plan."""
-    from components.plan.file import StackFileError, judge_usable_file
+    from components.plan.build import StackFileError, judge_usable_file
 
     try:
         return judge_usable_file(stack_file(named, stacks), say_aside)
@@ -96,3 +114,46 @@ def end_with_findings(judged: Judged, form: str) -> NoReturn:
 def require_local_cloud(plan: Plan) -> None:
     if plan.platform not in answering("local"):
         raise click.UsageError(f"{plan.stack} runs on {plan.platform}, which has no local cloud yet")
+
+
+# Where `trainyard up --local` keeps its cloud, wherever it is called from.
+CHECKOUT = Path(__file__).resolve().parents[2] / ".trainyard" / "cloud"
+_HOME_HELP = (
+    "The local cloud's folder; by default $TRAINYARD_HOME/cloud, else .trainyard/cloud here or in the checkout."
+)
+
+
+def home_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--home", type=click.Path(path_type=Path, file_okay=False), help=_HOME_HELP)(function)
+
+
+def isolation_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--isolation", type=click.Choice(CHOICES), default=REQUIRED, envvar=VARIABLE, show_default=True,
+        help="If this machine cannot isolate runs: let them fail, or run them without security rules.",
+    )(function)  # fmt: skip
+
+
+def cloud_home(home: Path | None) -> Path:
+    from localcloud.control import default_home
+
+    return (home or default_home()).resolve()
+
+
+def known_home(home: Path | None) -> Path:
+    """The folder of a cloud that should exist: the one here if there is one, else this checkout's."""
+    here = cloud_home(home)
+    if home or os.environ.get("TRAINYARD_HOME") or here.exists() or not CHECKOUT.exists():
+        return here
+    return CHECKOUT
+
+
+def running_cloud(home: Path | None) -> Cloud:
+    from localcloud.control import running
+
+    cloud = running(known_home(home))
+    if cloud is None:
+        raise click.ClickException(
+            f"No local cloud runs in {known_home(home)}.\nStart it with `trainyard cloud start`."
+        )
+    return cloud

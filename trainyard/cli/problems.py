@@ -19,12 +19,12 @@ INTERRUPTED = 130
 # Errors whose text is made for people, by their names: no command imports what it does not use.
 _IN_WORDS = frozenset(
     {
-        "components.platform.image_errors.ImageError",
-        "components.platform.local_errors.LocalStackError",
+        "components.platform.images.ImageError",
+        "components.platform.local.LocalStackError",
         "trainyard.engine.versions.EngineError",
         "localcloud.control.CloudError",
-        "components.platform.errors.ProviderError",
-        "components.platform.file_errors.TransferError",
+        "components.platform.calls.ProviderError",
+        "components.platform.files.TransferError",
     }
 )
 # A disk, a quota or a file-size limit that is full, or a device that fails: nothing of ours to mend.

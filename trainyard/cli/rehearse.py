@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from components.plan.file import StackFileError
-from trainyard.cli.options import stacks_option
+from components.plan.build import StackFileError
 from trainyard.cli.out import data, json_data, say, say_aside
-from trainyard.cli.planning import end_with_findings, plan_or_exit, require_local_cloud, stack_file
-from trainyard.cli.running import isolation_option
+from trainyard.cli.planning import (
+    end_with_findings,
+    isolation_option,
+    plan_or_exit,
+    require_local_cloud,
+    stack_file,
+    stacks_option,
+)
 from trainyard.rehearsal.model import EXIT_CODES
 
 if TYPE_CHECKING:

@@ -16,12 +16,18 @@ from components.platform.status import WantedRuns
 from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, TryQuestion, WantedTry, try_platform
 from schemas.names import listing, plural
 from schemas.source import read
-from trainyard.cli.options import place_option, profile_option, stacks_option
 from trainyard.cli.out import say, say_aside
-from trainyard.cli.planning import judge_or_exit, stack_file
+from trainyard.cli.planning import (
+    home_option,
+    judge_or_exit,
+    place_option,
+    profile_option,
+    running_cloud,
+    stack_file,
+    stacks_option,
+)
 from trainyard.cli.problems import INTERRUPTED
 from trainyard.cli.run_selection import RunSelection, question_of
-from trainyard.cli.running import home_option, running_cloud
 from trainyard.cli.runs import follow_lines
 from trainyard.runs.planning import environment, plan_try
 

@@ -14,19 +14,25 @@ import click
 
 from catalog.platforms import PLATFORM_KEY, platform_in
 from components.platform.base import answering
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError
+from components.platform.local import deployed_files
 from components.platform.look import Question, RunLook, UnknownPlaceError, run_look
-from components.platform.states import deployed_files
 from components.platform.status import MachineSeen, RunStatus, WantedRuns
 from schemas.load import load_file
 from schemas.names import suggestion
 from schemas.source import read
-from trainyard.cli.options import place_option, profile_option, stacks_option
 from trainyard.cli.out import say_aside
-from trainyard.cli.planning import stack_file
-from trainyard.cli.running import home_option, known_home, running_cloud
+from trainyard.cli.planning import (
+    home_option,
+    known_home,
+    place_option,
+    profile_option,
+    running_cloud,
+    stack_file,
+    stacks_option,
+)
 from trainyard.runs.dropped import Witness
-from trainyard.runs.several import SeveralLooks
+from trainyard.runs.look import SeveralLooks
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud
@@ -182,8 +188,8 @@ def config_of(file: Path | None) -> dict[str, Any]:
 
 def _bucket(file: Path) -> str:
     """The stack's bucket. Empty where the file's shape is too wrong to tell."""
-    from components.platform.file_errors import TransferError
-    from trainyard.files.buckets import bucket_name
+    from components.platform.files import TransferError
+    from trainyard.files.sources import bucket_name
 
     stack = load_file(file).stack
     try:

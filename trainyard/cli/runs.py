@@ -80,9 +80,8 @@ def watch(selection: RunSelection, every: float) -> None:
     On a terminal the table is refreshed in place, with a curve of what each rank reports; elsewhere each change is one
     line.
     """
-    from trainyard.cli.runs_watch import Screen
-    from trainyard.cli.sparkline import levels_of
-    from trainyard.runs.history import ProgressHistory, recalled
+    from trainyard.cli.runs_watch import Screen, levels_of
+    from trainyard.runs.look import ProgressHistory, recalled
 
     moves = os.environ.get("TERM") != "dumb"
     history = ProgressHistory(recalled(selection.look, selection.question.cloud))

@@ -11,8 +11,7 @@ import click
 
 from components.plan.show import json_text, table
 from components.platform.causes import find_cause, reason_of
-from components.platform.durations import duration, progress
-from components.platform.status import MachineSeen, NodeStatus, RunStatus
+from components.platform.status import MachineSeen, NodeStatus, RunStatus, duration, progress
 from launcher.escaping import terminal
 from provider.runs.lost import read_lost, total_words
 from schemas.names import plural

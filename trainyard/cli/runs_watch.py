@@ -3,22 +3,25 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TextIO
 
 import click
 
-from components.platform.progress import ProgressPoint, metric_names
+from components.platform.progress import ProgressPoint, metric_names, thin
 from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus
 from launcher.escaping import terminal
 from schemas.names import plural
 from trainyard.cli.out import draw, say
 from trainyard.cli.runs_text import about, coloured, head_of, problems_of, took, why
-from trainyard.cli.sparkline import ASCII, sparkline
-from trainyard.runs.history import ProgressHistory
+from trainyard.runs.look import ProgressHistory
 
+BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.-:=+*#"
+GAP = " "
 _COLUMNS = ("rank", "node", "state", "for", "step")
 _CURVE_WIDTH = 16
 # How wide the curve is, and which columns are left out: the first layout that leaves room for the last column.
@@ -32,6 +35,30 @@ _LAYOUTS: tuple[tuple[int, tuple[str, ...]], ...] = (
 _LAST_WIDTH = 16
 _METRICS, _LONGEST_NAME = 3, 24
 Series = Mapping[int, Sequence[ProgressPoint]]
+
+
+def levels_of(stream: TextIO, environment: Mapping[str, str] = os.environ) -> str:
+    """The letters that the terminal can show, from the lowest to the highest."""
+    encoding = (getattr(stream, "encoding", "") or "").lower().replace("-", "")
+    return BLOCKS if encoding == "utf8" and environment.get("TERM") != "dumb" else ASCII
+
+
+def sparkline(values: Sequence[float | None], width: int, levels: str) -> str:
+    """At most `width` letters. There is a gap where there was no number."""
+    chosen = thin(values, width)
+    numbers = [value for value in chosen if value is not None]
+    if not numbers:
+        return ""
+    # Halves are compared, because the distance between two large numbers may be no number.
+    low, high = min(numbers) / 2, max(numbers) / 2
+    top = len(levels) - 1
+
+    def letter(value: float | None) -> str:
+        if value is None:
+            return GAP
+        return levels[round((value / 2 - low) / (high - low) * top) if high > low else top // 2]
+
+    return "".join(map(letter, chosen))
 
 
 @dataclass

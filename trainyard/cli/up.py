@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from components.plan.file import WARNINGS_SHOWN
+from components.plan.build import WARNINGS_SHOWN
 from components.plan.model import Plan
 from components.platform.base import platform
 from components.platform.local import LocalFile
@@ -22,9 +22,8 @@ from provider.runs.starting_again import RETRY_FAILED
 from schemas.findings import dotted
 from schemas.source import read
 from trainyard.cli.out import say, say_aside
-from trainyard.cli.planning import plan_with_findings_or_exit, require_local_cloud
+from trainyard.cli.planning import isolation_option, plan_with_findings_or_exit, require_local_cloud
 from trainyard.cli.problems import INTERRUPTED
-from trainyard.cli.running import isolation_option
 from trainyard.cli.up_end import run_rows, say_how_it_ended
 from trainyard.engine.progress import Progress
 from trainyard.local import renames

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from components.plan.model import Plan, RunPlan
-from components.plan.naming import RUN_TYPE
+from components.plan.model import RUN_TYPE, Plan, RunPlan
 from components.platform.base import platform
-from components.platform.local import LocalPlatform
+from components.platform.local import LocalPlatform, Row
 from components.platform.look import Question
 from components.platform.results import lost_lines, own_lines, reporting_nodes
 from components.platform.runs import TERMINAL
-from components.platform.states import Row
 from components.platform.status import WantedRuns
 from launcher.escaping import terminal, terminal_lines
 from localcloud import admin, control
@@ -26,7 +24,7 @@ from trainyard.cli.out import say, say_aside
 from trainyard.local.engine_events import EngineError
 from trainyard.local.environments import why_untrained
 from trainyard.local.place import Place
-from trainyard.local.state_edits import mark_failed
+from trainyard.local.renames import mark_failed
 from trainyard.runs.dropped import Witness
 from trainyard.runs.outputs import RunReport, runs_now
 

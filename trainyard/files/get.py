@@ -8,15 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from components.platform import checksums
-from components.platform.checksums import of_parts
-from components.platform.file_errors import FileProblemError, ObjectChangedError
-from components.platform.files import Store, StoredObject
-from components.platform.object_names import local_path
-from trainyard.files.account import Account
-from trainyard.files.drafts import Draft, open_draft
-from trainyard.files.targets import Target
-from trainyard.files.workers import Workers
+from components.platform import streams
+from components.platform.files import FileProblemError, ObjectChangedError, Store, StoredObject
+from components.platform.streams import local_path, of_parts
+from trainyard.files.targets import Draft, Target, open_draft
+from trainyard.files.workers import Account, Workers
 
 OVERWRITE = "--overwrite fetches the bucket's in its place"
 # Objects that others uploaded in parts of unknown sizes.
@@ -62,7 +58,7 @@ class Get:
                     self.account.problem(one.item.name, why)
                     continue
                 self.account.add(expected=one.item.size)
-                if one.item.size <= checksums.PART_BYTES:
+                if one.item.size <= streams.PART_BYTES:
                     workers.give(partial(self._small, one.item, steps))
                 else:
                     workers.finish()
@@ -95,7 +91,7 @@ class Get:
             if (replace := self._replaces(item, steps)) is None:
                 return
             parts = self._parts_of(item)
-            ranges = dict(enumerate(checksums.parts(item.size, parts.size or checksums.part_bytes(item.size)), 1))
+            ranges = dict(enumerate(streams.parts(item.size, parts.size or streams.part_bytes(item.size)), 1))
             with open_draft(self.target, item, ranges) as draft:
                 self.account.add(kept=sum(ranges[number][1] for number in draft.digests))
                 self._fetch_parts(workers, draft, item, ranges)
@@ -133,7 +129,7 @@ class Get:
             return _Parts(None, True)
         seen = self.store.look(item.name)
         stated = seen[1] if seen else None
-        possible = checksums.possible_parts(item.size, item.checksum or (seen[0].checksum if seen else ""), stated)
+        possible = streams.possible_parts(item.size, item.checksum or (seen[0].checksum if seen else ""), stated)
         return _Parts(next(iter(possible), None), bool(possible) and possible[0] == stated)
 
     def _replaces(self, item: StoredObject, steps: Sequence[str]) -> bool | None:
@@ -145,7 +141,7 @@ class Get:
             status = os.fstat(file)
             if (status.st_dev, status.st_ino) in self._inodes:
                 raise FileProblemError("another object of this fetch has the same name on this system")
-            if status.st_size == item.size and checksums.matches(file, item.size, item.checksum):
+            if status.st_size == item.size and streams.matches(file, item.size, item.checksum):
                 self.account.add(there=1, kept=item.size)
                 return None
         finally:
@@ -170,4 +166,4 @@ class Get:
 def _is_sound(draft: Draft, item: StoredObject, part: int | None) -> bool:
     if part is not None and of_parts(digest for _, digest in sorted(draft.digests.items())) == item.checksum:
         return True
-    return bool(item.checksum) and checksums.matches(draft.file, item.size, item.checksum, part)
+    return bool(item.checksum) and streams.matches(draft.file, item.size, item.checksum, part)

@@ -3,21 +3,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
+from typing import IO, Any
 
-from components.platform import checksums
-from components.platform.checksums import as_text, digest_of, of_parts
-from components.platform.file_errors import ContentChangedError, FileProblemError, ObjectChangedError
-from components.platform.files import Content, Store, StoredObject, StoredPart
-from components.platform.object_names import object_name
-from trainyard.files.account import Account
+from components.platform import streams
+from components.platform.files import (
+    Content,
+    ContentChangedError,
+    FileProblemError,
+    ObjectChangedError,
+    Store,
+    StoredObject,
+    StoredPart,
+    TransferError,
+)
+from components.platform.streams import as_text, digest_of, object_name, of_parts
+from trainyard.engine.trusted import open_lock, own_folder
 from trainyard.files.sources import OpenedFile, SourceFile, open_source
-from trainyard.files.uploads import UploadNote, upload_note
-from trainyard.files.workers import Workers
+from trainyard.files.workers import Account, Workers
 
 OVERWRITE = "--overwrite puts this one in its place"
+
+
+@dataclass
+class UploadNote:
+    """The note about one file's upload to one name. Without a file nothing is remembered."""
+
+    _file: IO[bytes] | None
+
+    def read(self, size: int, part_bytes: int) -> str | None:
+        """The upload that was begun for a file of this size in such parts."""
+        if self._file is None:
+            return None
+        self._file.seek(0)
+        try:
+            note: Any = json.loads(self._file.read() or b"null")
+        except ValueError:
+            return None
+        fits = isinstance(note, dict) and (note.get("size"), note.get("part")) == (size, part_bytes)
+        return str(note["upload"]) if fits and note.get("upload") else None
+
+    def write(self, upload: str, size: int, part_bytes: int) -> None:
+        self._replace(json.dumps({"upload": upload, "size": size, "part": part_bytes}).encode())
+
+    def clear(self) -> None:
+        """The upload is complete, or gone."""
+        self._replace(b"")
+
+    def _replace(self, content: bytes) -> None:
+        if self._file is not None:
+            self._file.seek(0)
+            self._file.truncate()
+            self._file.write(content)
+            self._file.flush()
+
+
+@contextmanager
+def upload_note(place: str, name: str, source: Path) -> Iterator[UploadNote]:
+    """The note of an upload from `source` to `name`. A process that finds it in use goes on without one."""
+    path = _path(f"{place}\n{name}\n{source.resolve()}")
+    with open_lock(path) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield UploadNote(None)
+            return
+        note = UploadNote(file)
+        yield note
+        if not path.stat().st_size:
+            path.unlink(missing_ok=True)
+
+
+def _path(identity: str) -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    try:
+        folder = own_folder(cache, "trainyard", "uploads")
+    except OSError as error:
+        raise TransferError(f"unfinished uploads cannot be noted down: {error}") from None
+    return folder / hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:40]
 
 
 @dataclass(frozen=True)
@@ -46,7 +117,7 @@ class Put:
                     continue
                 self.account.add(expected=source.size)
                 present = self._first(name) if alone else existing.get(name)
-                if source.size <= checksums.part_bytes(source.size):
+                if source.size <= streams.part_bytes(source.size):
                     workers.give(partial(self._small, name, source, present))
                 else:
                     self._large(workers, name, source, present)
@@ -117,13 +188,13 @@ class Put:
     def _same(self, opened: OpenedFile, present: StoredObject) -> bool:
         if present.size != opened.size:
             return False
-        if present.checksum and checksums.matches(opened.file, opened.size, present.checksum):
+        if present.checksum and streams.matches(opened.file, opened.size, present.checksum):
             return True
-        if present.checksum and not checksums.possible_parts(opened.size, present.checksum):
+        if present.checksum and not streams.possible_parts(opened.size, present.checksum):
             return False
         # A list states no sizes of parts, and some stores no checksum.
         seen = self.store.look(present.name)
-        return seen is not None and checksums.matches(opened.file, opened.size, seen[0].checksum, seen[1])
+        return seen is not None and streams.matches(opened.file, opened.size, seen[0].checksum, seen[1])
 
 
 @dataclass
@@ -141,9 +212,9 @@ class _Upload:
 
     def run(self, workers: Workers) -> None:
         size = self.opened.size
-        part = checksums.part_bytes(size)
+        part = streams.part_bytes(size)
         upload, there = self._begin(part)
-        for number, (start, length) in enumerate(checksums.parts(size, part), 1):
+        for number, (start, length) in enumerate(streams.parts(size, part), 1):
             workers.give(partial(self._part, upload, number, start, length, there.get(number)))
         workers.finish()
         try:

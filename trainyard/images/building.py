@@ -11,8 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from components.platform.calls import Tell
-from components.platform.image_errors import ImageError
-from components.platform.images import ImagePlatform, WantedImage
+from components.platform.images import ImageError, ImagePlatform, WantedImage
 from components.platform.recipes import PLATFORM, Additions, Recipe, make_context
 from schemas.names import suggestion
 from trainyard.images import tools

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from components.platform.calls import Tell
-from components.platform.image_errors import ImageError
+from components.platform.images import ImageError
 
 _ANSWER_SECONDS = 60.0
 _KEPT = 8192

@@ -8,13 +8,20 @@ alone, and keeps it until the cloud has stopped: no command begins on a cloud th
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
+from socket import gethostname
+from typing import Any
+
+import psutil
 
 from components.platform.calls import Tell
+from components.platform.local import LocalStackError
 from trainyard.engine.trusted import open_lock
 
 
@@ -42,3 +49,60 @@ class CloudUse:
         else:
             yield True
             fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+
+class StackClaim:
+    """One command's claim on a stack, as long as it lives, also if it is killed. Raises LocalStackError if another
+    command has it."""
+
+    def __init__(self, file: Path, stack: str) -> None:
+        with open_lock(file) as opened:
+            self._lock = os.dup(opened.fileno())
+        weakref.finalize(self, os.close, self._lock)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid, _, since = os.pread(self._lock, 100, 0).decode("ascii", "replace").strip().partition(" ")
+            raise LocalStackError(
+                f"Another command is at work on the stack `{stack}`: process {pid}, since {since}.\n"
+                f"Run this again when it has ended; to end it: kill -INT {pid}"
+            ) from None
+        # Whoever is refused reads it without a lock: it is never cut off, and always as long.
+        os.pwrite(self._lock, f"{os.getpid():7} {datetime.now():%Y-%m-%d %H:%M:%S}".encode(), 0)
+
+
+def refuse_if_locked(folder: Path, stack: str) -> None:
+    """Raise LocalStackError while an engine works on the stack; plain `pulumi` holds no claim of ours."""
+    for lock, held in _engine_locks(folder, stack):
+        raise LocalStackError(
+            f"Another command is at work on the stack `{stack}`: process {held.get('pid')} on "
+            f"{held.get('hostname')}, since {str(held.get('timestamp'))[:19]}.\nRun this again when it has ended; "
+            f"if that machine is gone for good, remove {lock}"
+        )
+
+
+def is_locked(folder: Path, stack: str) -> bool:
+    return any(_engine_locks(folder, stack))
+
+
+def remove_dead_locks(folder: Path, stack: str) -> None:
+    """Remove the locks of engines that were killed. The lock of a running engine stays."""
+    for lock, held in _engine_locks(folder, stack):
+        if held.get("hostname") == gethostname() and not _is_engine(held.get("pid", 0)):
+            lock.unlink(missing_ok=True)
+
+
+def _engine_locks(folder: Path, stack: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    for lock in folder.glob(f"*/*/{stack}/*.json"):
+        try:
+            yield lock, json.loads(lock.read_text("utf-8"))
+        except (OSError, ValueError):
+            continue  # released or being written at this moment
+
+
+def _is_engine(pid: int) -> bool:
+    try:
+        process = psutil.Process(pid)
+        return "pulumi" in process.name() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

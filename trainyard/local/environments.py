@@ -11,7 +11,7 @@ from catalog import frameworks
 from catalog.environments import Choice, Need, requirement_lines, requirement_of
 from catalog.imports import imported_modules
 from components.plan.model import JobPlan, Plan
-from components.platform.local_errors import LocalStackError
+from components.platform.local import LocalStackError
 from localcloud.environments.find import Environment, MissingEnvironment, choose_here, find_for, missing_packages
 from localcloud.environments.needed import Obstacle, cost, obstacle, packages_command, rows_to_make
 from localcloud.environments.rows import EnvironmentRow, rows

@@ -21,11 +21,8 @@ import yaml
 from catalog.platforms import platform_in
 from components.plan.model import Plan
 from components.platform.base import answering, platform
-from components.platform.calls import Tell
-from components.platform.errors import GO_ON
-from components.platform.local import LocalFile, LocalPlatform
-from components.platform.local_errors import LocalStackError
-from components.platform.states import PROJECT_NAME, State, states
+from components.platform.calls import GO_ON, Tell
+from components.platform.local import PROJECT_NAME, LocalFile, LocalPlatform, LocalStackError, State, states
 from localcloud import control
 from localcloud.code_age import why_older
 from provider.runs.starting_again import RETRY_FAILED
@@ -33,9 +30,8 @@ from schemas.source import read
 from trainyard.engine.local import environment
 from trainyard.engine.tools import tools_home
 from trainyard.engine.trusted import open_lock, private_folder
-from trainyard.local import claims
-from trainyard.local.claims import StackClaim
-from trainyard.local.cloud_use import CloudUse
+from trainyard.local import cloud_use
+from trainyard.local.cloud_use import CloudUse, StackClaim
 from trainyard.local.engine_events import EngineError, errors_in
 from trainyard.local.file import holds_secrets, localize, waited_for_again
 from trainyard.local.lost import forget_lost_stacks
@@ -108,7 +104,7 @@ class Place:
         self.env |= cloud.env_of_caller()
         with self._alone():
             forget_lost_stacks(self.home, cloud, self.stacks(), self._forget_resources, self._tell)
-        claims.remove_dead_locks(self._locks, self.stack)
+        cloud_use.remove_dead_locks(self._locks, self.stack)
         self._mend()
         return cloud
 
@@ -276,7 +272,7 @@ class Place:
         """
         if self._claim is None:
             self._claim = StackClaim(self.home / "pulumi" / f"claim-{self.stack}.lock", self.stack)
-        claims.refuse_if_locked(self._locks, self.stack)
+        cloud_use.refuse_if_locked(self._locks, self.stack)
         # An engine that was killed while it wrote a state leaves a part of it.
         for part in self._states().glob(f"{escape(self.stack)}.json*.tmp"):
             part.unlink(missing_ok=True)
@@ -287,9 +283,9 @@ class Place:
         state = self._states() / f"{self.stack}.json"
         # The backend notes a file's type beside it. It reads a file without such a note, and none with half of one.
         note = state.with_name(f"{state.name}.attrs")
-        if note.exists() and not _is_whole(note) and not claims.is_locked(self._locks, self.stack):
+        if note.exists() and not _is_whole(note) and not cloud_use.is_locked(self._locks, self.stack):
             note.unlink()
-        if not state.exists() or _is_whole(state) or claims.is_locked(self._locks, self.stack):
+        if not state.exists() or _is_whole(state) or cloud_use.is_locked(self._locks, self.stack):
             return
         before = state.with_name(f"{state.name}.bak")
         if not before.exists() or not _is_whole(before):

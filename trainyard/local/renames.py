@@ -6,14 +6,22 @@ Only the state knows what will be removed, so this reads it before the engine ru
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from components.plan.model import JobPlan, Plan
-from components.plan.naming import RUN_TYPE
-from components.platform.local import LocalPlatform
-from components.platform.states import Row
+from components.plan.model import RUN_TYPE, JobPlan, Plan
+from components.platform.local import LocalPlatform, Row, State
+from provider.runs.starting_again import FAILED
 from schemas.names import plural
+from trainyard.local.place import Place
+
+_REFERENCE = "pulumi:pulumi:StackReference"
+_OUTPUTS = "outputs"
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True)
@@ -101,3 +109,74 @@ def _is(names: Sequence[str]) -> str:
 
 def _are(runs: Collection[str]) -> str:
     return "is" if len(runs) == 1 else "are"
+
+
+def end_protection(place: Place) -> None:
+    """End protection and retention in the state of this local stack, when a person asks `down` to delete its data. Its
+    stack file does not change."""
+
+    def unprotect(row: dict[str, Any]) -> None:
+        row.pop("protect", None)
+        row.pop("retainOnDelete", None)
+
+    _edit(place, unprotect)
+
+
+def mark_failed(place: Place, urns: Collection[str]) -> None:
+    """Mark runs that failed during an `up`, but after it had waited for them: the provider saw nothing of it."""
+
+    def mark(row: dict[str, Any]) -> None:
+        if row["urn"] in urns and not row.get("delete"):
+            row["outputs"][FAILED] = True
+
+    _edit(place, mark)
+
+
+def _edit(place: Place, change: Callable[[dict[str, Any]], None]) -> None:
+    exported = json.loads(place.state("export", "--stack", place.stack))
+    for row in (exported.get("deployment") or {}).get("resources") or ():
+        change(row)
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "state.json")
+        file.write_text(json.dumps(exported))
+        place.state("import", "--stack", place.stack, "--file", str(file))
+
+
+@dataclass(frozen=True)
+class DependentStack:
+    """A stack, and what it needs from the one that it depends on."""
+
+    state: State
+    on: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.on == (_OUTPUTS,):
+            return "takes its outputs (`uses`)"
+        more = len(self.on) - _MOST_NAMED
+        return f"needs {', '.join(self.on[:_MOST_NAMED])}" + (f" and {more} more" if more > 0 else "")
+
+
+def dependent_stacks(
+    own: State, others: Sequence[State], going: Sequence[Row], platform: LocalPlatform
+) -> list[DependentStack]:
+    """Those of `others` that would miss a resource that is `going`, or the outputs of the stack `own`."""
+    candidates = (
+        DependentStack(other, tuple(_on(own, other, going, platform))) for other in others if other is not own
+    )
+    return [dependent for dependent in candidates if dependent.on]
+
+
+def _on(own: State, other: State, going: Sequence[Row], platform: LocalPlatform) -> Iterator[str]:
+    if any(row["type"] == _REFERENCE and _names(row, own) for row in other.rows):
+        yield _OUTPUTS
+        return
+    inputs = json.dumps([row.get("inputs") for row in other.made()])
+    for row in going:
+        if platform.is_named(row, own, other, inputs):
+            yield platform.describe_resource(row)
+
+
+def _names(reference: Row, own: State) -> bool:
+    """`organization/project/stack`; a stack of the same project may be named alone."""
+    *_, project, stack = f"{own.project}/{reference['inputs']['name']}".split("/")
+    return (project, stack) == (own.project, own.stack)

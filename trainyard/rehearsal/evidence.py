@@ -3,23 +3,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from components.platform import status as runs_seen
-from components.platform.access import Grounds, RecordedCall
 from components.platform.calls import Tell
-from components.platform.rehearsal import RehearsalPlatform
-from components.platform.rehearsed_runs import People, StartedRun
+from components.platform.evidence import Grounds, RecordedCall
+from components.platform.rehearsal import People, RehearsalPlatform, StartedRun
 from components.platform.runs import NodeRun
 from components.platform.traffic import RehearsedNode, Traffic, read_traffic
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
 from trainyard.rehearsal.carrying import Duty, NodeLoad, node_duty, read_load
 from trainyard.rehearsal.model import RankSeen, RunSeen
-from trainyard.rehearsal.since import since
 from trainyard.runs.dropped import nodes_of
+
+Document = Mapping[str, Any]
+_RULE, _FLOW = ("list", "direction", "index", "node"), ("direction", "from", "to", "port", "protocol")
+
+
+def since(document: Document, before: Document | None) -> Document:
+    """The document without what an earlier one of the same host has already."""
+    if before is None:
+        return document
+    return {
+        **document,
+        "nodes": [_node(row, before["nodes"]) for row in document["nodes"]],
+        "rules": _rows(document["rules"], before["rules"], _RULE, ("connections", "packets")),
+        "flows": _happened(_rows(document["flows"], before["flows"], _FLOW, ("connections",)), "connections"),
+        "dropped": _happened(_rows(document["dropped"], before["dropped"], _FLOW, ("packets",)), "packets"),
+    }
+
+
+def _rows(
+    rows: Iterable[Document], before: Iterable[Document], key: Sequence[str], counted: Sequence[str]
+) -> list[Document]:
+    earlier = {tuple(row[name] for name in key): row for row in before}
+    made: list[Document] = []
+    for row in rows:
+        old = earlier.get(tuple(row[name] for name in key), {})
+        made.append({**row, **{name: _more(row[name], old.get(name, 0)) for name in counted}})
+    return made
+
+
+def _happened(rows: Iterable[Document], counted: str) -> list[Document]:
+    return [row for row in rows if row[counted]]
+
+
+def _node(row: Document, before: Iterable[Document]) -> Document:
+    old: Document = next((one for one in before if one["rank"] == row["rank"]), {})
+    carried, seconds, until = old.get("carried") or {}, row.get("processorSeconds"), old.get("processorSeconds")
+    return {
+        **row,
+        "carried": {peer: _more(count, carried.get(peer, 0)) for peer, count in (row.get("carried") or {}).items()},
+        "processorSeconds": seconds - until if seconds is not None and until is not None else seconds,
+    }
+
+
+def _more(now: int, before: int) -> int:
+    """A host that came up again begins anew."""
+    return now - before if now >= before else now
 
 
 def _loads(

@@ -4,24 +4,29 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+import signal
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from components.plan.build import plan_of
-from components.plan.file import plan_file
+from components.plan.build import plan_file, plan_of
 from components.plan.model import JobPlan, PackagesPlan, Plan
 from components.platform.calls import Tell
 from components.platform.rehearsal import RehearsedConfig
+from localcloud import control, processes
 from schemas.code import LEFT_OUT
 from schemas.judge import judge_config
-from schemas.secrets import holds_secret
+from schemas.scalars import holds_secret
 from schemas.source import read
-from trainyard.local.place import PROJECT
+from trainyard.engine.trusted import private_folder
+from trainyard.local.place import PROJECT, default_home
 from trainyard.rehearsal.mapping import JOBS, Machines, map_config, stand_in_stack, without_runs
 
 # What trains in place of a team's code, by framework or framework/strategy: a few seconds each. The examples do.
@@ -39,6 +44,8 @@ PROGRAMS: Mapping[str, str] = {
     "torchrun": "stacks/examples/torchrun",
 }
 FRAMEWORKS = "trainyard:frameworks"
+OWNER = "owner.json"
+_FOLDER = "rehearsals"
 
 
 # The configuration of a stack that stands in for the one that a plan uses, by what the plan's file says.
@@ -157,3 +164,50 @@ def _put_packages(job: JobPlan, packages: PackagesPlan, stacks: Path) -> dict[st
     (stacks / file).parent.mkdir(exist_ok=True)
     (stacks / file).write_text("\n".join((*packages.lines, "")), "utf-8")
     return {"file": f"./{file}", "build": list(packages.build)}
+
+
+@contextmanager
+def temporary_home(stack: str, keep: bool = False) -> Iterator[Path]:
+    """A folder for all that a rehearsal makes. Whatever ends the rehearsal ends its cloud and removes the folder."""
+    root = private_folder(default_home().resolve() / _FOLDER)
+    sweep(root)
+    home = Path(tempfile.mkdtemp(prefix=f"{stack[:40]}-", dir=root))
+    me = {"pid": os.getpid(), "started": processes.start_time(os.getpid())}
+    (home / OWNER).write_text(json.dumps(me))
+    before = signal.signal(signal.SIGTERM, _as_interrupt)
+    try:
+        yield home
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if keep:
+            (home / OWNER).unlink()
+        else:
+            _remove(home)
+
+
+def sweep(root: Path) -> None:
+    """Remove what killed rehearsals have left: those whose process is gone."""
+    for home in root.iterdir():
+        try:
+            owner = json.loads((home / OWNER).read_text())
+            alive = processes.is_same(int(owner["pid"]), str(owner["started"]))
+        except (OSError, ValueError, KeyError):
+            continue  # kept on purpose, or just being made
+        if not alive:
+            _remove(home)
+
+
+def _remove(home: Path) -> None:
+    """Stop the cloud and remove the folder. Ignores signals: a second Ctrl-C would leave a cloud behind."""
+    held = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with suppress(OSError):
+            control.stop(home / "cloud")
+        shutil.rmtree(home, ignore_errors=True)
+    finally:
+        for number, handler in held.items():
+            signal.signal(number, handler)
+
+
+def _as_interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt

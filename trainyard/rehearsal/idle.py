@@ -13,7 +13,7 @@ from dataclasses import replace
 from trainyard.rehearsal.carrying import NodeLoad, largest_load
 from trainyard.rehearsal.evidence import Evidence
 from trainyard.rehearsal.model import RunSeen
-from trainyard.rehearsal.repeatable import RepeatableRun, replace_attempt
+from trainyard.rehearsal.runs import RepeatableRun, replace_attempt
 
 # Long enough to include what a node does only now and then. A longer run is compared with a multiple.
 LONGEST_SECONDS = 60.0

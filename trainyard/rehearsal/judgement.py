@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from components.platform.access import Grounds, RecordedCall
-from components.platform.planned import PlannedNeeds
+from components.platform.evidence import Grounds, PlannedNeeds, RecordedCall
 from components.platform.traffic import Traffic, allows, drops, wanted_drops
 from trainyard.rehearsal.carrying import explain_idle_node, has_carried
 from trainyard.rehearsal.model import (

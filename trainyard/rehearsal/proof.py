@@ -11,9 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from components.platform.access import Grounds, RecordedCall
-from components.platform.mutations import PolicyInForce, RuleMutation, StatementMutation, rule_mutations
-from components.platform.planned import PlannedNeeds
+from components.platform.evidence import (
+    Grounds,
+    PlannedNeeds,
+    PolicyInForce,
+    RecordedCall,
+    RuleMutation,
+    StatementMutation,
+    rule_mutations,
+)
 from components.platform.traffic import RuleInForce, Traffic, allows
 
 Fate = Literal["fails", "caught", "survives"]

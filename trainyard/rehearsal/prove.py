@@ -9,12 +9,12 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from components.platform.mutations import Mutation, RuleMutation, rule_mutations
-from components.platform.rehearsed_runs import StartedRun
+from components.platform.evidence import Mutation, RuleMutation, rule_mutations
+from components.platform.rehearsal import StartedRun
 from trainyard.rehearsal.evidence import Evidence
 from trainyard.rehearsal.judgement import Observations
 from trainyard.rehearsal.proof import MutationOutcome, rule_outcome, statement_outcome
-from trainyard.rehearsal.repeatable import RepeatableRun, replace_attempt
+from trainyard.rehearsal.runs import RepeatableRun, replace_attempt
 
 
 def confirm_predictions(

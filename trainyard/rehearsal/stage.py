@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from components.plan.file import plan_file
+from components.plan.build import plan_file
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.platform.calls import Tell
-from components.platform.local_errors import LocalStackError
-from components.platform.rehearsal import RehearsalPlatform
-from components.platform.rehearsed_runs import People
+from components.platform.local import LocalStackError
+from components.platform.rehearsal import People, RehearsalPlatform
 from localcloud import admin
 from localcloud.control import Cloud
 from localcloud.environments import network_tools
@@ -27,14 +26,13 @@ from trainyard.engine.progress import Progress
 from trainyard.local.environments import environment_of, make_environments, require_fitting, why_untrained
 from trainyard.local.place import JUDGED, QUIET, Place
 from trainyard.rehearsal.evidence import Evidence
-from trainyard.rehearsal.files import Script, plan_with_runs, prepare, prepare_used, program_of
-from trainyard.rehearsal.home import temporary_home
+from trainyard.rehearsal.files import Script, plan_with_runs, prepare, prepare_used, program_of, temporary_home
 from trainyard.rehearsal.idle import compare_with_idle
 from trainyard.rehearsal.judgement import SUCCEEDED, Observations, judge_rehearsal
 from trainyard.rehearsal.model import Rehearsal, RunSeen
 from trainyard.rehearsal.proof import prove
 from trainyard.rehearsal.prove import confirm_predictions
-from trainyard.rehearsal.repeatable import RepeatableRun
+from trainyard.rehearsal.runs import RepeatableRun
 
 _TAIL = 30
 

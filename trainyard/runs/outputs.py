@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from components.platform.calls import ProviderError
 from components.platform.causes import find_cause
-from components.platform.errors import ProviderError
 from components.platform.look import Question, UnknownPlaceError, run_look
 from components.platform.runs import NodeRun, overall
 from components.platform.status import RunStatus

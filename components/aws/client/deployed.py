@@ -17,15 +17,11 @@ from components.aws.client.session import session_of_caller
 from components.aws.client.tickets import Cluster, Ticket, described_inputs
 from components.aws.plan import AwsDl1Plan, AwsJobPlan, aws_dl1_job, aws_dl1_plan
 from components.aws.run_inputs import archive_name, run_inputs
-from components.plan.model import NodePlan
-from components.plan.naming import expand
-from components.platform.calls import Call, call_of
-from components.platform.errors import ProviderError
-from components.platform.overlay import Overlay
+from components.plan.model import NodePlan, expand
+from components.platform.calls import Call, ProviderError, call_of
 from components.platform.run_platform import liked_by
 from components.platform.runs import NodeRun, RunSpec
-from components.platform.starting_tries import filled, spec_of_try
-from components.platform.tries import PlannedTry, ReadyTry, TryError, TryQuestion
+from components.platform.tries import Overlay, PlannedTry, ReadyTry, TryError, TryQuestion, filled, spec_of_try
 from components.platform.values import Properties
 from components.s3.calls import ACCESS_CODES, code_of, pages
 from components.s3.session import Session

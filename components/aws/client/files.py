@@ -10,10 +10,8 @@ from functools import partial
 
 from components.aws.client.runs import parse_folder
 from components.aws.client.session import session_of_caller
-from components.platform.calls import Call, call_of
-from components.platform.errors import ProviderError
-from components.platform.file_errors import TransferError
-from components.platform.files import StoreRequest
+from components.platform.calls import Call, ProviderError, call_of
+from components.platform.files import StoreRequest, TransferError
 from components.s3.calls import ACCESS_CODES, code_of
 from components.s3.session import Session
 from components.s3.store import BucketStore

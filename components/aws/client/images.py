@@ -12,20 +12,21 @@ from catalog.tables import table
 from components.aws.plan import AwsDl1Plan
 from components.plan.model import JobPlan, Plan
 from components.platform import images as images_wanted
-from components.platform import registered as registered_images
-from components.platform.errors import ProviderError
-from components.platform.image_errors import ImageError
-from components.platform.images import Endpoint, WantedImage
-from components.platform.recipes import IMAGES, Recipe
-from components.platform.registered import (
+from components.platform import images as registered_images
+from components.platform.calls import ProviderError
+from components.platform.images import (
     IMMUTABLE,
     NO_REPOSITORY,
     NOT_BUILT,
     UNREACHABLE,
+    Endpoint,
+    ImageError,
     PushFailure,
     RegisteredImage,
+    WantedImage,
     explain,
 )
+from components.platform.recipes import IMAGES, Recipe
 from components.s3.calls import code_of, refusal
 from components.s3.session import Session
 

@@ -11,8 +11,7 @@ from functools import partial
 from typing import Any
 
 from components.aws.client.queue import NodeReport, Queue
-from components.platform.calls import Call
-from components.platform.errors import ProviderError
+from components.platform.calls import Call, ProviderError
 from components.s3.calls import CAPACITY_CODES, attempt, code_of, pages
 from launcher.escaping import terminal
 

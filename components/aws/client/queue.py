@@ -11,8 +11,7 @@ from functools import partial
 from typing import Any
 
 from components.aws.client.tickets import Cluster, Ticket, number_of
-from components.platform.calls import Call, read_at_once
-from components.platform.errors import ProviderError
+from components.platform.calls import Call, ProviderError, read_at_once
 from components.s3.calls import attempt, code_of, pages, read_if_exists
 from components.s3.session import Session
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from catalog.tables import table
-from components.platform.calls import Tell, call_of
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.local import Row
 from components.platform.local_cloud import LocalCloud
-from components.platform.states import Row
 from components.s3.calls import attempt, code_of, is_gone
 from components.s3.calls import pages as _pages
 from components.s3.session import Session

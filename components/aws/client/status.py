@@ -14,12 +14,10 @@ from components.aws.client.queue import Queue
 from components.aws.client.runs import AwsRunPlatform, StatusFolder, parse_folder, start_folder
 from components.aws.client.session import session_of_caller
 from components.aws.client.tickets import ROOT, Cluster, Ticket
-from components.platform import launcher_status
-from components.platform.calls import Call, call_of
-from components.platform.errors import ProviderError
-from components.platform.launch import launch_document
+from components.platform import status
+from components.platform.calls import Call, ProviderError, call_of
 from components.platform.look import FIRST_PATIENCE, Look, Question, UnknownPlaceError
-from components.platform.runs import NodeRun
+from components.platform.runs import NodeRun, launch_document
 from components.platform.status import MachineSeen, NodeStatus, RunStatus, WantedRuns, run_key
 from components.s3.calls import ACCESS_CODES, code_of, pages, read_if_exists
 from components.s3.session import Session
@@ -108,7 +106,7 @@ class Looker:
 
         def read() -> bytes:
             with client.get_object(Bucket=place.bucket, Key=place.status(node.rank))["Body"] as body:
-                content: bytes = body.read(launcher_status.LONGEST_BYTES)
+                content: bytes = body.read(status.LONGEST_BYTES)
                 return content
 
         try:
@@ -118,7 +116,7 @@ class Looker:
                 self._refused = True
                 self.call.report.warning(f"progress is not shown: {error.cause}")
             return None
-        return launcher_status.parse_status(content) if content is not None else None
+        return status.parse_status(content) if content is not None else None
 
     def _machines(self, queue: Queue) -> Iterator[MachineSeen]:
         """Those of a cluster. Machines cost before the first run, too: then the stack and the cluster name them."""

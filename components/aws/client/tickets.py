@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from components.platform.launch import launch_document
-from components.platform.runs import NodeSpec, RunSpec
+from components.platform.runs import NodeSpec, RunSpec, launch_document
 from components.platform.values import Properties
 
 VERSION = 1

@@ -18,14 +18,18 @@ from components.aws.iam.documents import PolicyDocument, statements_of
 from components.aws.plan import AwsDl1Plan
 from components.aws.statements import AwsStatement, policies
 from components.plan.model import INTERNET
-from components.platform.access import LostCall, RecordedCall
-from components.platform.calls import Tell, call_of
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.evidence import (
+    LostCall,
+    PlannedNeeds,
+    PlannedRule,
+    PlannedStatement,
+    PolicyInForce,
+    RecordedCall,
+    StatementMutation,
+)
 from components.platform.local_cloud import LocalCloud
-from components.platform.mutations import PolicyInForce, StatementMutation
-from components.platform.planned import PlannedNeeds, PlannedRule, PlannedStatement
-from components.platform.rehearsal import Artifact
-from components.platform.rehearsed_runs import People, StartedRun
+from components.platform.rehearsal import Artifact, People, StartedRun
 from components.platform.runs import NodeRun
 from components.platform.status import RunStatus
 from components.platform.traffic import EVERY_PROTOCOL, RuleInForce, is_network
@@ -104,7 +108,7 @@ def last_lines(who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class AwsGrounds:
-    """`components.platform.access.Grounds`.
+    """`components.platform.evidence.Grounds`.
 
     `held`: the names of the policies of each user and role, as `role/name`. `kept_by_aws`: names of AWS's own
     policies, which nobody else changes.

@@ -10,8 +10,8 @@ from typing import Any
 
 from components.aws.client.session import DEPLOYER, regions, session_of
 from components.aws.local.evidence import canonical
+from components.platform.evidence import RuleMutation, StatementMutation
 from components.platform.local_cloud import LocalCloud
-from components.platform.mutations import RuleMutation, StatementMutation
 from components.platform.traffic import EVERY_PROTOCOL, RuleInForce, protocol
 
 

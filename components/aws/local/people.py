@@ -18,11 +18,9 @@ from components.aws.local.stack import least_access
 from components.aws.plan import AwsAccessPlan, AwsDl1Plan, AwsJobPlan
 from components.aws.run_inputs import run_inputs
 from components.plan.model import Plan, RunPlan
-from components.platform.calls import Tell, call_of
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError, Tell, call_of
 from components.platform.local_cloud import LocalCloud
-from components.platform.rehearsal import RehearsedConfig
-from components.platform.rehearsed_runs import Answers, LookedAt, People, StartedRun, start_run
+from components.platform.rehearsal import Answers, LookedAt, People, RehearsedConfig, StartedRun, start_run
 from components.platform.status import WantedRuns
 from components.s3.session import Session
 from localcloud.aws.account import ACCOUNT

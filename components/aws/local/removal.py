@@ -15,14 +15,12 @@ from components.aws.client.runs import AwsRunPlatform
 from components.aws.client.session import DEPLOYER, ask, ask_if_there, pages, region_of, regions, session_of
 from components.aws.client.tickets import Cluster, RunId, Ticket
 from components.plan.model import RunPlan
-from components.platform.calls import Tell, call_of
-from components.platform.durations import duration
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.local import LiveRun, Removal, Row, State, data_line, has_address
 from components.platform.local_cloud import LocalCloud
-from components.platform.removal import LiveRun, Removal, data_line
 from components.platform.results import LINES_READ, NOT_READ, attempt_folder, named_results
 from components.platform.runs import NodeRun
-from components.platform.states import Row, State, has_address
+from components.platform.status import duration
 from components.platform.waiting import wait_for_end
 from components.s3.session import Session
 from schemas.names import plural

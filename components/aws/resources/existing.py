@@ -16,8 +16,8 @@ from components.aws.resources.lean import lookup
 from components.outputs import PROTECTED, Outputs, last_outputs
 from components.refusal import RefusedError
 from components.voice import warn
-from schemas.addresses import lies_outside
 from schemas.checks.registry import Wrong, at
+from schemas.each import lies_outside
 from schemas.findings import Path, dotted
 from schemas.names import listing
 

@@ -10,10 +10,9 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from components.oci.client import job_runs
-from components.platform import retries
-from components.platform.calls import Call, Tell, call_of
-from components.platform.errors import ProviderError
-from components.platform.launch import folder_of
+from components.platform import calls
+from components.platform.calls import Call, ProviderError, Tell, call_of
+from components.platform.runs import folder_of
 
 T = TypeVar("T")
 
@@ -49,7 +48,7 @@ _URI = re.compile(r"oci://([^@/]+)@([^/]+)/(.+)")
 
 def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T:
     """Do `operation`; try again while the cloud is busy, and for `access_minutes` while access is not in force."""
-    return retries.attempt(_ANSWERS, call, what, operation, access_minutes)
+    return calls.attempt(_ANSWERS, call, what, operation, access_minutes)
 
 
 def make_once(
@@ -82,7 +81,7 @@ def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -
     if status == 500 and "capacity" in str(getattr(error, "message", "")).lower():
         return 0.0
     if status in _TRANSIENT:
-        return retries.TRANSIENT_SECONDS
+        return calls.TRANSIENT_SECONDS
     return patience if status is None and _is_network(error) else 0.0
 
 
@@ -153,7 +152,7 @@ def read_if_exists(call: Call, what: str, operation: Callable[[], Any]) -> Any:
     return attempt(call, what, read)
 
 
-_ANSWERS = retries.Answers(_seconds_allowed, error_text, refusal)
+_ANSWERS = calls.Answers(_seconds_allowed, error_text, refusal)
 
 
 def ask(tell: Tell, what: str, operation: Callable[[], T]) -> T:

@@ -17,13 +17,10 @@ from components.oci.client.runs import OciRunPlatform
 from components.oci.client.session import Session
 from components.oci.plan import OciJobPlan, OciPlan, registry_host
 from components.oci.resources.jobs import artifact_name
-from components.plan.model import JobPlan
-from components.plan.naming import expand
+from components.plan.model import JobPlan, expand
 from components.platform.calls import Call
-from components.platform.launch import launch_document
-from components.platform.overlay import Overlay
-from components.platform.starting_tries import filled
-from components.platform.tries import PlannedTry, TryError
+from components.platform.runs import launch_document
+from components.platform.tries import Overlay, PlannedTry, TryError, filled
 from components.platform.values import Properties, Secret
 from schemas.model import EnvValue
 from schemas.model import Secret as StackSecret

@@ -17,12 +17,18 @@ from components.oci.iam.wildcards import StatementError
 from components.oci.needs import Need, permissions_of, smallest_grant
 from components.oci.stack import OciStack
 from components.oci.statements import NARROWING, group_named, place_of
-from components.platform.calls import Call, call_of
-from components.platform.checksums import BLOCK_BYTES
-from components.platform.errors import ProviderError
-from components.platform.file_errors import ContentChangedError, ObjectChangedError, TransferError
-from components.platform.files import Content, Sink, StoredObject, StoredPart, StoreRequest
-from components.platform.streams import body_of, drain
+from components.platform.calls import Call, ProviderError, call_of
+from components.platform.files import (
+    Content,
+    ContentChangedError,
+    ObjectChangedError,
+    Sink,
+    StoredObject,
+    StoredPart,
+    StoreRequest,
+    TransferError,
+)
+from components.platform.streams import BLOCK_BYTES, body_of, drain
 
 T = TypeVar("T")
 _FIELDS = "name,size,md5,etag,timeModified"

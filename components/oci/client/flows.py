@@ -18,8 +18,7 @@ from typing import Any
 from components.oci.client import logs
 from components.oci.client.calls import attempt
 from components.oci.client.session import Session
-from components.platform.calls import Call
-from components.platform.errors import ProviderError
+from components.platform.calls import Call, ProviderError
 from components.platform.status import ConnectionsSeen, RunStatus
 from components.platform.traffic import DroppedResult, protocol
 

@@ -10,8 +10,7 @@ from components.oci.client import registry as addresses
 from components.oci.client.registry import TOKEN_USER, token
 from components.oci.client.session import Session
 from components.plan.model import JobPlan, Plan
-from components.platform.image_errors import ImageError
-from components.platform.images import Endpoint, WantedImage
+from components.platform.images import Endpoint, ImageError, WantedImage
 from components.platform.recipes import Recipe, recipe
 
 

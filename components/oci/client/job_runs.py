@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from components.oci.client import sdk
-from components.platform.launch import LAUNCH_VARIABLE
 from components.platform.run_platform import Try, liked_by
-from components.platform.runs import TERMINAL, NodeRun, NodeSpec, RunSpec
+from components.platform.runs import LAUNCH_VARIABLE, TERMINAL, NodeRun, NodeSpec, RunSpec
 from components.platform.values import Properties, Secret
 
 RUN_TAG = "trainyard-run"

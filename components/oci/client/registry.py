@@ -16,18 +16,18 @@ from components.oci.client.session import Session
 from components.oci.plan import oci_plan, registry_host
 from components.plan.model import JobPlan, Plan
 from components.platform import images as images_wanted
-from components.platform import registered as registered_images
-from components.platform.calls import Call
-from components.platform.errors import ProviderError
-from components.platform.image_errors import ImageError
-from components.platform.images import Endpoint, WantedImage
-from components.platform.registered import (
+from components.platform import images as registered_images
+from components.platform.calls import Call, ProviderError
+from components.platform.images import (
     IMMUTABLE,
     NO_REPOSITORY,
     NOT_BUILT,
     UNREACHABLE,
+    Endpoint,
+    ImageError,
     PushFailure,
     RegisteredImage,
+    WantedImage,
     explain,
 )
 

@@ -11,12 +11,19 @@ from components.oci.client import calls, job_runs, logs
 from components.oci.client import registry as images
 from components.oci.client.calls import attempt, is_gone, make_once, pages, read_if_exists, refusal
 from components.oci.client.session import Session
-from components.platform.calls import Call
-from components.platform.errors import InputFailure, ProviderError
+from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.inputs import OwnInputs, RunInput
-from components.platform.launch import ending_of, launch_document, ranks_of_node, state_in
 from components.platform.run_platform import Try
-from components.platform.runs import DELETED, NodeRun, NodeSpec, RunSpec
+from components.platform.runs import (
+    DELETED,
+    NodeRun,
+    NodeSpec,
+    RunSpec,
+    ending_of,
+    launch_document,
+    ranks_of_node,
+    state_in,
+)
 from components.platform.values import UNKNOWN, Properties
 
 LAYOUTS = ("run-per-node", "node-groups")

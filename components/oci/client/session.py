@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from components.oci.client import sdk
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError
 from components.platform.local_cloud import LocalCloud
 
 OVERRIDES_VARIABLES = ("TF_VAR_CLIENT_HOST_OVERRIDES", "OCI_CLIENT_HOST_OVERRIDES", "CLIENT_HOST_OVERRIDES")

@@ -15,9 +15,10 @@ from components.oci.client.flows import FlowWitness
 from components.oci.client.logs import LogMerger
 from components.oci.client.runs import OciRunPlatform
 from components.oci.client.session import Session, compartment_of_caller, session_of_caller
-from components.platform import launch, launcher_status
+from components.platform import status
 from components.platform.calls import Call, call_of
 from components.platform.look import FIRST_PATIENCE, Look, Question, UnknownPlaceError
+from components.platform.runs import launch_document, ranks_of
 from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus, WantedRuns, run_key
 
 
@@ -114,8 +115,8 @@ class Looker:
         """One try: progress is a help, states and logs are told without it."""
         client = self.session.client("object_storage")
         try:
-            part = f"bytes=0-{launcher_status.LONGEST_BYTES - 1}"
-            return launcher_status.parse_status(client.get_object(namespace, bucket, name, range=part).data.content)
+            part = f"bytes=0-{status.LONGEST_BYTES - 1}"
+            return status.parse_status(client.get_object(namespace, bucket, name, range=part).data.content)
         except Exception as error:
             refused = refusal("Read a status", error)
             if getattr(error, "code", None) == "NotAuthorizedOrNotFound":
@@ -165,8 +166,8 @@ def _launched(run: Any) -> Iterator[Launched]:
     configurations = [group.job_configuration_details for group in groups] or [run.job_configuration_override_details]
     for configuration in configurations:
         variables = getattr(configuration, "environment_variables", None) or {}
-        document = launch.launch_document(variables)
-        ranks = launch.ranks_of(document) if groups else (node[2],)
+        document = launch_document(variables)
+        ranks = ranks_of(document) if groups else (node[2],)
         role, times = document.get("role"), document.get("attempt")
         folder = calls.status_folder(document, run.id, variables)
         yield Launched(

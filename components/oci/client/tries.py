@@ -23,11 +23,9 @@ from components.oci.client.session import Session, compartment_of_caller, sessio
 from components.oci.plan import OciPlan, oci_plan
 from components.oci.run_inputs import Where, run_inputs
 from components.oci.statements import statements_for_users
-from components.platform.calls import Call, call_of
-from components.platform.errors import ProviderError
+from components.platform.calls import Call, ProviderError, call_of
 from components.platform.runs import NodeRun, RunSpec
-from components.platform.starting_tries import spec_of_try
-from components.platform.tries import PlannedTry, ReadyTry, TryError, TryQuestion
+from components.platform.tries import PlannedTry, ReadyTry, TryError, TryQuestion, spec_of_try
 from components.platform.values import Properties
 
 T = TypeVar("T")

@@ -19,13 +19,10 @@ from components.oci.iam.judge import Compartments
 from components.oci.iam.parse import parse
 from components.oci.local.grounds import OciGrounds, canonical
 from components.oci.plan import OciPlan
-from components.platform.calls import Tell, call_of
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.evidence import PlannedNeeds, PlannedRule, PlannedStatement, PolicyInForce
 from components.platform.local_cloud import LocalCloud
-from components.platform.mutations import PolicyInForce
-from components.platform.planned import PlannedNeeds, PlannedRule, PlannedStatement
-from components.platform.rehearsal import Artifact
-from components.platform.rehearsed_runs import People, StartedRun
+from components.platform.rehearsal import Artifact, People, StartedRun
 from components.platform.status import RunStatus
 from components.platform.traffic import RuleInForce, is_network
 from policies.rule import JudgedResource, refusing

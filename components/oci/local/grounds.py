@@ -22,13 +22,12 @@ from components.oci.iam.judge import (
 from components.oci.iam.parse import parse
 from components.oci.iam.permissions import is_documented, verb_covers
 from components.oci.iam.statement import VERBS
-from components.platform.access import LostCall, RecordedCall
-from components.platform.mutations import PolicyInForce, StatementMutation
+from components.platform.evidence import LostCall, PolicyInForce, RecordedCall, StatementMutation
 
 
 @dataclass(frozen=True, slots=True)
 class OciGrounds:
-    """`components.platform.access.Grounds`: everything that decides about access besides the call itself."""
+    """`components.platform.evidence.Grounds`: everything that decides about access besides the call itself."""
 
     policies: tuple[PolicyInForce, ...]
     compartments: Compartments

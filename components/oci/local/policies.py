@@ -9,8 +9,8 @@ from importlib import import_module
 
 from components.oci.client.session import DEPLOYER, session_of
 from components.oci.local.grounds import canonical
+from components.platform.evidence import RuleMutation, StatementMutation
 from components.platform.local_cloud import LocalCloud
-from components.platform.mutations import RuleMutation, StatementMutation
 
 
 def without(cloud: LocalCloud, mutation: RuleMutation | StatementMutation) -> AbstractContextManager[None]:

@@ -15,15 +15,19 @@ from components.oci.local.small_shapes import small_shapes
 from components.oci.local.stack import TARGETS
 from components.oci.plan import oci_plan
 from components.plan.model import JobPlan, Plan, RunPlan
-from components.platform.access import RecordedCall
 from components.platform.calls import Tell
-from components.platform.local import Outputs
+from components.platform.evidence import Mutation, PlannedNeeds, RecordedCall
+from components.platform.local import Outputs, Row
 from components.platform.local_cloud import LocalCloud
-from components.platform.mutations import Mutation
-from components.platform.planned import PlannedNeeds
-from components.platform.rehearsal import Artifact, RehearsalPlatform, RehearsedConfig
-from components.platform.rehearsed_runs import Answers, People, RunWatch, StartedRun
-from components.platform.states import Row
+from components.platform.rehearsal import (
+    Answers,
+    Artifact,
+    People,
+    RehearsalPlatform,
+    RehearsedConfig,
+    RunWatch,
+    StartedRun,
+)
 from components.platform.status import RunStatus
 from localcloud import admin
 

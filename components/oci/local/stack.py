@@ -9,8 +9,7 @@ from typing import Any
 from components.oci.local.stand_ins import KINDS, StandIns
 from components.oci.plan import registry_host
 from components.oci.stack import is_ocid
-from components.plan.model import Plan
-from components.plan.naming import expand
+from components.plan.model import Plan, expand
 from components.platform.local import LocalFile
 from components.platform.local_cloud import LocalCloud
 from localcloud import admin

@@ -13,10 +13,8 @@ from components.oci.local.stand_ins import StandIns
 from components.oci.plan import oci_plan
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import Tell
-from components.platform.local import LocalFile, LocalPlatform
+from components.platform.local import LocalFile, LocalPlatform, Removal, Row, State
 from components.platform.local_cloud import LocalCloud
-from components.platform.removal import Removal
-from components.platform.states import Row, State
 from schemas.names import plural
 
 

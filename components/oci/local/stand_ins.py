@@ -19,8 +19,7 @@ from components.oci.local import stand_in_network as network_of_others
 from components.oci.local.removal import empty_and_delete
 from components.oci.plan import OciNetworkPlan
 from components.oci.stack import is_ocid
-from components.platform.calls import Tell, call_of
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError, Tell, call_of
 from components.platform.local_cloud import LocalCloud
 
 RECORD = "stand-ins.json"

@@ -16,8 +16,8 @@ from components.oci.plan import ComputeTargetPlan, OciLogsPlan, OciNetworkPlan, 
 from components.oci.stack import FlowLog, is_ocid
 from components.outputs import PROTECTED, Outputs, is_ours, last_outputs, unless_refused
 from components.refusal import RefusedError
-from schemas.addresses import lies_outside
 from schemas.checks.registry import Wrong, at
+from schemas.each import lies_outside
 from schemas.findings import Path
 from schemas.names import nearest, plural
 

@@ -19,8 +19,8 @@ from components.oci.plan import OciPlan
 from components.oci.resources.storage import VERSIONING
 from components.outputs import Outputs, Recorded, unless_refused
 from components.refusal import RefusedError
-from schemas.addresses import lies_outside
 from schemas.checks.registry import Wrong, at
+from schemas.each import lies_outside
 from schemas.names import listing
 
 GONE = frozenset({"TERMINATING", "TERMINATED"})

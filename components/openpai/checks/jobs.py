@@ -15,7 +15,7 @@ from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
 from schemas.model import STALL_MINUTES, Shape
 from schemas.names import listing, suggestion
-from schemas.secrets import holds_secret
+from schemas.scalars import holds_secret
 
 # What OpenPAI's controller makes of a role's name is the name itself only if it looks so.
 _ROLE = re.compile(r"[a-z][a-z0-9]*")

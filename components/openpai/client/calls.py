@@ -8,9 +8,8 @@ from urllib.parse import quote, urlencode
 
 from components.openpai.client.errors import ApiError, error_text, is_gone, is_network, refusal, tls_remedy
 from components.openpai.client.session import Answer, Session
-from components.platform import retries
-from components.platform.calls import Call
-from components.platform.errors import ProviderError
+from components.platform import calls
+from components.platform.calls import Call, ProviderError
 
 T = TypeVar("T")
 
@@ -21,7 +20,7 @@ _PAGE = 1000
 
 def attempt(call: Call, what: str, operation: Callable[[], T]) -> T:
     """Do `operation`; try again while the cluster is busy or cannot be reached."""
-    return retries.attempt(_ANSWERS, call, what, operation, 0.0)
+    return calls.attempt(_ANSWERS, call, what, operation, 0.0)
 
 
 def ask(session: Session, call: Call, what: str, path: str, **query: str) -> Any:
@@ -94,8 +93,8 @@ def job_path(user: str, name: str, *below: object) -> str:
 
 def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -> float:
     if isinstance(error, ApiError):
-        return min(retries.TRANSIENT_SECONDS, patience) if error.status in _BUSY else 0.0
+        return min(calls.TRANSIENT_SECONDS, patience) if error.status in _BUSY else 0.0
     return patience if is_network(error) and tls_remedy(error) is None else 0.0
 
 
-_ANSWERS = retries.Answers(_seconds_allowed, error_text, refusal)
+_ANSWERS = calls.Answers(_seconds_allowed, error_text, refusal)

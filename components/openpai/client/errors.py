@@ -9,7 +9,7 @@ import urllib.error
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError
 from launcher.escaping import terminal
 
 GONE = frozenset({"NoJobError", "NoJobConfigError", "NoTaskError", "NoTaskLogError"})

@@ -14,8 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from components.openpai.client.status import storages_folder
 from components.platform.base import platform
-from components.platform.file_errors import TransferError
-from components.platform.files import Store, StoreOpener, StoreRequest
+from components.platform.files import Store, StoreOpener, StoreRequest, TransferError
 from launcher.escaping import terminal
 
 BUCKET_KEY, STORAGE_KEY = "trainyard:bucket", "trainyard:storage"

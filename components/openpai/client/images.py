@@ -8,10 +8,17 @@ from collections.abc import Mapping
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
 from components.plan.model import JobPlan, Plan
 from components.platform import images as images_wanted
-from components.platform.image_errors import ImageError
-from components.platform.images import Endpoint, WantedImage
+from components.platform.images import (
+    IMMUTABLE,
+    NOT_BUILT,
+    UNREACHABLE,
+    Endpoint,
+    ImageError,
+    PushFailure,
+    WantedImage,
+    explain,
+)
 from components.platform.recipes import Recipe, recipe
-from components.platform.registered import IMMUTABLE, NOT_BUILT, UNREACHABLE, PushFailure, explain
 
 _PUSH_FAILURES = (
     PushFailure(

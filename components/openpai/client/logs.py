@@ -10,8 +10,7 @@ from components.openpai.client.errors import ApiError
 from components.openpai.client.jobs import RunId
 from components.openpai.client.session import Answer, Session
 from components.openpai.client.states import JobDetail
-from components.platform.calls import Call
-from components.platform.errors import ProviderError
+from components.platform.calls import Call, ProviderError
 from launcher.redraws import whole_lines
 
 # Both streams in one file, as the task wrote them; else one of them.

@@ -24,8 +24,7 @@ from components.openpai.client.jobs import (
 from components.openpai.client.session import Session, address_problem
 from components.openpai.client.states import JobDetail
 from components.openpai.client.written import without_forms
-from components.platform.calls import Call
-from components.platform.errors import InputFailure, ProviderError
+from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.inputs import OwnInputs, RunInput
 from components.platform.run_platform import Try, liked_by
 from components.platform.runs import NodeRun, RunSpec

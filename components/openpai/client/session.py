@@ -21,7 +21,7 @@ from urllib.parse import urljoin, urlsplit
 
 from catalog.version import VERSION
 from components.openpai.client.errors import redirection, refused_answer
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError
 from components.platform.local_cloud import LocalCloud
 
 SCHEMES = ("https", "http")

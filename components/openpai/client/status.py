@@ -16,11 +16,10 @@ from components.openpai.client.lines import LogMerger
 from components.openpai.client.runs import OpenPaiRunPlatform
 from components.openpai.client.session import session_of_caller
 from components.openpai.client.states import JobDetail
-from components.platform import launcher_status
 from components.platform.calls import Call, call_of, read_at_once
 from components.platform.look import FIRST_PATIENCE, FolderPlace, Look, Question, UnknownPlaceError
 from components.platform.runs import NodeRun
-from components.platform.status import NodeStatus, RunStatus, WantedRuns, run_key
+from components.platform.status import LONGEST_BYTES, NodeStatus, RunStatus, WantedRuns, parse_status, run_key
 from launcher.escaping import terminal
 from launcher.walking import open_file
 
@@ -49,7 +48,7 @@ class Storages:
         if number is None:
             return None
         with os.fdopen(number, "rb") as file:
-            return launcher_status.parse_status(file.read(launcher_status.LONGEST_BYTES))
+            return parse_status(file.read(LONGEST_BYTES))
 
     def place(self, job: Job, folder: str | None) -> tuple[Path, str] | None:
         """The storage that a folder is on, and its path there."""

@@ -11,8 +11,7 @@ from components.openpai.client.errors import ApiError, is_taken
 from components.openpai.client.jobs import job_of
 from components.openpai.client.session import Session, user_of_token
 from components.openpai.protocol import LONGEST_TEXT, problems, text_of
-from components.platform.calls import Call
-from components.platform.errors import ProviderError
+from components.platform.calls import Call, ProviderError
 from components.platform.runs import RunSpec
 from launcher.escaping import terminal
 

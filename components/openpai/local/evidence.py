@@ -14,16 +14,11 @@ from components.openpai.deploy import read_files, run_inputs
 from components.openpai.local.removal import output_folder
 from components.openpai.local.stack import USER, runs_of
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
-from components.plan.model import JobPlan, Plan, RunPlan
-from components.plan.naming import expand
-from components.platform.access import LostCall, RecordedCall
-from components.platform.calls import Tell, call_of
-from components.platform.errors import ProviderError
+from components.plan.model import JobPlan, Plan, RunPlan, expand
+from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.evidence import LostCall, PlannedNeeds, PolicyInForce, RecordedCall, StatementMutation
 from components.platform.local_cloud import LocalCloud
-from components.platform.mutations import PolicyInForce, StatementMutation
-from components.platform.planned import PlannedNeeds
-from components.platform.rehearsal import Artifact, RehearsedConfig
-from components.platform.rehearsed_runs import Answers, LookedAt, People, StartedRun, start_run
+from components.platform.rehearsal import Answers, Artifact, LookedAt, People, RehearsedConfig, StartedRun, start_run
 from components.platform.status import RunStatus, WantedRuns
 
 _LAST_LINES = 12
@@ -147,7 +142,7 @@ def watch(who: People, plan: Plan, started: StartedRun, tell: Tell) -> LookedAt:
 
 @dataclass(frozen=True, slots=True)
 class NoGrounds:
-    """`components.platform.access.Grounds`."""
+    """`components.platform.evidence.Grounds`."""
 
     policies: tuple[PolicyInForce, ...] = ()
 

@@ -10,8 +10,7 @@ from components.aws.client import states
 from components.aws.client.machines import Instance
 from components.aws.client.runs import StatusFolder, parse_folder, start_folder
 from components.aws.client.tickets import Ticket
-from components.platform.launch import launch_document
-from components.platform.runs import NodeRun
+from components.platform.runs import NodeRun, launch_document
 from localcloud.api import clock
 from localcloud.console.aws.state import InnerQueue, clusters, instances, once
 from localcloud.console.runs import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun

@@ -11,8 +11,7 @@ from typing import Any
 
 from components.oci.client import calls, job_runs
 from components.oci.client.calls import StatusFolder
-from components.platform.launch import launch_document, ranks_of
-from components.platform.runs import NodeRun
+from components.platform.runs import NodeRun, launch_document, ranks_of
 from localcloud.api.store import StateStore, StoredResource
 from localcloud.console.runs import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
 

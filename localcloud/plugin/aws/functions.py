@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.platform.calls import Call, Stop
-from components.platform.errors import ProviderError
+from components.platform.calls import Call, ProviderError, Stop
 from components.platform.values import Properties
 from components.s3.calls import attempt, code_of
 from localcloud.plugin.aws.rows import fill

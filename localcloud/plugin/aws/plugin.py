@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable
 
-from components.platform.errors import InputFailure
+from components.platform.calls import InputFailure
 from components.platform.values import Properties
 from localcloud.plugin.aws import functions
 from localcloud.plugin.aws.rows import AwsRow

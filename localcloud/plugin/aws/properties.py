@@ -9,8 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from components.platform.calls import Call
-from components.platform.errors import InputFailure
+from components.platform.calls import Call, InputFailure
 from components.platform.values import Properties
 from localcloud.plugin.aws.rows import AwsRow, Change, fill, parts_of
 from localcloud.plugin.aws.session import AwsSession

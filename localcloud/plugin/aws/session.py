@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError
 from components.platform.values import Properties
 from components.s3.session import Session
 from localcloud.plugin.marker import must_be_local, without_endpoint_error

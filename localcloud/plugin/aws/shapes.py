@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from components.platform.errors import InputFailure
+from components.platform.calls import InputFailure
 from components.platform.values import UNKNOWN, Properties
 
 # Properties whose keys users choose.

@@ -5,8 +5,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from components.platform.calls import Call
-from components.platform.errors import ProviderError
+from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
 from components.s3.calls import attempt, code_of, is_gone
 from localcloud.plugin.aws.properties import AwsProperties

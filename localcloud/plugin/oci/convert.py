@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from components.oci.client import sdk
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError
 from components.platform.values import Properties
 from localcloud.plugin.oci.names import pulumi_name
 

@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 from components.oci.client.calls import attempt, is_gone, make_once, read_if_exists
 from components.oci.client.session import Session
-from components.platform.calls import Call
-from components.platform.errors import ProviderError
+from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
 from localcloud.plugin.oci.convert import fields, from_model, to_model
 from localcloud.plugin.oci.rows import ResourceTypeRow

@@ -5,8 +5,7 @@ import time
 from typing import Any
 
 from components.oci.client.calls import attempt
-from components.platform.calls import Call
-from components.platform.errors import ProviderError
+from components.platform.calls import Call, ProviderError
 
 _SECONDS = 300.0
 

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from components.aws.local.stacks import AwsLocalPlatform
 from components.aws.plan import AwsDl1Plan, aws_dl1_plan
-from components.plan.file import plan_file
+from components.plan.build import plan_file
 from components.platform.local import LocalFile
 from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients

@@ -9,9 +9,7 @@ import pytest
 
 from components.aws.client import images
 from components.aws.client.images import make
-from components.platform.image_errors import ImageError
-from components.platform.images import WantedImage
-from components.platform.registered import RegisteredImage
+from components.platform.images import ImageError, RegisteredImage, WantedImage
 from components.s3.session import Session
 from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from components.platform.launcher_status import parse_status
+from components.platform.status import parse_status
 from launcher.aws_dl1.host_nic import numbers
 from launcher.aws_dl1.machine.tickets import ENDS
 from tests.support.aws_clients import AwsClients

@@ -14,8 +14,8 @@ from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
 from components.aws.client.files import make
-from components.platform import checksums
-from components.platform.errors import ProviderError
+from components.platform import streams
+from components.platform.calls import ProviderError
 from components.platform.files import StoreRequest
 from components.s3.store import BucketStore, checksum_of
 from tests.support.aws_cluster import STACK, AwsWorld, aws_world
@@ -43,7 +43,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / f"Pulumi.{STACK}.yaml").write_text(FILE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     # The smallest parts that S3 takes.
-    monkeypatch.setattr(checksums, "PART_BYTES", 5 * MEBIBYTE)
+    monkeypatch.setattr(streams, "PART_BYTES", 5 * MEBIBYTE)
     return tmp_path
 
 
@@ -129,7 +129,7 @@ def test_a_bucket_under_a_key_of_kms_keeps_its_checksums(world: AwsWorld, here: 
     assert item.checksum == ""
     seen = store.look("kept/small")
     assert seen is not None
-    assert seen[0].checksum == checksums.as_text(checksums.md5((here / "small").read_bytes()).digest())
+    assert seen[0].checksum == streams.as_text(streams.md5((here / "small").read_bytes()).digest())
     again = trainyard(here, "put", here / "small", "kept", "--bucket", "under-a-key")
     assert again.exit_code == 0, again.output
 

@@ -10,7 +10,7 @@ import pytest
 
 from components.openpai.plan import openpai_plan
 from components.plan.build import plan_of
-from components.plan.naming import expand
+from components.plan.model import expand
 from localcloud.environments.find import MissingEnvironment
 from schemas.judge import judge_file
 from tests.support.examples import OPENPAI_EXAMPLES, STACKS, stack_file

@@ -14,7 +14,7 @@ import pytest
 
 from components.openpai.client.jobs import RELEASED, RunId
 from components.platform.calls import call_of
-from components.platform.input_checks import with_defaults
+from components.platform.inputs import with_defaults
 from components.platform.run_platform import fingerprint_of_try
 from components.platform.runs import NodeRun, run_spec
 from components.platform.values import Properties

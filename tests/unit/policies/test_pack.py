@@ -8,8 +8,7 @@ from pulumi_policy import EnforcementLevel, ResourceValidationArgs, ResourceVali
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, unknown_checking_proxy
 
 from policies.pack import NOT_KNOWN_YET, policies, resource
-from policies.rule import rules
-from policies.verdicts import Unknown
+from policies.rule import Unknown, rules
 from tests.support.hostile import PLANTED, orders
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from policies.describe import document
-from policies.rule import RULES, JudgedResource, PolicyRule, rules
-from policies.verdicts import Unknown
+from policies.rule import RULES, JudgedResource, PolicyRule, Unknown, rules
 
 ROOT = Path(__file__).parents[3]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from policies.verdicts import PASS, NotKnownError, PolicyVerdict, Unknown, attempt, either, every, fail, unknown
+from policies.rule import PASS, NotKnownError, PolicyVerdict, Unknown, attempt, either, every, fail, unknown
 
 USES: dict[str, Callable[[Any], object]] = {
     "truth": bool,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.cloning import host_of, port_of
+from schemas.code import host_of, port_of
 from tests.support.samples import stack
 
 

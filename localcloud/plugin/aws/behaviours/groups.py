@@ -4,8 +4,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from components.platform.calls import Call
-from components.platform.errors import InputFailure, ProviderError
+from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.values import Properties
 from components.s3.calls import code_of
 from localcloud.plugin.aws.shapes import Judged

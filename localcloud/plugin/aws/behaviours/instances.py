@@ -6,8 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from components.platform.calls import Call
-from components.platform.errors import InputFailure, ProviderError
+from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.values import UNKNOWN, Properties
 from localcloud.plugin.aws.shapes import Judged
 from localcloud.plugin.aws.table import AwsResource

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from components.platform.calls import Call
-from components.platform.errors import InputFailure, ProviderError
+from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.values import UNKNOWN, Properties, canonical
 from localcloud.plugin.aws.shapes import Judged
 from localcloud.plugin.aws.table import AwsResource

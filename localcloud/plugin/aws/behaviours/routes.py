@@ -4,8 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from components.platform.calls import Call
-from components.platform.errors import InputFailure
+from components.platform.calls import Call, InputFailure
 from components.platform.values import Properties
 from localcloud.plugin.aws.shapes import Judged, member_of
 from localcloud.plugin.aws.table import AwsResource

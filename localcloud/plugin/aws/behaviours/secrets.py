@@ -3,8 +3,7 @@
 
 from typing import Any
 
-from components.platform.calls import Call
-from components.platform.errors import ProviderError
+from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
 from components.s3.calls import code_of
 from localcloud.plugin.aws.table import AwsResource

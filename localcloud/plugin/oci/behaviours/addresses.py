@@ -6,8 +6,7 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from components.oci.client.calls import attempt
-from components.platform.calls import Call
-from components.platform.errors import ProviderError
+from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties, has_unknown
 from localcloud.plugin.oci.convert import models_of
 from localcloud.plugin.oci.table import OciResource

@@ -6,8 +6,7 @@ from functools import partial
 from typing import Any
 
 from components.oci.client.calls import attempt
-from components.platform.calls import Call
-from components.platform.errors import ProviderError
+from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
 from localcloud.plugin.oci.convert import fields, from_model, models_of, to_model
 from localcloud.plugin.oci.table import OciResource

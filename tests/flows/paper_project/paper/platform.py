@@ -16,7 +16,7 @@ from components.platform.base import Platform
 from schemas.model import Layout
 
 if TYPE_CHECKING:
-    from components.plan.resolved import ResolvedJob
+    from components.plan.ports import ResolvedJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

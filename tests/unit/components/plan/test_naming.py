@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.plan.naming import expand, plan_references, stack_tags
-from schemas.references import REFERENCES
+from components.plan.model import expand, plan_references, stack_tags
+from schemas.names import REFERENCES
 from tests.support.samples import stack
 
 

@@ -15,7 +15,7 @@ from components.oci.stack import OciNetwork
 from components.plan.build import build_plan
 from components.plan.model import INTERNET, SERVICES, SUBNET, PortRule
 from components.plan.ports import subnet_cidr
-from schemas.addresses import addresses_needed
+from schemas.each import addresses_needed
 from schemas.model import Code, Git, Job, PortRange, Run
 from tests.support.samples import job, plan, stack
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from components.oci.client.registry import needs_namespace, repository_of, wanted_images
-from components.platform.image_errors import ImageError
+from components.platform.images import ImageError
 from schemas.model import Registry, Uses
 from tests.support.samples import job, plan
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.platform.input_checks import failures, with_defaults
+from components.platform.inputs import failures, with_defaults
 from components.platform.values import UNKNOWN, Properties
 
 _GOOD: Properties = {

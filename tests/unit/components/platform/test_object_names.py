@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.platform.object_names import LONGEST_NAME, WORKPLACE, local_path, object_name
+from components.platform.streams import LONGEST_NAME, WORKPLACE, local_path, object_name
 
 
 @given(st.text(st.sampled_from("a./\\\0\x1b ~:é‮"), max_size=12))

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from components.platform.calls import Call, Stop
-from components.platform.errors import ProviderError
+from components.platform.calls import Call, ProviderError, Stop
 from components.s3 import calls
 from components.s3.session import Session
 from provider.base.engine import Engine, UrnReporter

@@ -9,7 +9,7 @@ import pytest
 from localcloud.api.errors import ApiError
 from localcloud.api.faults import KINDS, Faults
 from localcloud.api.store import StateStore
-from trainyard.cli.faults import _KINDS
+from trainyard.cli.cloud import _KINDS
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from components.oci.client.session import CLIENTS
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError
 from localcloud.plugin.oci.convert import from_model, to_model
 from localcloud.plugin.oci.functions import FUNCTIONS
 from localcloud.plugin.oci.names import pulumi_name

@@ -10,8 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from components.platform.calls import Call
-from components.platform.errors import Cancelled, InputFailure, PartialFailureError, ProviderError
+from components.platform.calls import Call, Cancelled, InputFailure, PartialFailureError, ProviderError
 from components.platform.values import UNKNOWN, Properties, Secret
 from provider.base.diff import DiffRules
 from provider.base.resource import CheckedInputs, CreatedResource, Function, LiveResource, Plugin, ProviderResource

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.platform.calls import Call, Stop
-from components.platform.errors import PartialFailureError, ProviderError
+from components.platform.calls import Call, PartialFailureError, ProviderError, Stop
 from components.platform.run_platform import RunPlatform, Try
 from components.platform.runs import ACCESS_MINUTES, NodeRun, RunSpec
 from components.platform.values import Properties

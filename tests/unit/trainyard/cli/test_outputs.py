@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from components.platform.file_errors import TransferError
+from components.platform.files import TransferError
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus
 from trainyard.cli import outputs

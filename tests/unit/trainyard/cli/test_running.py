@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.cli import running
+from trainyard.cli import planning
 
 
 def test_the_checkouts_cloud_is_found_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,12 +14,12 @@ def test_the_checkouts_cloud_is_found_from_everywhere(tmp_path: Path, monkeypatc
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
     monkeypatch.delenv("TRAINYARD_HOME", raising=False)
-    monkeypatch.setattr(running, "CHECKOUT", checkout)
-    assert running.known_home(None) == own, "nothing is there"
+    monkeypatch.setattr(planning, "CHECKOUT", checkout)
+    assert planning.known_home(None) == own, "nothing is there"
     checkout.mkdir(parents=True)
-    assert running.known_home(None) == checkout
-    assert running.known_home(tmp_path) == tmp_path, "it was named"
+    assert planning.known_home(None) == checkout
+    assert planning.known_home(tmp_path) == tmp_path, "it was named"
     own.mkdir(parents=True)
-    assert running.known_home(None) == own, "one of its own"
+    assert planning.known_home(None) == own, "one of its own"
     monkeypatch.setenv("TRAINYARD_HOME", str(tmp_path / "third"))
-    assert running.known_home(None) == tmp_path / "third" / "cloud"
+    assert planning.known_home(None) == tmp_path / "third" / "cloud"

@@ -11,13 +11,12 @@ import pytest
 
 from components.oci.client.logs import LogLine, LogMerger
 from components.platform.causes import find_cause
-from components.platform.launcher_status import parse_status
 from components.platform.runs import NodeRun
-from components.platform.status import NodeStatus, RunStatus
+from components.platform.status import NodeStatus, RunStatus, parse_status
 from provider.runs.lost import read_lost
 from trainyard.cli.runs_text import about, as_json, text
 from trainyard.cli.runs_watch import Screen
-from trainyard.runs.history import ProgressHistory
+from trainyard.runs.look import ProgressHistory
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from trainyard.cli.sparkline import ASCII, BLOCKS, levels_of, sparkline
+from trainyard.cli.runs_watch import ASCII, BLOCKS, levels_of, sparkline
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from components.openpai.client.files import make
-from components.platform.file_errors import TransferError
-from components.platform.files import StoreRequest
+from components.platform.files import StoreRequest, TransferError
 from localcloud.control import Cloud
 
 STORAGE = {"trainyard:storage": {"name": "results", "mount": "/data", "folder": "vision/dev"}}

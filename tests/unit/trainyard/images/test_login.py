@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from components.platform.image_errors import ImageError
-from components.platform.images import Endpoint
-from trainyard.images.login import ENDPOINT_VARIABLE, endpoint, login_variables
+from components.platform.images import Endpoint, ImageError
+from trainyard.images.pushing import ENDPOINT_VARIABLE, endpoint, login_variables
 from trainyard.images.tools import NAMES, TOOLS
 
 ROW = dict(zip(NAMES, TOOLS, strict=True))

@@ -9,8 +9,7 @@ import pytest
 
 from components.plan.build import plan_of
 from components.plan.model import Plan
-from components.platform.image_errors import ImageError
-from components.platform.images import WantedImage, image_platform_of
+from components.platform.images import ImageError, WantedImage, image_platform_of
 from schemas.judge import judge_file
 
 FILE = """\

@@ -6,8 +6,7 @@ from __future__ import annotations
 import pytest
 
 from components.oci.client.registry import PUSH_FAILURES, explain_failure, judge, wanted_images
-from components.platform.image_errors import ImageError
-from components.platform.registered import RegisteredImage
+from components.platform.images import ImageError, RegisteredImage
 from schemas.model import Registry
 from tests.support.samples import plan
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from components.platform.image_errors import ImageError
+from components.platform.images import ImageError
 from trainyard.images import tools as image_tools
 from trainyard.images.tools import NAMES, TOOLS, Build
 

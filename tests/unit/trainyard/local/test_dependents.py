@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from components.platform.base import platform
-from components.platform.states import PROJECT_NAME, Row, State
-from trainyard.local.dependents import dependent_stacks
+from components.platform.local import PROJECT_NAME, Row, State
+from trainyard.local.renames import dependent_stacks
 
 NAME = "vision-dev-training"
 GROUP_ID = "ocid1.dynamicgroup.oc1..aaaaaaaagroup"

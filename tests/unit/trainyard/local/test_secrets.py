@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from trainyard.local.secrets import run_set
+from trainyard.cli.secret import run_set
 
 VALUE = "a value that nobody else may read"
 

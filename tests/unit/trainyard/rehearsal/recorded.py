@@ -11,9 +11,7 @@ from components.oci.iam.parse import parse
 from components.oci.iam.printing import to_text
 from components.oci.local.evidence import OciPlannedNeeds
 from components.oci.local.grounds import OciGrounds, read_call
-from components.platform.access import RecordedCall
-from components.platform.mutations import PolicyInForce
-from components.platform.planned import PlannedNeeds, PlannedRule, PlannedStatement
+from components.platform.evidence import PlannedNeeds, PlannedRule, PlannedStatement, PolicyInForce, RecordedCall
 from components.platform.rehearsal import Artifact
 from components.platform.traffic import RehearsedNode, Traffic, read_traffic
 from trainyard.rehearsal.judgement import Observations

@@ -13,8 +13,7 @@ import yaml
 from components.oci.local.evidence import planned_needs
 from components.oci.local.small_shapes import SMALL_SHAPE, small_shapes
 from components.oci.plan import OciPlan, oci_plan
-from components.plan.build import plan_of
-from components.plan.file import plan_file
+from components.plan.build import plan_file, plan_of
 from components.platform.base import platform
 from components.platform.rehearsal import RehearsedConfig
 from schemas.judge import Judged, judge_config

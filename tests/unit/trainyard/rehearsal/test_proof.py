@@ -11,7 +11,7 @@ import pytest
 from components.oci import iam
 from components.oci.iam.permissions import verb_covers
 from components.oci.local.grounds import statement_mutations, wider_grant
-from components.platform.mutations import rule_mutations
+from components.platform.evidence import rule_mutations
 from components.platform.traffic import read_traffic
 from tests.unit.trainyard.rehearsal.recorded import (
     FIRST,

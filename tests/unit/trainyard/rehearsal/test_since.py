@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from components.platform.traffic import RehearsedNode, read_traffic
-from trainyard.rehearsal.since import since
+from trainyard.rehearsal.evidence import since
 
 MAIN, WORKER, STORE = "10.60.0.2", "10.60.0.3", "198.51.100.2"
 NODE = RehearsedNode("sum", "base", 0, "main", "main-0", MAIN)

@@ -9,9 +9,8 @@ from typing import Any
 from components.platform.progress import MOST_POINTS, ProgressPoint
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus
-from trainyard.cli.runs_watch import Screen
-from trainyard.cli.sparkline import BLOCKS
-from trainyard.runs.history import ProgressHistory
+from trainyard.cli.runs_watch import BLOCKS, Screen
+from trainyard.runs.look import ProgressHistory
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 

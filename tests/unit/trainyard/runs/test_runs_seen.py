@@ -12,9 +12,7 @@ import pytest
 from components.oci.client import job_runs
 from components.oci.client.logs import LogLine, split_prefix
 from components.oci.client.status import _launched, _nodes, is_wanted
-from components.platform.durations import duration, progress
-from components.platform.launcher_status import parse_status
-from components.platform.status import WantedRuns
+from components.platform.status import WantedRuns, duration, parse_status, progress
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(0, "0 s"), (59.9, "59 s"), (61, "1 min 1 s"), (7260, "2 h 1 min")])

@@ -13,7 +13,7 @@ from components.aws.client.queue import NodeReport, document_of
 from components.aws.client.runs import start_folder
 from components.aws.client.states import Around, node_run
 from components.aws.client.tickets import Cluster, RunId, Ticket, number_of
-from components.platform.launch import launch_document
+from components.platform.runs import launch_document
 from components.platform.status import run_key
 
 LAUNCHED = datetime(2026, 1, 1, 12, 0, 0, 500_000, tzinfo=UTC)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from components.aws.local.stacks import AwsLocalPlatform
-from components.plan.file import plan_file
-from components.platform.local_errors import LocalStackError
+from components.plan.build import plan_file
+from components.platform.local import LocalStackError
 
 STACK = Path(__file__).parents[5] / "stacks" / "Pulumi.aws-dl1-resnet.yaml"
 

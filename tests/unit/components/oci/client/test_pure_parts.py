@@ -14,11 +14,9 @@ from components.oci.client import calls, job_runs
 from components.oci.client import registry as images
 from components.oci.client.calls import attempt, error_text, make_once
 from components.oci.client.session import Session, host_overrides
-from components.platform.calls import Call, Stop
-from components.platform.errors import Cancelled, ProviderError
-from components.platform.input_checks import with_defaults
-from components.platform.launch import LAUNCH_VARIABLE
-from components.platform.runs import run_spec
+from components.platform.calls import Call, Cancelled, ProviderError, Stop
+from components.platform.inputs import with_defaults
+from components.platform.runs import LAUNCH_VARIABLE, run_spec
 from components.platform.values import reveal
 from provider.base.engine import Engine, UrnReporter
 

@@ -10,8 +10,7 @@ import pytest
 
 from components.openpai.client.calls import ask, attempt
 from components.openpai.client.session import Session, session_of_caller
-from components.platform.calls import call_of
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError, call_of
 from tests.support.serving import serving
 
 CLUSTER = {"uri": "https://pai/", "user": "anna", "virtualCluster": "default"}

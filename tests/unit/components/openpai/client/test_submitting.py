@@ -14,8 +14,7 @@ import pytest
 from components.openpai.client.session import Session
 from components.openpai.client.submitting import submit
 from components.openpai.protocol import problems, refusals
-from components.platform.calls import call_of
-from components.platform.errors import ProviderError
+from components.platform.calls import ProviderError, call_of
 from components.platform.runs import run_spec
 from components.platform.values import Properties
 from tests.support.serving import serving

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from components.oci.client import job_runs
-from components.platform.launch import LAUNCH_VARIABLE
+from components.platform.runs import LAUNCH_VARIABLE
 from localcloud.api.store import StateStore, StoredResource
 from localcloud.console.oci.runs import RunBook
 

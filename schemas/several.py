@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of several stacks together: do they make the same things, share addresses, or use what is not there?"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from schemas.checks.registry import Wrong, at
+from schemas.findings import Finding
+from schemas.findings import Path as FindingPath
+from schemas.judge import OF_SEVERAL, Judged
+from schemas.load import load_file, region_key, stack_name
+from schemas.model import Stack, Uses
+from schemas.names import listing
+from schemas.source import MAXIMUM_BYTES
+
+# The other stack may be in another folder. Only a name that is nearly a neighbour's is a likely typing mistake.
+_SLIP = 0.9
+_FILES = "Pulumi.*.yaml"
+_PROJECT = re.compile(r"^name:[ \t]*[\"']?([\w.-]+)", re.MULTILINE)
+PROJECT = "trainyard"
+
+# Texts that must all be in a file for it to matter.
+_Hint = tuple[str, ...]
+_Subnets = dict[str, list[tuple[ipaddress.IPv4Network, Judged]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A stack's folder: the stacks that were loaded, the name of the project, and the names of all its stacks."""
+
+    stacks: Mapping[str, Stack]
+    project: str
+    names: Sequence[str]
+
+
+def check_uses(stack: Stack, uses: Uses, beside: Beside) -> Iterator[tuple[str, Wrong]]:
+    """Code and finding of everything wrong with `uses`, as far as the stacks of this folder show it."""
+    _, project, name = ("", "", *uses.stack.split("/"))[-3:]
+    if project != beside.project or name == stack.name:
+        return
+    if name not in beside.names:
+        yield from _slip(name, [other for other in beside.names if other != stack.name])
+    elif owner := beside.stacks.get(name):
+        yield from _elsewhere(stack, owner)
+        yield from _not_shared(uses, owner)
+        yield from _round(stack, beside.stacks)
+
+
+def _elsewhere(stack: Stack, owner: Stack) -> Iterator[tuple[str, Wrong]]:
+    region = ("config", region_key(stack.platform))
+    places = [
+        (at("platform"), "on the platform", "trainyard:platform", stack.platform, owner.platform),
+        (region, "in the region", region[-1], stack.region, owner.region),
+    ]
+    for ours_at, theirs_at in zip(stack.place(), owner.place(), strict=False):
+        key = ours_at.key
+        places.append((at(key), ours_at.words, f"trainyard:{key}", ours_at.value or "", theirs_at.value or ""))
+    for path, where, key, ours, theirs in places:
+        if ours and theirs and ours != theirs:
+            message = f"this stack takes from `{owner.name}`, which is {where} `{theirs}`, not `{ours}`"
+            yield "TY716", Wrong(path, message, f"write `{key}: {theirs}`, or use a stack of `{ours}`")
+            # On another platform, nothing else can be compared.
+            return
+
+
+def _not_shared(uses: Uses, owner: Stack) -> Iterator[tuple[str, Wrong]]:
+    for index, concern in enumerate(uses.take):
+        if concern == "logs" and not owner.logs.enabled:
+            message = f"takes the logs of `{owner.name}`, which has none (`trainyard:logs: {{ enabled: false }}`)"
+            yield "TY717", Wrong(at("uses", "take", index), message, "remove `logs` here, or enable them there")
+
+
+def _round(stack: Stack, every: Mapping[str, Stack]) -> Iterator[tuple[str, Wrong]]:
+    """A stack comes up after the one that it takes from. In a circle, no stack can come up first."""
+    way, here = [stack.name], stack
+    while here.uses and (name := here.uses.stack.rpartition("/")[2]) in every:
+        way.append(name)
+        if name == stack.name:
+            remedy = "let one of them make its own instead of taking it"
+            yield "TY718", Wrong(at("uses", "stack"), f"these take from one another: {listing(way)}", remedy)
+        if way.count(name) > 1:
+            return
+        here = every[name]
+
+
+def _slip(name: str, others: list[str]) -> Iterator[tuple[str, Wrong]]:
+    from difflib import get_close_matches  # costs more to import than most files need
+
+    for close in get_close_matches(name, others, n=1, cutoff=_SLIP):
+        message = f"no stack in this folder is called `{name}`, but one is called `{close}`"
+        yield (
+            "TY719",
+            Wrong(at("uses", "stack"), message, f"did you mean `{close}`? If the stack is kept elsewhere, leave it"),
+        )
+
+
+def find_neighbours(files: Sequence[Path], judged: Sequence[Judged]) -> list[Judged]:
+    """Stacks in the same folders that may clash with the checked ones, or that these use. Broken files are left out."""
+    near: list[Judged] = []
+    for folder in dict.fromkeys(file.parent for file in files if file.match(_FILES)):
+        stacks = [one.stack for file, one in zip(files, judged, strict=True) if file.parent == folder and one.stack]
+        if stacks:
+            texts = dict(_texts(folder, {file.name for file in files if file.parent == folder}))
+            near += [*_used(stacks, texts), *_like(stacks, texts)]
+    return near
+
+
+def names_in(folder: Path) -> list[str]:
+    """The names of the stacks in a folder."""
+    return sorted(map(stack_name, folder.glob(_FILES)))
+
+
+def project_of(folder: Path) -> str:
+    """The project's name from Pulumi.yaml, which is in the folder of the stack files or in its parent."""
+    for file in (folder / "Pulumi.yaml", folder.parent / "Pulumi.yaml"):
+        if named := _PROJECT.search(_text(file)):
+            return named[1]
+    return PROJECT
+
+
+def _used(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
+    """The stacks that these use, and the ones that those use in turn."""
+    files = {stack_name(file): file for file in texts}
+    wanted = [stack.uses.stack for stack in stacks if stack.uses]
+    for name in wanted:
+        file = files.get(name.rpartition("/")[2])
+        if file in texts and (one := _loaded(file, texts)):
+            yield one
+            wanted += [one.stack.uses.stack] if one.stack and one.stack.uses else []
+
+
+def _like(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
+    """The stacks whose files hold the name of something that one of these makes."""
+    hints = {hint for stack in stacks for hint in _hints(stack)}
+    for file in [file for file, text in texts.items() if any(all(word in text for word in hint) for hint in hints)]:
+        if one := _loaded(file, texts):
+            yield one
+
+
+def _hints(stack: Stack) -> Iterator[_Hint]:
+    """A file holds a name as it is, or the team and the environment that it is built from."""
+    bucket, repository = stack.bucket.name or "", stack.registry.repository or ""
+    yield from ((name,) for name in (bucket, repository, stack.network.inside) if name)
+    names = f"{stack.team}-{stack.environment}"
+    yield from ((f"{names}-training",), (f"{stack.team}/{stack.environment}/training",))
+    for text, mark in (
+        (names, "-"),
+        (bucket.removesuffix("-training"), "-"),
+        (repository.removesuffix("/training"), "/"),
+    ):
+        words = text.split(mark)
+        yield from ((mark.join(words[:end]), mark.join(words[end:])) for end in range(1, len(words)))
+
+
+def _loaded(file: Path, texts: dict[Path, str]) -> Judged | None:
+    """Loads a file once: this also removes it from the texts."""
+    del texts[file]
+    loaded = load_file(file)
+    return Judged(loaded.stack, None, (), loaded.source, loaded.folder) if loaded.stack else None
+
+
+def _texts(folder: Path, checked: Collection[str]) -> Iterator[tuple[Path, str]]:
+    for file in sorted(folder.glob(_FILES)):
+        if file.name not in checked and (text := _text(file)):
+            yield file, text
+
+
+def _text(file: Path) -> str:
+    """The file's text, empty if it cannot be read: a neighbour must not make a check fail."""
+    try:
+        return file.read_text("utf-8") if file.is_file() and file.stat().st_size <= MAXIMUM_BYTES else ""
+    except (OSError, ValueError):
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A thing that can exist only once: `where` it would be, and what it is."""
+
+    where: tuple[str | None, ...]
+    what: str
+    path: FindingPath
+    remedy: str
+
+
+def check_together(judged: Sequence[Judged], neighbours: Sequence[Judged] = ()) -> list[Judged]:
+    """Adds the findings that need all stacks. Neighbours are looked at, but get no findings of their own."""
+    first: dict[_Made, Judged] = {}
+    subnets: _Subnets = {}
+    folders = _folders((*neighbours, *judged))
+    for one in neighbours:
+        list(_clashes(one, first, subnets))
+    checked = []
+    for one in judged:
+        new = [*_clashes(one, first, subnets), *_uses(one, folders[one.folder])]
+        findings = sorted((*one.findings, *new), key=lambda finding: (finding.line, finding.column, finding.code))
+        checked.append(replace(one, findings=tuple(findings)) if new else one)
+    return checked
+
+
+def _folders(judged: Sequence[Judged]) -> dict[Path, dict[str, Stack]]:
+    folders: dict[Path, dict[str, Stack]] = defaultdict(dict)
+    for one in judged:
+        if one.stack:
+            folders[one.folder][one.stack.name] = one.stack
+    return folders
+
+
+def _clashes(one: Judged, first: dict[_Made, Judged], subnets: _Subnets) -> Iterator[Finding]:
+    if one.stack:
+        # Several things clash for the same reason. One finding is enough.
+        yield from {finding.path: finding for finding in reversed(list(_again(one, one.stack, first)))}.values()
+        yield from _overlaps(one, one.stack, subnets)
+
+
+def _uses(one: Judged, stacks: Mapping[str, Stack]) -> Iterator[Finding]:
+    if one.stack and one.stack.uses:
+        beside = Beside(stacks, project_of(one.folder), names_in(one.folder))
+        for code, wrong in check_uses(one.stack, one.stack.uses, beside):
+            yield _located(one, code, *wrong)
+
+
+def _is_another(one: Judged, other: Judged) -> bool:
+    """False for two versions of one stack's file, from two checkouts, and for a file that is named twice."""
+    return one.stack is not None and other.stack is not None and one.stack.name != other.stack.name
+
+
+def _again(one: Judged, stack: Stack, first: dict[_Made, Judged]) -> Iterator[Finding]:
+    for made in _makes(stack):
+        other = first.setdefault(replace(made, path=(), remedy=""), one)
+        if _is_another(other, one):
+            yield _located(
+                one, "TY615", made.path, f"makes {made.what}, which {other.source.file} makes too", made.remedy
+            )
+
+
+def _makes(stack: Stack) -> Iterator[_Made]:
+    for where, what, concern, other in stack.named_alike():
+        remedy = other or f"choose another team or environment, or take {concern} from that stack (`uses`)"
+        yield _Made(where, what, at("environment"), remedy)
+    here = (stack.platform, stack.account, stack.region)
+    if stack.makes("bucket"):
+        name = stack.bucket_name
+        remedy = f"choose another name, or `bucket: {{ existing: {name} }}` in one of them"
+        yield _Made((stack.platform, *stack.bucket_scope), f"the bucket `{name}`", at("bucket", "name"), remedy)
+    if stack.makes("registry"):
+        name = stack.repository_name
+        remedy = f"choose another name, or `registry: {{ existing: {name} }}` in one of them"
+        yield _Made(here, f"the repository `{name}`", at("registry", "repository"), remedy)
+
+
+def _overlaps(one: Judged, stack: Stack, subnets: _Subnets) -> Iterator[Finding]:
+    network = stack.network
+    if network.inside is None or network.subnet_cidr is None or not stack.makes("network"):
+        return
+    try:
+        block = ipaddress.IPv4Network(network.subnet_cidr)
+    except ValueError:
+        return
+    others = subnets.setdefault(network.inside, [])
+    taken = next((row for row in others if block.overlaps(row[0]) and _is_another(row[1], one)), None)
+    if taken:
+        message = f"{block} overlaps {taken[0]}, which {taken[1].source.file} uses in the same network"
+        remedy = "choose a free part of that network's addresses"
+        yield _located(one, "TY114", at("network", "subnetCidr"), message, remedy)
+    others.append((block, one))
+
+
+def _located(one: Judged, code: str, path: FindingPath, message: str, remedy: str) -> Finding:
+    line, column = one.source.position(path)
+    return Finding(code, path, message, remedy, OF_SEVERAL[code][1], one.source.file, line, column)
