@@ -27,8 +27,8 @@ from bench.harness import aws_calls
 from bench.harness.rows import TURNS, Aim, Row, in_turns, spent
 from bench.harness.servers import Asked, Server, Timed, compared, moto_server
 from localcloud import control
-from localcloud.api.signatures import sign
-from localcloud.api.tenancy import load_private_key
+from localcloud.oci.signatures import sign
+from localcloud.oci.tenancy import load_private_key
 
 MANY = 1000  # what there is when a list is asked for
 SHARE = MANY // TURNS
@@ -177,7 +177,7 @@ def _cold_start(folder: Path) -> Row:
     home = folder / "cold"
     control.start(home)
     control.stop(home)
-    imports = [sys.executable, "-c", "import localcloud.api.__main__"]
+    imports = [sys.executable, "-c", "import localcloud.server.__main__"]
     ours, floor = in_turns(lambda: _started(home), lambda: spent(imports).clock)
     mine, other = min(ours), min(floor)
     return Row("cold start", mine, "s", "the same imports", other, mine / other, Aim("figure", AIM_START))

@@ -18,7 +18,7 @@ from typing import Any
 
 from bench.harness.rows import Aim, Row, Spent, in_turns
 from localcloud.environments import layout
-from localcloud.hosts import groups, inside, isolated, limits, shown, users
+from localcloud.hosts import groups, images, isolated, limits, users
 from localcloud.hosts.groups import ControlGroups
 from localcloud.hosts.site import Site
 
@@ -60,21 +60,21 @@ def _place(site: Site) -> Mapping[str, int]:
 
 def _apart(folder: Path, held: ControlGroups | None) -> Mapping[str, Any]:
     user = users.run_user("bench")
-    own = [(str(folder / name), target) for name, target in (("home", inside.HOME), ("tmp", inside.TEMPORARY))]
+    own = [(str(folder / name), target) for name, target in (("home", images.HOME), ("tmp", images.TEMPORARY))]
     for name in ("root", "home", "tmp"):
         (folder / name).mkdir()
         users.hand_over(folder / name, user)
-    for name, content in inside.FILES.items():
+    for name, content in images.FILES.items():
         (folder / name).write_text(content)
-    settings = [(str(folder / name), f"/etc/{name}") for name in inside.FILES]
+    settings = [(str(folder / name), f"/etc/{name}") for name in images.FILES]
     room = {
         "root": str(folder / "root"), "user": user, "users": 1, "machine": False, "hostname": "bench", "own": own,
         "folders": [], "ports": None, "printed": str(folder / "output"), "filtered": True,
-        "shown": [*settings, shown.launcher(), *shown.programs(layout.of_interpreter(Path(sys.executable)), {})],
+        "shown": [*settings, images.launcher(), *images.programs(layout.of_interpreter(Path(sys.executable)), {})],
         "limits": limits.node_limits(0, 0, 1, folder),
         "groups": held.child("bench").folders if held else {}, "version": held.version if held else 0,
     }  # fmt: skip
-    return {"room": room, "folder": inside.HOME}
+    return {"room": room, "folder": images.HOME}
 
 
 def _node(folder: Path, more: Mapping[str, Any]) -> Spent:

@@ -19,7 +19,7 @@ from pathlib import Path
 from bench.harness.rows import ROOT, Aim, Row
 from components.oci.client.job_runs import MAIN_VARIABLE, start_of
 from localcloud.admin import list_calls
-from localcloud.api.ocids import new_ocid
+from localcloud.oci.ocids import new_ocid
 from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import World
 from tests.support.nodes import BUCKET, Place, planned

@@ -27,9 +27,9 @@ from bench.harness.rows import TURNS, Aim, Row, in_turns
 from components.oci.client.job_runs import MAIN_VARIABLE
 from components.plan.model import NodePlan
 from localcloud import admin
-from localcloud.api.ocids import new_ocid
 from localcloud.environments.find import Environment
 from localcloud.hosts.workplace import GIVEN, METADATA
+from localcloud.oci.ocids import new_ocid
 from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import TERMINAL, World
 from tests.support.field import BUCKET, Field

@@ -208,7 +208,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 def _cold_start(team: Team) -> Row:
     """Until the plugin has said its port, as the engine starts it; the floor says a word when its imports are done."""
-    imports = [sys.executable, "-u", "-c", "import localcloud.plugin.oci.plugin, provider.base.serve; print(0)"]
+    imports = [sys.executable, "-u", "-c", "import localcloud.oci.plugin.plugin, provider.base.serve; print(0)"]
     ours, floor = in_turns(
         lambda: _first_word([str(plugin_path(team.home, STAND_INS[0]))]), lambda: _first_word(imports)
     )

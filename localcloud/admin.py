@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from components.platform.local_cloud import LocalCloud
 from components.platform.progress import ProgressPoint
 from localcloud.control import CloudError
-from localcloud.isolation import WHERE_POSSIBLE
+from localcloud.files import WHERE_POSSIBLE
 
 PUSH_PATH = "/.trainyard/images"
 TOKENS_PATH = "/.trainyard/tokens"
@@ -47,7 +47,7 @@ def issue_resource_principal(cloud: LocalCloud, resource: str) -> dict[str, str]
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
 
-    from localcloud.api.tenancy import private_pem
+    from localcloud.oci.tenancy import private_pem
 
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     public = key.public_key().public_bytes(
@@ -63,7 +63,7 @@ def issue_resource_principal(cloud: LocalCloud, resource: str) -> dict[str, str]
 
 
 def add_fault(cloud: LocalCloud, kind: str, **settings: Any) -> dict[str, Any]:
-    """Adds a fault: from now on something goes wrong. `localcloud.api.faults` lists the kinds and their settings."""
+    """Adds a fault: from now on something goes wrong. `localcloud.server.faults` lists the kinds and their settings."""
     added: dict[str, Any] = _ask(cloud, "POST", FAULTS_PATH, {"kind": kind, **settings})
     return added
 
@@ -82,7 +82,7 @@ def clear_faults(cloud: LocalCloud, identifier: str = "") -> int:
 
 def list_calls(cloud: LocalCloud, since: int = 0, of: str = "") -> list[dict[str, Any]]:
     """The calls that policies decided after the row `since`. `of` names another API of the cloud, such as `aws`.
-    `localcloud.api.judgements` and `localcloud.aws.judge.record` describe a row."""
+    `localcloud.oci.judgements` and `localcloud.aws.judge.record` describe a row."""
     more = f"&of={of}" if of else ""
     calls: list[dict[str, Any]] = _ask(cloud, "GET", f"{CALLS_PATH}?since={since}{more}")["calls"]
     return calls
@@ -114,8 +114,8 @@ def allows_missing_isolation(cloud: LocalCloud) -> bool:
 def _ask(
     cloud: LocalCloud, method: str, path: str, content: dict[str, Any] | None = None, named: str = DEPLOYER
 ) -> Any:
-    from localcloud.api.signatures import sign
-    from localcloud.api.tenancy import load_private_key
+    from localcloud.oci.signatures import sign
+    from localcloud.oci.tenancy import load_private_key
 
     profiles = configparser.ConfigParser()
     profiles.read(cloud.config_file)

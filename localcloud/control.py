@@ -18,8 +18,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from localcloud import processes
-from localcloud.isolation import VARIABLE
+from localcloud import files
+from localcloud.files import VARIABLE
 from trainyard.engine.trusted import open_lock, private_folder
 
 # A quiet machine takes half a second. A busy one gets time.
@@ -73,8 +73,8 @@ class Cloud:
         return self._variables(profile, profile)
 
     def _variables(self, profile: str, aws_profile: str) -> Mapping[str, str]:
-        from localcloud.api.clients import client_variables
         from localcloud.aws.clients import client_variables as aws_variables
+        from localcloud.oci.ocids import client_variables
         from localcloud.openpai.accounts import client_variables as openpai_variables
 
         return {
@@ -216,7 +216,7 @@ def _spawn(home: Path, port: int = 0, variables: Mapping[str, str] = MappingProx
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     pid = os.posix_spawn(
         sys.executable,
-        [sys.executable, "-P", "-m", "localcloud.api", str(home), str(port)],
+        [sys.executable, "-P", "-m", "localcloud.server", str(home), str(port)],
         {**os.environ, "PYTHONPATH": project, **variables},
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -236,7 +236,7 @@ def _exit_code(pid: int) -> int | None:
     try:
         ended, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
-        return None if processes.start_time(pid) else 0
+        return None if files.start_time(pid) else 0
     return os.waitstatus_to_exitcode(status) if ended else None
 
 
@@ -249,7 +249,7 @@ def _record(home: Path) -> dict[str, Any] | None:
 
 
 def _is_alive(record: Mapping[str, Any] | None) -> bool:
-    return record is not None and processes.is_same(record["pid"], record["started"])
+    return record is not None and files.is_same(record["pid"], record["started"])
 
 
 def _marker(port: int) -> dict[str, str]:

@@ -4,7 +4,18 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+REQUIRED, WHERE_POSSIBLE = "required", "where-possible"
+CHOICES = (REQUIRED, WHERE_POSSIBLE)
+VARIABLE = "TRAINYARD_ISOLATION"
+REMEDY = (
+    "docs/local-cloud.md explains how to allow it on this machine; to run code that you trust without isolation:"
+    f" --isolation {WHERE_POSSIBLE}"
+)
 
 
 def write_secret(path: Path, content: bytes, mode: int = 0o600) -> None:
@@ -15,3 +26,28 @@ def write_secret(path: Path, content: bytes, mode: int = 0o600) -> None:
         file.write(content)
         os.fchmod(file.fileno(), mode)
     draft.replace(path)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # on a full disk SQLite may have rolled back already
+            connection.execute("ROLLBACK")
+        raise
+
+
+def start_time(pid: int | str) -> str:
+    """The kernel's start time of a process; empty if it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return ""
+    return "" if fields[0] == "Z" else fields[19]
+
+
+def is_same(pid: int, started: str) -> bool:
+    return bool(started) and start_time(pid) == started

@@ -9,7 +9,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from localcloud.isolation import VARIABLE, WHERE_POSSIBLE
+from localcloud.files import VARIABLE, WHERE_POSSIBLE
 from tests.support.counts import wanted
 
 # The fixtures `cloud` and `shared_cloud`, and how a run that is told to end does so.

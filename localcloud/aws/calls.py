@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
-from localcloud.api.http import Request
-from localcloud.api.values import read_json
 from localcloud.aws import s3_operations
 from localcloud.aws.border import chunked
 from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.services import AwsService, Wire
+from localcloud.server.http import Request, read_json
 
 _MOST_PARAMETERS = 5000
 _READS = ("Describe", "List", "Get", "Head", "Search", "Filter", "BatchGet", "Select", "Lookup", "Simulate", "Decode")

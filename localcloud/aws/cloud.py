@@ -13,9 +13,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from localcloud.api import faults
-from localcloud.api.errors import ApiError, disk_error
-from localcloud.api.http import Body, Reply, Request
 from localcloud.aws import account, host_reports, kept, metadata, sigv4
 from localcloud.aws.additions.outside import Outside
 from localcloud.aws.calls import read_call
@@ -23,6 +20,9 @@ from localcloud.aws.errors import Reason, RefusalError, error_reply, refusal_rep
 from localcloud.aws.judge.record import AwsRecord
 from localcloud.aws.machines import Machine, Machines, NetworkAround, NoMachines, SecurityGroupRules
 from localcloud.aws.services import SERVICES, AwsService, Wire
+from localcloud.server import faults
+from localcloud.server.errors import ApiError, disk_error
+from localcloud.server.http import Body, Reply, Request
 
 if TYPE_CHECKING:
     from localcloud.aws.simulation import Simulation

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from localcloud.api.http import Reply
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.border.written import written
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.sigv4 import ALGORITHM
+from localcloud.server.http import Reply
 
 _PRESERVED = "moto.preserved_header_names"
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]

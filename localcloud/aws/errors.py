@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from enum import Enum
 from xml.sax.saxutils import escape
 
-from localcloud.api.http import Reply
 from localcloud.aws.services import AwsService, Wire
+from localcloud.server.http import Reply
 
 # XML cannot hold these characters, not even escaped.
 _NOT_IN_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535), "�")

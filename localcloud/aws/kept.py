@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.services import SERVICES
-from localcloud.transactions import transaction
+from localcloud.files import transaction
 
 _FILE = "state.sqlite3"
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))

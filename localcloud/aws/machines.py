@@ -85,7 +85,7 @@ class NetworkAround:
 
 
 class Machines(Protocol):
-    """What carries out instances. `localcloud/hosts/aws` implements it."""
+    """What carries out instances. `localcloud/aws/hosts` implements it."""
 
     def started(self, machine: Machine) -> None:
         """An instance is pending: it was run, started again, or lives again after a kill of the cloud."""

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from localcloud.api import clock
-from localcloud.api.http import Reply, Request
 from localcloud.aws.account import ACCOUNT, folder
 from localcloud.files import write_secret
+from localcloud.server import http
+from localcloud.server.http import Reply, Request
 
 PATH = "/.trainyard/metadata/"
 _TTL = "x-aws-ec2-metadata-token-ttl-seconds"
@@ -75,7 +75,7 @@ class Metadata:
             return _text(405, "")
         if not text.isdecimal() or not 0 < int(text[:8]) <= _LONGEST_SECONDS or "x-forwarded-for" in request.headers:
             return _text(400, "")
-        now = clock.now()
+        now = http.now()
         self._tokens = {token: row for token, row in self._tokens.items() if row[1] > now}
         token = secrets.token_urlsafe(40)
         self._tokens[token] = (instance.id, now + int(text))
@@ -86,7 +86,7 @@ class Metadata:
         if token is None:
             return bool(instance.metadata_options.http_tokens != "required")
         owner, ends = self._tokens.get(token, ("", 0.0))
-        return owner == instance.id and ends > clock.now()
+        return owner == instance.id and ends > http.now()
 
     def _content(self, instance: Any, path: str) -> str | None:
         if path == "latest/user-data":
@@ -154,7 +154,7 @@ def _session_of(instance: Any, role: Any, seconds: float) -> Any:
     from moto.iam.models import iam_backends
     from moto.sts.models import sts_backends
 
-    now = clock.now()
+    now = http.now()
     session = getattr(instance, "trainyard_session", None)
     left = session.expiration.timestamp() - now if session else 0.0
     known = session and session.role_arn == role.arn and sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key(
@@ -214,7 +214,7 @@ def _text(status: int, content: str) -> Reply:
 
 
 def _date(moment: float) -> str:
-    return clock.rfc3339(moment)[:19] + "Z"
+    return http.rfc3339(moment)[:19] + "Z"
 
 
 def _secret(home: Path) -> bytes:

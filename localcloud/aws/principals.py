@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.aws.iam.decide import AwsPrincipal
-from localcloud.api import clock
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.errors import Reason, RefusalError
+from localcloud.server import http
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ def find_key(key_id: str) -> Key:
 
     session = sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key(key_id)
     if session is not None:
-        if session.expiration.timestamp() < clock.now():
+        if session.expiration.timestamp() < http.now():
             raise RefusalError(Reason.EXPIRED_TOKEN, "The security token included in the request is expired")
         return Key(session.secret_access_key, _session(session), session.session_token)
     for name, user in _users(iam_backends[ACCOUNT]["aws"]):

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from localcloud.api.http import Request
 from localcloud.aws.errors import Reason, RefusalError
+from localcloud.server.http import Request
 
 # (method, sub-resource in the query): operation.
 _ON_BUCKET = {

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from posixpath import normpath
 from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes
 
-from localcloud.api import clock
-from localcloud.api.http import Request
 from localcloud.aws.errors import Reason, RefusalError
+from localcloud.server import http
+from localcloud.server.http import Request
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
@@ -118,7 +118,7 @@ def check_freshness(signed: SignedRequest) -> None:
         raise RefusalError(Reason.MALFORMED, "X-Amz-Date must be a date like 20260131T120000Z") from None
     if not signed.moment.startswith(signed.scope.date):
         raise RefusalError(Reason.BAD_SIGNATURE, "Date in Credential scope does not match X-Amz-Date")
-    age = clock.now() - sent
+    age = http.now() - sent
     oldest = signed.lives_seconds if signed.presigned else MAXIMUM_SKEW_SECONDS
     if age < -MAXIMUM_SKEW_SECONDS or age > oldest:
         if signed.presigned:

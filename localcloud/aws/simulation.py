@@ -8,7 +8,6 @@ import traceback
 from pathlib import Path
 
 from components.aws.iam.decide import AwsPrincipal
-from localcloud.api.http import Reply, Request
 from localcloud.aws import account, sigv4
 from localcloud.aws.additions.outside import Outside
 from localcloud.aws.border.read import value_of
@@ -21,6 +20,7 @@ from localcloud.aws.kept import KeptState
 from localcloud.aws.metadata import SESSION_SECONDS, Metadata
 from localcloud.aws.principals import find_key
 from localcloud.aws.refusals import refuse
+from localcloud.server.http import Reply, Request
 
 # Services whose calls change nothing of another one: the others' states are not looked at.
 _ALONE = ("s3", "iam")

@@ -3,17 +3,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from components.platform.progress import ProgressPoint, metric_names
-from localcloud.console.platform import ConsolePlatform, Points, RunContent
+from localcloud.console.connections import connections
+from localcloud.console.platform import ConsolePlatform, PlaceNames, Points, RunContent
 from localcloud.console.runs import RunNode, TrainingRun
+from localcloud.server.operations import LocalCloud
 from provider.runs.lost import read_lost, total_words
 
 # So many metrics get a curve, and so many points are sent for all ranks of a run together.
 _CURVES, _MOST_POINTS, _LEAST_POINTS = 4, 1_600, 12
 _LONGEST_TEXT = 300
+# A living run's firewalls are read again after so many seconds, and after many times as long as it took.
+_EVERY_SECONDS, _TIMES = 4.0, 20
+_MOST_KEPT = 64
 
 
 async def run_details(platform: ConsolePlatform[Any], run: TrainingRun, network: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,3 +90,37 @@ def _curves(run: TrainingRun, points: Points) -> dict[str, Any]:
 def _rounded(value: float | None) -> float | None:
     """Six digits are more than a curve shows, and shorter on the wire."""
     return None if value is None else float(f"{value:.6g}")
+
+
+@dataclass
+class _Drawn:
+    """What is known of one run's network, and when it is to be read again."""
+
+    content: Mapping[str, Any]
+    over: bool
+    again_at: float
+
+
+@dataclass
+class EvidenceBook:
+    """The networks of the runs that somebody looks at. Several readers of one run share what was read."""
+
+    cloud: LocalCloud
+    _drawn: dict[str, _Drawn] = field(default_factory=dict)
+
+    async def network(self, run: TrainingRun, places: PlaceNames) -> Mapping[str, Any]:
+        drawn = self._drawn.get(run.key)
+        if drawn and (drawn.over or (not run.over and time.monotonic() < drawn.again_at)):
+            return drawn.content
+        began = time.monotonic()
+        if drawn:  # until this one has read, others are shown what is known
+            drawn.again_at = began + 60.0
+        machines = dict.fromkeys(node.machine for node in run.nodes if node.machine)
+        documents = {machine: await self.cloud.evidence(machine) for machine in machines}
+        now = time.monotonic()
+        again_at = now + max(_EVERY_SECONDS, _TIMES * (now - began))
+        self._drawn.pop(run.key, None)
+        while len(self._drawn) >= _MOST_KEPT:
+            del self._drawn[next(iter(self._drawn))]
+        self._drawn[run.key] = _Drawn(connections(run, documents, places), run.over, again_at)
+        return self._drawn[run.key].content

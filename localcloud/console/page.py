@@ -3,25 +3,120 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from localcloud.api.http import FilePart, Reply, Request
-from localcloud.api.marker import is_for_this_machine
-from localcloud.api.operations import LocalCloud
-from localcloud.console.data import snapshot, tag_of
-from localcloud.console.details import run_details
-from localcloud.console.evidence import EvidenceBook
-from localcloud.console.platform import ConsolePlatform, console_platforms
+from catalog.version import VERSION
+from localcloud.console.details import EvidenceBook, run_details
+from localcloud.console.platform import ConsolePlatform, Section, console_platforms
 from localcloud.console.runs import MOST_RUNS, TrainingRun
+from localcloud.server import http
+from localcloud.server.http import FilePart, Reply, Request
+from localcloud.server.marker import is_for_this_machine
+from localcloud.server.operations import LocalCloud
 
+SHOWN = 60
+_TAIL_BYTES = 64 * 1024
+_LINE = re.compile(r"^\S+ (?P<time>\S+) (?P<level>[A-Z]+) (?P<text>.*)$")
+_CALL = re.compile(r"^(?P<method>[A-Z]+) (?P<target>/\S*) (?P<status>\d{3}) (?P<took>\S+ms) (?P<told>.*)$")
+_OURS = ("/.trainyard", "/console")
+Content = dict[str, Any]
 PATH = "/console"
 DATA, RUN = f"{PATH}/data", f"{PATH}/run"
 _SCRIPT, _STYLE = "text/javascript; charset=utf-8", "text/css; charset=utf-8"
 _SCRIPTS = ("page.js", "elements.js", "sections.js", "runs.js", "curves.js", "drawing.js", "layout.js")
+
+
+def last_calls(home: Path) -> dict[str, Any]:
+    """The last calls, newest first. The reason of a refusal is the line before it in the log."""
+    rows: list[list[str]] = []
+    reason = ""
+    for line in _tail(home / "server.log"):
+        match = _LINE.match(line)
+        if not match:
+            continue
+        call = _CALL.match(match["text"])
+        if call is None:
+            reason = match["text"] if match["level"] == "WARNING" else reason
+        elif not call["target"].startswith(_OURS):
+            path = call["target"].partition("?")[0]
+            rows.append([match["time"], call["status"], call["method"], path, call["told"], reason, call["took"]])
+            reason = ""
+    columns = ["time", "status", "method", "path", "operation", "refused because", "took"]
+    return {"name": "newest first", "tables": [{"columns": columns, "rows": rows[: -SHOWN - 1 : -1]}]}
+
+
+def _tail(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            return file.read().decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def snapshot(
+    cloud: LocalCloud, runs: Iterable[TrainingRun], shown: Sequence[Section], facts: Iterable[Sequence[str]],
+    have: Collection[str],
+) -> Content:  # fmt: skip
+    """Everything that the page shows, but for the details of runs. The length of each part is bounded.
+
+    Sections whose tag the page has come without their content.
+    """
+    calls = Section("Last calls", [last_calls(cloud.home)], "No calls.")
+    first, last = ([one for one in shown if one.last == late] for late in (False, True))
+    sections: list[Content] = [
+        {"title": "Runs", "empty": "No runs.", "runs": [_run(run) for run in runs]},
+        *_together([*first, calls, *last]),
+    ]
+    return {
+        "facts": [*(list(pair) for pair in facts), ["home", str(cloud.home)], ["version", VERSION]],
+        "sections": [_tagged(section, have) for section in sections],
+    }
+
+
+def tag_of(content: Any) -> str:
+    return hashlib.blake2s(json.dumps(content).encode(), digest_size=9).hexdigest()
+
+
+def _together(sections: Iterable[Section]) -> Iterator[Content]:
+    """One section for each title."""
+    by_title: dict[str, list[Section]] = {}
+    for section in sections:
+        by_title.setdefault(section.title, []).append(section)
+    for title, parts in by_title.items():
+        empty = next((part.empty for part in parts if part.empty), "")
+        items = [item for part in parts for item in part.items]
+        yield {"title": title, **({"empty": empty} if empty else {}), "items": items}
+
+
+def _tagged(section: Content, have: Collection[str]) -> Content:
+    tag = tag_of(section)
+    return {"title": section["title"], "tag": tag} if tag in have else {**section, "tag": tag}
+
+
+def _run(run: TrainingRun) -> Content:
+    states: dict[str, int] = {}
+    for node in run.nodes:
+        states[node.run.state] = states.get(node.run.state, 0) + 1
+    return {
+        "key": run.key,
+        "title": run.title,
+        "stack": run.stack,
+        "attempt": run.attempt,
+        "state": run.state,
+        "over": run.over,
+        "accepted": http.rfc3339(run.created),
+        "nodes": len(run.nodes),
+        "states": states,
+    }
+
+
 _FILES: Mapping[str, tuple[str, str]] = {
     PATH: ("page.html", "text/html; charset=utf-8"),
     **{f"{PATH}/{name}": (name, _SCRIPT) for name in _SCRIPTS},

@@ -12,8 +12,8 @@ from typing import Any, Protocol, TypeVar
 from catalog.platforms import platform_folder, platforms
 from components.platform.progress import ProgressPoint
 from launcher.redraws import Lines
-from localcloud.api.operations import LocalCloud
 from localcloud.console.runs import TrainingRun
+from localcloud.server.operations import LocalCloud
 
 # So many things of a kind are shown.
 MANY = 100
@@ -80,8 +80,9 @@ class ConsolePlatform(Protocol[R]):
 
 def console_platforms(cloud: LocalCloud) -> Iterator[ConsolePlatform[Any]]:
     for name in platforms():
-        if find_spec(f"{__package__}.{platform_folder(name)}"):
-            made: ConsolePlatform[Any] = import_module(f"{__package__}.{platform_folder(name)}.platform").make(cloud)
+        home = f"localcloud.{platform_folder(name)}"
+        if find_spec(home):
+            made: ConsolePlatform[Any] = import_module(f"{home}.console.platform").make(cloud)
             yield made
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,13 +15,27 @@ from typing import Any
 from localcloud.hosts import first, kernel
 from localcloud.hosts.groups import ControlGroups
 from localcloud.hosts.told import UnstartableError, raise_if_told, told
-from localcloud.hosts.waiting import ended_within
 from localcloud.hosts.watch import UsageWatch
 
 # The first process gets this time to end all others and to report how the command ended.
 _LAST_SECONDS = 10.0
 _CLEARED_SECONDS = 60.0
 _OUT_OF_MEMORY = "the kernel ended {} of its processes because the node used all its memory, {:.1f} GiB"
+
+
+def has_ended(pid: int) -> bool:
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def ended_within(pid: int, seconds: float) -> bool:
+    """Whether the process ended within this time. SIGCHLD must be blocked, so that no signal is missed."""
+    deadline = time.monotonic() + seconds
+    while not has_ended(pid):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        signal.sigtimedwait((signal.SIGCHLD,), left)
+    return True
 
 
 @dataclass

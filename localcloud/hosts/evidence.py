@@ -13,7 +13,7 @@ from typing import Any
 
 from components.platform.traffic import PROTOCOL_NAMES
 from localcloud.hosts import firewall
-from localcloud.hosts.rules import Direction, FirewallRule
+from localcloud.hosts.firewall import Direction, FirewallRule
 
 FILE = "evidence.json"
 EVERY_PROTOCOL = "all"

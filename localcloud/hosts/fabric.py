@@ -17,13 +17,13 @@ from socket import socket
 from typing import Any
 from urllib.parse import urlsplit
 
+from localcloud.files import REMEDY
 from localcloud.hosts import evidence, syscall_filter
-from localcloud.hosts.alone import LoopbackSite
 from localcloud.hosts.assignment import Assignment, Subnet
+from localcloud.hosts.firewall import UnreadableRuleError
 from localcloud.hosts.lan import Lan, LanMember, MissingToolsError
-from localcloud.hosts.rules import UnreadableRuleError
+from localcloud.hosts.plain import LoopbackSite
 from localcloud.hosts.site import SiteError, SiteGoneError
-from localcloud.isolation import REMEDY
 
 SERVICES_PORT = 443
 NO_SUBNET = "the run names no subnet, so it is in the service's own network, which has no security rules"

@@ -10,9 +10,13 @@ acknowledgements carry no content, so they do not count.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from typing import Literal
 
-from localcloud.hosts.rules import ICMP, TCP, UDP, Direction, FirewallRule
-
+Direction = Literal["ingress", "egress"]
+Range = tuple[int, int]
+TCP, UDP, ICMP = 6, 17, 1
 TABLE = "inet trainyard"
 # The packet that begins an untracked connection. In other protocols every packet does.
 _UNTRACKED: Mapping[int | None, str] = dict.fromkeys((TCP, None), "tcp flags syn / syn,ack")
@@ -28,6 +32,31 @@ _LINES = 200
 # Other protocols are matched by their number.
 _PROTOCOLS = {TCP: "meta l4proto tcp", UDP: "meta l4proto udp", ICMP: "meta l4proto icmp"}
 _ICMP_OF_IPV6 = 58
+
+
+class UnreadableRuleError(Exception):
+    """A rule that cannot be enforced because its content makes no sense to a firewall."""
+
+
+@dataclass(frozen=True)
+class FirewallRule:
+    """One rule. `peers` are the address blocks of its source or destination. The firewall gets numbers and addresses
+    only; the texts are for people."""
+
+    list: str
+    direction: Direction
+    index: int
+    protocol: int | None  # None: every protocol
+    peer: str
+    peers: tuple[IPv4Network, ...]
+    source_ports: Range | None = None
+    ports: Range | None = None
+    icmp: tuple[int, int | None] | None = None
+    stateless: bool = False
+    description: str = ""
+    key: str = ""  # equal for rules of equal content
+    named: bool = False  # the peer is a name, which only the cloud knows the addresses of
+    implied: bool = False  # the cloud's own: nobody wrote it, so evidence does not list it
 
 
 def packets_counter(rule: FirewallRule) -> str:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from localcloud.hosts import inside, kernel, rootfs, syscall_filter
+from localcloud.hosts import folders, images, kernel, syscall_filter
 
 ASKED, AT_ONCE = signal.SIGTERM, signal.SIGQUIT
 _SIGNALS = (ASKED, AT_ONCE, signal.SIGCHLD)
@@ -54,7 +54,7 @@ def _furnish(room: dict[str, Any]) -> int:
     socket.sethostname(room["hostname"])
     if room["ports"]:  # set here, because processes inside may not
         Path(_PORT_RANGE).write_text("{} {}".format(*room["ports"]))
-    return rootfs.build(room)
+    return folders.build(room)
 
 
 def _start(spec: dict[str, Any], users: int, gate: int, report: int) -> int:
@@ -91,7 +91,7 @@ def _start(spec: dict[str, Any], users: int, gate: int, report: int) -> int:
 
 def _number(room: dict[str, Any]) -> int:
     """The user number that the command has inside."""
-    return 0 if room["machine"] else inside.NUMBER
+    return 0 if room["machine"] else images.NUMBER
 
 
 def _apart(room: dict[str, Any], apart: int, mapped: int) -> None:

@@ -4,12 +4,40 @@ node's first process."""
 
 from __future__ import annotations
 
+import glob
 import os
+import re
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from localcloud.hosts import kernel
 
 _ON_THE_WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
+# The settings in `/etc` that libraries and interpreters need. Those with secrets (pip.conf, profile.d) are missing.
+_SETTINGS = (
+    "alternatives", "ca-certificates", "crypto-policies", "debian_version", "fonts", "gai.conf", "host.conf", "java-*",
+    "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "libnl-3", "locale.alias", "localtime", "magic", "mime.types",
+    "nvidia", "OpenCL", "openmpi", "os-release", "pki/ca-trust/extracted", "pki/tls/certs", "pki/tls/openssl.cnf",
+    "protocols", "python3*", "services", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
+    "vulkan",
+)  # fmt: skip
+# The devices that a node sees, if the machine has them.
+_DEVICES = (
+    "null", "zero", "full", "random", "urandom", "tty", "accel", "dri", "habanalabs*", "infiniband", "kfd", "nvidia*",
+)  # fmt: skip
+_LINKS = {
+    "dev/fd": "/proc/self/fd", "dev/stdin": "/proc/self/fd/0", "dev/stdout": "/proc/self/fd/1",
+    "dev/stderr": "/proc/self/fd/2", "dev/ptmx": "pts/ptmx", "etc/mtab": "/proc/self/mounts", "var/run": "../run",
+    "var/tmp": "../tmp",
+}  # fmt: skip
+# Folders of /proc: the kernel's settings are read-only, and what tells of other processes is empty.
+_CLOSED = ("sys", "bus", "fs", "irq", "sysrq-trigger")
+_EMPTY = ("acpi", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
 
 
 def hold(path: str) -> int:
@@ -54,3 +82,169 @@ def _widen(there: Path) -> None:
             kernel.bind_mount_all(source, str(copy))
     finally:
         os.close(held)
+
+
+_EMPTY_FILES = frozenset(f"/proc/{name}" for name in _EMPTY)
+_OCTAL = re.compile(rb"\\([0-7]{3})")
+_SAFE = kernel.NO_SETUID | kernel.NO_DEVICES
+_ROOT_OPTIONS = "mode=755,size=16m,nr_inodes=65536"
+
+
+def build(room: dict[str, Any]) -> int:
+    """Builds the file system and enters it. Returns `/proc/sys/user` as an open folder that can still be written to."""
+    root = Path(room["root"])
+    kernel.separate_mounts()
+    kernel.mount_memory(str(root), _ROOT_OPTIONS, _SAFE)
+    for name in ("proc", "sys", "dev/shm", "dev/pts", "run", "var"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    own = [root / target.lstrip("/") for _, target in room["own"]]
+    for source, target in _shown(room):
+        _follow_no_link(root / target.lstrip("/"), own)
+        _bind(source, root / target.lstrip("/"))
+    for name, led_to in _LINKS.items():
+        if not os.path.lexists(root / name):  # a machine's disk has it since its first start
+            (root / name).symlink_to(led_to)
+    shared = f"mode=1777,size={room['limits']['memory'] // 2}"
+    kernel.mount_memory(str(root / "dev/shm"), shared, _SAFE | kernel.NO_PROGRAMS)
+    _system_files(root)
+    _groups(root, room)
+    staged = [_stage(root, number, source) for number, (source, *_) in enumerate(room["folders"])]
+    # From here on every path leads to something inside, also through links.
+    kernel.enter_root(str(root))
+    writable = set()
+    for folder, (_, target, may_write) in zip(staged, room["folders"], strict=True):
+        show(folder, target)
+        os.rmdir(folder)
+        writable |= {os.path.realpath(target)} if may_write else set()
+    users = os.open("/proc/sys/user", os.O_RDONLY | os.O_DIRECTORY)
+    for name in (*_CLOSED, *_EMPTY):
+        _close_part(Path("/proc", name))
+    _close({*writable, *(target for _, target in room["own"])})
+    return users
+
+
+def _stage(root: Path, number: int, source: str) -> str:
+    name = f".mount-{number}"
+    (root / name).mkdir()
+    # Runs that share what lies around it may put a link in its place at any time.
+    held = hold(source)
+    try:
+        kernel.bind_mount_all(f"/proc/self/fd/{held}", str(root / name))
+    finally:
+        os.close(held)
+    return f"/{name}"
+
+
+def _shown(room: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What the node sees, as (source, target): the system, its settings and devices, then the node's own folders."""
+    for name in _SYSTEM:
+        yield f"/{name}", name
+    paths = list(_paths("/dev", _DEVICES))
+    if not room["machine"]:  # its disk has them
+        paths += _paths("/etc", _SETTINGS)
+    # Some systems have links on the way to their own settings.
+    parts = [(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)), path) for path in paths]
+    # A folder comes before what lies in it. Otherwise the node's own `/tmp` would hide an interpreter under `/tmp`.
+    yield from sorted([*parts, *room["own"], *room["shown"]], key=lambda pair: pair[1].rstrip("/").count("/"))
+
+
+def _paths(folder: str, names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        yield from sorted(glob.glob(f"{folder}/{name}"))
+
+
+def copy_settings(target: Path) -> None:
+    """Copies the settings of `/etc` that libraries need into a new disk, whose machine may change them."""
+    for path in map(Path, _paths("/etc", _SETTINGS)):
+        copy = target / path.relative_to("/etc")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(PermissionError, shutil.Error):  # what this account may not read is not for nodes either
+            if path.is_symlink():
+                copy.symlink_to(os.readlink(path))
+            elif path.is_dir():
+                shutil.copytree(path, copy, symlinks=True, dirs_exist_ok=True)
+            else:
+                shutil.copyfile(path, copy)
+
+
+def _follow_no_link(target: Path, own: Iterable[Path]) -> None:
+    """Fails where a link on a disk, which its machine has made, would lead out of it: paths still begin outside."""
+    for folder in own:
+        if folder in target.parents:
+            between = [path for path in target.parents if folder in path.parents]
+            if any(path.is_symlink() for path in between):
+                raise OSError(f"on its disk a link is in the way of {target.name}, which the machine needs")
+
+
+def _bind(source: str, target: Path) -> None:
+    """Shows a file or folder, or copies a link. Does nothing if the source is missing."""
+    if target.is_symlink():
+        return
+    try:
+        held = hold(source)
+    except FileNotFoundError:
+        return
+    try:
+        _bind_held(held, target)
+    finally:
+        os.close(held)
+
+
+def _bind_held(held: int, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    kind = os.fstat(held).st_mode
+    if stat.S_ISLNK(kind):
+        target.symlink_to(os.readlink("", dir_fd=held))
+        return
+    if stat.S_ISDIR(kind):
+        target.mkdir(exist_ok=True)
+    elif not target.exists():  # a file in a folder that is shown already belongs to the machine
+        target.touch()
+    kernel.bind_mount_all(f"/proc/self/fd/{held}", str(target))
+
+
+def _system_files(root: Path) -> None:
+    """Mounts the kernel's file systems for this node's processes, network and terminals."""
+    flags = kernel.NO_SETUID | kernel.NO_PROGRAMS
+    kernel.mount_kind("devpts", str(root / "dev/pts"), "newinstance,ptmxmode=0666,mode=620", flags)
+    flags |= kernel.NO_DEVICES
+    kernel.mount_kind("proc", str(root / "proc"), flags=flags)
+    kernel.mount_kind("sysfs", str(root / "sys"), flags=flags | kernel.READ_ONLY)
+
+
+def _groups(root: Path, room: dict[str, Any]) -> None:
+    """Shows the node's own control groups: Dask and Ray read there how much memory they have."""
+    place, folders = root / "sys/fs/cgroup", room["groups"] or {}
+    if not folders or not place.is_dir():
+        return
+    if room["version"] == 1:
+        kernel.mount_memory(str(place), "mode=755,size=4k", _SAFE)
+    for controller, folder in folders.items() if room["version"] == 1 else (("", folders["memory"]),):
+        (place / controller).mkdir(exist_ok=True)
+        kernel.bind_mount_all(folder, str(place / controller))
+
+
+def _close_part(path: Path) -> None:
+    if not path.exists():
+        return
+    if path.name in _CLOSED:
+        kernel.bind_mount_all(str(path), str(path))
+    elif path.is_dir():
+        kernel.mount_memory(str(path), "size=4k,mode=555", _SAFE)
+    else:
+        kernel.bind_mount_all("/dev/null", str(path))
+
+
+def _close(own: Iterable[str]) -> None:
+    """Makes every mount read-only except the node's own, and ignores set-user-id bits and devices."""
+    open_ = {*own, "/proc", "/dev/shm", "/dev/pts"}
+    for path in _mounts():
+        flags = kernel.NO_SETUID | (0 if path in open_ else kernel.READ_ONLY)
+        devices = path.startswith("/dev/") or path in _EMPTY_FILES
+        kernel.close_mount(path, flags | (0 if devices else kernel.NO_DEVICES))
+
+
+def _mounts() -> list[str]:
+    """The paths of all mounts. The kernel's list has some characters as octal numbers."""
+    lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    return [os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8)]), line.split()[4])) for line in lines]

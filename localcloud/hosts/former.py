@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from localcloud import processes
+from localcloud import files
 
 _TURN_SECONDS = 0.05
 Results = dict[int, dict[str, Any]]
@@ -21,10 +21,10 @@ Results = dict[int, dict[str, Any]]
 async def end(folder: Path) -> Results:
     """Ends the living processes of a run. Returns the results of the nodes that had ended by themselves, by rank."""
     for pid, started in _supervisors(folder):
-        if processes.is_same(pid, started):
+        if files.is_same(pid, started):
             os.kill(pid, signal.SIGTERM)
     # A supervisor gives its command some time to end, and then ends in any case.
-    while any(processes.is_same(pid, started) for pid, started in _supervisors(folder)):
+    while any(files.is_same(pid, started) for pid, started in _supervisors(folder)):
         await asyncio.sleep(_TURN_SECONDS)
     return dict(_by_themselves(folder))
 

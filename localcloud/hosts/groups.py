@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from localcloud import processes
+from localcloud import files
 
 CONTROLLERS = ("memory", "pids")
 _PREFIX = "trainyard-"
@@ -116,7 +116,7 @@ def _holds_others(folder: str) -> bool:
 def _sweep(base: ControlGroups) -> None:
     for folder in set(base.folders.values()):
         for left in Path(folder).glob(f"{_PREFIX}*"):
-            if not processes.start_time(left.name.removeprefix(_PREFIX)):  # nor is it a dead one that nobody waited for
+            if not files.start_time(left.name.removeprefix(_PREFIX)):  # nor is it a dead one that nobody waited for
                 for path in (*left.glob("*/"), left):
                     with suppress(OSError):
                         os.rmdir(path)

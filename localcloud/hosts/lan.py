@@ -11,7 +11,7 @@ from itertools import zip_longest
 from localcloud.environments import network_tools
 from localcloud.hosts import firewall
 from localcloud.hosts.assignment import Interface, Subnet
-from localcloud.hosts.rules import FirewallRule
+from localcloud.hosts.firewall import FirewallRule
 from localcloud.hosts.site import Namespace, Site, SiteError, SiteTask
 
 # The largest packet in OCI's networks, and the name of a node's interface there.

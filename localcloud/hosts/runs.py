@@ -8,23 +8,53 @@ import json
 import logging
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from localcloud import processes
+from localcloud import files
 from localcloud.files import write_secret
-from localcloud.hosts import evidence, former, isolated, limits, mounts, output, workplace
-from localcloud.hosts.assignment import Assignment, CannotStartError, Dispatcher, RunVerdict
+from localcloud.hosts import evidence, former, isolated, limits, specification, workplace
+from localcloud.hosts.assignment import Assignment, CannotStartError, Dispatcher, RunVerdict, judge_run
 from localcloud.hosts.fabric import NO_NODES, Fabric, NotInForceError, lost_evidence
 from localcloud.hosts.groups import ControlGroups, make_cloud_group
 from localcloud.hosts.specification import build_specification, output_path, result_path
-from localcloud.hosts.verdict import judge_run
 
+_CHUNK = 64 * 1024
+MAXIMUM_LINE = 64 * 1024
 # The specifications hold environments, which may hold secrets of the run's user. They are removed when the run ends.
 _SPECIFICATIONS = "node-*.json"
 log = logging.getLogger("localcloud")
+
+
+class OutputSink:
+    """Where the output of one node goes."""
+
+    def __init__(self, file: Path, give: Callable[[Sequence[bytes]], None]) -> None:
+        self._file = file
+        self._give = give
+
+    async def drain(self, process: Process) -> None:
+        """Reads until the last process of the node has closed its output."""
+        if process.stdout is None:
+            return
+        pending = b""
+        with self._file.open("ab") as file:
+            while chunk := await process.stdout.read(_CHUNK):
+                file.write(chunk)
+                file.flush()
+                *lines, pending = (pending + chunk).split(b"\n")
+                if len(pending) > MAXIMUM_LINE:
+                    cut = _end_of_character(pending, MAXIMUM_LINE)
+                    lines, pending = [*lines, pending[:cut]], pending[cut:]
+                self._give(lines)
+            self._give([pending] if pending else [])
+
+
+def _end_of_character(text: bytes, place: int) -> int:
+    """The last place up to this one where no character of UTF-8 is cut."""
+    return next((end for end in range(place, place - 4, -1) if text[end] & 0xC0 != 0x80), place)
 
 
 @dataclass
@@ -135,7 +165,7 @@ class Hosts:
         self._live[run_id].keeps_disks = assignment.keeps_disks
         self._live[run_id].upkeep = asyncio.ensure_future(assignment.upkeep())
         nodes = workplace.prepare(assignment, await self._fabric.place(assignment))
-        mounted = await mounts.prepare(assignment)
+        mounted = await specification.prepare(assignment)
         live = self._live[run_id]
         if live.canceled or live.failed:
             return RunVerdict("CANCELED", "")
@@ -144,7 +174,7 @@ class Hosts:
             process = await self._start(assignment, node, len(nodes), mounted, outline.minutes * 60)
             live.nodes.append(process)
             workplace.announce(assignment.folder, nodes[: node.rank + 1])
-            sink = output.OutputSink(output_path(assignment.folder, node.rank), assignment.lines(node.group, node.rank))
+            sink = OutputSink(output_path(assignment.folder, node.rank), assignment.lines(node.group, node.rank))
             readers.append(asyncio.create_task(sink.drain(process)))
         self._dispatcher.started(run_id)
         if live.canceled or live.failed:
@@ -174,7 +204,7 @@ class Hosts:
             evidence.write(self.folder(run_id), evidence.with_processor(seen, self._processor(run_id, seen)))
 
     async def _start(
-        self, assignment: Assignment, node: workplace.NodeSetup, count: int, mounted: Sequence[mounts.Mount],
+        self, assignment: Assignment, node: workplace.NodeSetup, count: int, mounted: Sequence[specification.Mount],
         seconds: float,
     ) -> Process:  # fmt: skip
         spec = build_specification(assignment, node, count, mounted, seconds, self._grouped())
@@ -185,7 +215,7 @@ class Hosts:
             env=isolated.environment(),
             pass_fds=(node.place.entry.user, node.place.entry.network) if node.place.entry else (),
         )  # fmt: skip
-        identity = {"pid": process.pid, "started": processes.start_time(process.pid)}
+        identity = {"pid": process.pid, "started": files.start_time(process.pid)}
         (assignment.folder / f"node-{node.rank}.pid").write_text(json.dumps(identity))
         return process
 

@@ -3,24 +3,79 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from localcloud.hosts import limits, users, workplace
 from localcloud.hosts.assignment import Assignment, CannotStartError
 from localcloud.hosts.groups import ControlGroups
-from localcloud.hosts.mounts import Mount
 from localcloud.hosts.workplace import NodeSetup
 
+FOLDER = "mounts"
+log = logging.getLogger("localcloud")
 GRACE_SECONDS = 10.0
 # An empty folder on which each node mounts its own root.
 _ROOT = "root"
 # A launcher keeps data ports in their range with a library. Without the library the kernel does it. With fewer
 # ports than this the node could hardly send anything; the launcher has the same limit.
 _LIBRARY, _FEWEST_PORTS = "TRAINYARD_PIN_LIBRARY", 32
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A folder, and the path where the run's nodes see it."""
+
+    source: Path
+    target: str
+    writable: bool = False
+
+
+async def prepare(assignment: Assignment) -> list[Mount]:
+    """Makes and fills the folders of a run, and opens those that it shares to its user."""
+    made = []
+    for shared in assignment.shared:
+        try:
+            await asyncio.to_thread(users.hand_over, shared.folder, users.run_user(assignment.user or assignment.id))
+        except (NotADirectoryError, FileNotFoundError):
+            reason = f"{shared.folder.name!a} is no folder, so it cannot be shown at {shared.target!a}"
+            raise CannotStartError(reason) from None
+        made.append(Mount(shared.folder, shared.target, not shared.read_only))
+    for number, mounted in enumerate(assignment.mounts):
+        folder = assignment.folder / FOLDER / str(number)
+        await asyncio.to_thread(_fill, folder, mounted.files)
+        made.append(Mount(folder, mounted.target))
+    return made
+
+
+def _fill(folder: Path, files: Iterable[tuple[str, Path]]) -> None:
+    folder.mkdir(parents=True)
+    left_out = [name for name, file in files if not _add(folder, name, file)]
+    for place, _, _ in os.walk(folder):
+        os.chmod(place, 0o755)  # for the run's user; the folder above lets nobody else through
+    if left_out:
+        log.warning("%d objects have names that no file can have: not mounted, such as %r", len(left_out), left_out[0])
+
+
+def _add(folder: Path, name: str, file: Path) -> bool:
+    """Adds one object, and returns whether that worked. A name may not be a valid path, or collide with a folder."""
+    parts = name.rstrip("/").split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        return not name
+    path = folder.joinpath(*parts)
+    try:
+        (path if name.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
+        if not name.endswith("/"):
+            os.link(file, path)
+            path.chmod(0o644)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def build_specification(

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcloud.environments.find import MissingEnvironment
-from localcloud.hosts import image_python, images, inside, limits, rootfs, shown, unpacking
+from localcloud.hosts import folders, image_python, images, limits, unpacking
 from localcloud.hosts.assignment import Assignment, CannotStartError, NodeWork, RunCode, WholeMachine
 from localcloud.hosts.fabric import NodePlace
-from localcloud.hosts.images import NodePaths
-from localcloud.hosts.shown import Shown
+from localcloud.hosts.images import NodePaths, Shown
 
 # The folder of the files that a run gets, read-only for its nodes, and the file in it that lists the nodes.
 GIVEN = "given"
@@ -60,7 +59,7 @@ def prepare(assignment: Assignment, places: Sequence[NodePlace]) -> list[NodeSet
     nodes = [_node(assignment, rank, place, len(places)) for rank, place in enumerate(places)]
     announce(assignment.folder, [])
     (assignment.folder / SETTINGS).mkdir(exist_ok=True)
-    for name, content in {**inside.FILES, "hosts": "".join(_hosts(assignment.name, nodes))}.items():
+    for name, content in {**images.FILES, "hosts": "".join(_hosts(assignment.name, nodes))}.items():
         _write_whole(assignment.folder / SETTINGS / name, content)
     return nodes
 
@@ -104,7 +103,7 @@ def _node(assignment: Assignment, rank: int, place: NodePlace, count: int) -> No
     for each in (folder, temporary):
         each.mkdir(parents=True, exist_ok=True)
     given = assignment.folder / GIVEN
-    seen = NodePaths() if place.entry else NodePaths(str(folder), str(temporary), str(given), shown.project())
+    seen = NodePaths() if place.entry else NodePaths(str(folder), str(temporary), str(given), images.project())
     work = assignment.works[rank]
     environment = _environment(work)
     if work.machine:
@@ -125,8 +124,8 @@ def _node(assignment: Assignment, rank: int, place: NodePlace, count: int) -> No
     return NodeSetup(
         rank, assignment.outline.placed[rank], command, _as_seen(code.parent if code else folder, folder, seen.home),
         variables, place,
-        ((str(folder), inside.HOME), (str(temporary), inside.TEMPORARY)),
-        (*_settings(assignment.folder), shown.launcher(), *shown.programs(environment.layout, base)),
+        ((str(folder), images.HOME), (str(temporary), images.TEMPORARY)),
+        (*_settings(assignment.folder), images.launcher(), *images.programs(environment.layout, base)),
         work.memory, work.disk, reports=reports,
     )  # fmt: skip
 
@@ -145,7 +144,7 @@ def _machine(
     for folder, _ in own:
         folder.mkdir(parents=True, exist_ok=True)
     if first:
-        rootfs.copy_settings(disk / _ETC)
+        folders.copy_settings(disk / _ETC)
         for name, content in {**machine.files, "hosts": "".join(_localhost())}.items():
             path = disk / _ETC / name
             path.parent.mkdir(exist_ok=True)
@@ -157,7 +156,7 @@ def _machine(
         rank, assignment.outline.placed[rank], work.command + work.arguments, Path("/"),
         {**base, **place.variables, **work.environment(place.endpoints, seen.given)}, place,
         tuple((str(folder), name) for folder, name in own),
-        (given, *machine.shown, *shown.programs(environment.layout, base)), work.memory, work.disk, machine=True,
+        (given, *machine.shown, *images.programs(environment.layout, base)), work.memory, work.disk, machine=True,
     )  # fmt: skip
 
 
@@ -167,8 +166,8 @@ def _megabytes_to_keep(folder: Path) -> int:
 
 
 def _settings(folder: Path) -> Iterator[Shown]:
-    yield str(folder / GIVEN), inside.GIVEN
-    for name in (*inside.FILES, "hosts"):
+    yield str(folder / GIVEN), images.GIVEN
+    for name in (*images.FILES, "hosts"):
         yield str(folder / SETTINGS / name), f"/etc/{name}"
 
 

@@ -13,14 +13,13 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from localcloud.api import clock
 from localcloud.openpai import environment
 from localcloud.openpai.attempts import Jobs
-from localcloud.openpai.framework import PLACED, Framework, Task, TaskTry
+from localcloud.openpai.framework import PLACED, Framework, Task, TaskTry, job_state
 from localcloud.openpai.places import Places, needs, sum_of
-from localcloud.openpai.states import job_state
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.tasks import LOST, NoTasks, TaskExit, Tasks
+from localcloud.server import http
 
 _SECONDS_BEFORE_ANOTHER_TURN = 5.0
 # A virtual cluster has room again when a task ends, or when somebody changes its limits.
@@ -59,7 +58,7 @@ class Controller:
     def waits_for(self, name: str) -> tuple[list[Task], list[str]]:
         """The tasks of a job that wait for a place, and the resources that its virtual cluster has too little of."""
         framework = self._waiting.get(name)
-        pending = framework.pending(clock.now()) if framework else []
+        pending = framework.pending(http.now()) if framework else []
         if framework is None or not pending:
             return [], []
         need = sum_of(needs(task.role) for task in pending) if framework.policy.gang else needs(pending[0].role)
@@ -98,26 +97,26 @@ class Controller:
     def _begin(self, name: str) -> Framework | None:
         framework = self._frameworks.get(name)
         if framework and framework.attempt.number < 0:
-            framework.begin(clock.now())
+            framework.begin(http.now())
         return framework
 
     def _stop(self, name: str) -> Framework | None:
         framework = self._frameworks.get(name)
         if framework:
-            framework.stop(clock.now())
+            framework.stop(http.now())
         return framework
 
     def _runs(self, attempt: str) -> Framework | None:
         framework, task = self._placed.get(attempt, (None, None))
         if framework and task:
-            framework.runs(task, clock.now())
+            framework.runs(task, http.now())
         return framework
 
     def _ended(self, attempt: str, how: TaskExit) -> Framework | None:
         framework, task = self._placed.pop(attempt, (None, None))
         self._places.free(attempt)
         if framework and task and task.last.id == attempt:
-            framework.ended(task, how.code, how.details, clock.now())
+            framework.ended(task, how.code, how.details, http.now())
         return framework
 
     # Turns.
@@ -149,7 +148,7 @@ class Controller:
         with self._store.transaction():
             touched = {each.name: each for event in events if (each := event())}
             self._waiting.update(touched)
-            placed = self._place(clock.now())
+            placed = self._place(http.now())
             touched |= {each.name: each for each, _ in placed}
             for framework in touched.values():
                 self._store.write(framework, job_state(framework.state, _code(framework)))

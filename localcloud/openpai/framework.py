@@ -21,6 +21,7 @@ PLACED = (PREPARING, RUNNING, DELETING)
 # A failure that is not counted can repeat without end. From this retry on, the next one waits: so many seconds.
 _AT_ONCE = 3
 _LONGEST_PAUSE = 30.0
+_STOPPED = (ATTEMPT_OVER, STOP_ASKED)
 
 
 @dataclass
@@ -248,3 +249,23 @@ class Framework:
 def _pause(uncounted: int) -> float:
     """How long the next attempt waits after so many retries that were not counted."""
     return 0.0 if uncounted <= _AT_ONCE else float(min(2 ** (uncounted - _AT_ONCE - 1), _LONGEST_PAUSE))
+
+
+def job_state(state: str, code: int | None) -> str:
+    """Of a job, by the controller's state and the code of its attempt's end."""
+    if state in (PENDING, PREPARING):
+        return "WAITING"
+    if state == COMPLETED:
+        return _ended(code)
+    return "STOPPING" if code in _STOPPED else "RUNNING"
+
+
+def task_state(state: str, code: int | None) -> str:
+    """Of a task's attempt. One that is asked to end has no code yet."""
+    return "STOPPING" if state == DELETING else job_state(state, code)
+
+
+def _ended(code: int | None) -> str:
+    if code == SUCCEEDED:
+        return "SUCCEEDED"
+    return "STOPPED" if code in _STOPPED else "FAILED"

@@ -3,23 +3,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import urlencode
 
 from components.openpai.protocol import controller_name
-from localcloud.api import clock
-from localcloud.api.http import Json, Reply
 from localcloud.openpai import views
 from localcloud.openpai.attempts import log_folder
 from localcloud.openpai.environment import encoded_name
 from localcloud.openpai.errors import forbidden, invalid_parameters, no_attempt, no_job, no_tag, no_task, no_task_log
 from localcloud.openpai.framework import JobTry, Task
-from localcloud.openpai.listing import listed
 from localcloud.openpai.logs import LOG_MANAGER_PORT, log_names
 from localcloud.openpai.rest import RestCall, number
-from localcloud.openpai.store import JobRow, TaskRow
+from localcloud.openpai.store import JobRow, JobStore, TaskRow
+from localcloud.server import http
+from localcloud.server.http import Json, Reply
 
+_MOST, _USUAL = 50_000, 5_000
+# What a query may filter by: the column, and whether it names the values or their absence.
+_FILTERS = {"username": "user", "vc": "cluster", "state": "state"}
+_ORDERS = {
+    "jobName": "job", "submissionTime": "submitted", "username": "user", "vc": "cluster", "retries": "attempt",
+    "totalTaskNumber": "tasks", "totalGpuNumber": "gpus", "state": "state", "completionTime": "completed",
+    "jobPriority": "priority",
+}  # fmt: skip
+_TAGGED = "name IN (SELECT job FROM tags WHERE tag IN ({marks}))"
 _LONGEST_TAG = 512
+
+
+def listed(store: JobStore, query: Mapping[str, str]) -> Any:
+    """Summaries of jobs, with the number of all of them if the query wants it."""
+    limit = number(query["limit"], "limit") if "limit" in query else _USUAL
+    if limit > _MOST:
+        raise invalid_parameters(f"Limit exceeds max number {_MOST}.")
+    offset = number(query["offset"], "offset") if "offset" in query else 0
+    where, values = _where(query)
+    rows = list(store.jobs(f"{where} ORDER BY {_order(query)} LIMIT ? OFFSET ?", (*values, limit, offset)))
+    tags = store.tags([row.name for row in rows])
+    data = [views.summary(row, tags.get(row.name, ())) for row in rows]
+    if query.get("withTotalCount") != "true":
+        return data
+    count = store.connection.execute(f"SELECT count(*) FROM jobs {where}", values).fetchone()[0]
+    return {"totalCount": count, "data": data}
+
+
+def _where(query: Mapping[str, str]) -> tuple[str, list[str]]:
+    clauses: list[str] = []
+    values: list[str] = []
+
+    def add(clause: str, named: list[str]) -> None:
+        clauses.append(clause.format(marks=", ".join("?" * len(named))))
+        values.extend(named)
+
+    for key, column in _FILTERS.items():
+        if key in query:
+            add(f"{column} IN ({{marks}})", query[key].split(","))
+    if "tagsContain" in query:
+        add(_TAGGED, query["tagsContain"].split(","))
+    if "tagsNotContain" in query:
+        add(f"NOT {_TAGGED}", query["tagsNotContain"].split(","))
+    priorities = query["jobPriority"].split(",") if "jobPriority" in query else []
+    if priorities and "default" not in priorities:
+        add("priority IN ({marks})", priorities)
+    either, words = _either(query)
+    if either:
+        add(f"({' OR '.join(either)})", words)
+    return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
+
+
+def _either(query: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """A keyword, and jobs that name no priority: controllers/v2/job.js joins these by OR."""
+    either: list[str] = []
+    words: list[str] = []
+    if keyword := query.get("keyword"):
+        either += ["instr(user, ?)", "instr(job, ?)", "instr(cluster, ?)"]
+        words += [keyword] * 3
+    priorities = query.get("jobPriority", "").split(",")
+    if "default" in priorities:
+        others = [each for each in priorities if each != "default"]
+        either += ["priority IS NULL", *["priority = ?"] * len(others)]
+        words += others
+    return either, words
+
+
+def _order(query: Mapping[str, str]) -> str:
+    """What the list is sorted by. The newest first, unless the query names an order that exists."""
+    key, _, direction = query.get("order", "").partition(",")
+    if key not in _ORDERS or direction not in ("ASC", "DESC"):
+        return "submitted DESC, sequence DESC"
+    nulls = " NULLS LAST" if direction == "ASC" else " NULLS FIRST"
+    return f"{_ORDERS[key]} {direction}{nulls}, sequence DESC"
 
 
 def list_jobs(call: RestCall) -> Reply:
@@ -175,7 +248,7 @@ def _tries(call: RestCall) -> tuple[JobRow, list[TaskRow]]:
 
 
 def _waiting(job: JobRow, task: Task, lacking: Sequence[str]) -> Json:
-    begun, now = clock.rfc3339(task.created), clock.rfc3339(clock.now())
+    begun, now = http.rfc3339(task.created), http.rfc3339(http.now())
     framework, role = encoded_name(job.name), task.role.name
     return {
         "uid": f"{task.last.id}.waiting", "frameworkName": framework, "podUid": task.last.id, "taskroleName": role,

@@ -8,10 +8,10 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from localcloud.api.http import FilePart, Reply
 from localcloud.openpai.attempts import log_folder
 from localcloud.openpai.errors import invalid_parameters, no_task_log, unauthorized
 from localcloud.openpai.tokens import Tokens
+from localcloud.server.http import FilePart, Reply
 
 PATH = "/log-manager/"
 LOG_MANAGER_PORT = 9103

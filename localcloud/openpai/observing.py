@@ -16,9 +16,9 @@ from typing import Any
 from components.openpai.client.jobs import Job, start_of
 from components.openpai.client.status import storages_folder
 from launcher.walking import open_file
-from localcloud.api import clock, progress
-from localcloud.api.store import StateStore
 from localcloud.openpai.store import JobRow, JobStore
+from localcloud.server import http, progress
+from localcloud.server.store import StateStore
 
 # Launchers report every five seconds.
 EVERY_SECONDS = 2.0
@@ -74,7 +74,7 @@ class Observer:
         if points:
             with self.store.transaction():
                 for storage, name, status in points:
-                    progress.remember(self.store, remembered_under(storage), name, status, clock.now())
+                    progress.remember(self.store, remembered_under(storage), name, status, http.now())
 
     def _text(self, row: JobRow) -> Job | None:
         return Job.read(row.user, row.job, self.jobs.text(row.name, "config"), [])

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hmac
 
 from catalog.version import VERSION
-from localcloud.api.http import Json, Reply
 from localcloud.openpai import accounts
 from localcloud.openpai.accounts import PEOPLE, VIRTUAL_CLUSTERS, Person, VirtualCluster
 from localcloud.openpai.errors import forbidden, no_storage, no_user, no_virtual_cluster, wrong_password
@@ -14,6 +13,7 @@ from localcloud.openpai.places import Resources
 from localcloud.openpai.rest import Parts, RestCall, number
 from localcloud.openpai.storages import DEFAULT, storage_folder, storage_names
 from localcloud.openpai.tokens import LOGIN_SECONDS
+from localcloud.server.http import Json, Reply
 
 _LOGIN = "openpai.BasicLogin"
 

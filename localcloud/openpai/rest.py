@@ -10,14 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from localcloud.api.faults import Faults
-from localcloud.api.http import Reply
-from localcloud.api.values import path_parameter, query_parameters, read_json
 from localcloud.openpai.controller import Controller
 from localcloud.openpai.errors import invalid_parameters
 from localcloud.openpai.places import Places
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.tokens import Caller, Tokens
+from localcloud.server.faults import Faults
+from localcloud.server.http import Reply, path_parameter, query_parameters, read_json
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from localcloud.files import transaction
 from localcloud.openpai.framework import AttemptEnd, Framework, JobTry, Task, TaskTry
 from localcloud.openpai.policies import RolePolicy, policy_of
-from localcloud.transactions import transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (

@@ -21,8 +21,6 @@ from components.openpai.protocol import (
     refusals,
     shares_secrets,
 )
-from localcloud.api import clock
-from localcloud.api.http import Reply
 from localcloud.openpai.accounts import VIRTUAL_CLUSTERS, Person
 from localcloud.openpai.environment import MOST_PORTS
 from localcloud.openpai.errors import forbidden, invalid_protocol, job_exists, unhandled
@@ -31,6 +29,8 @@ from localcloud.openpai.policies import JobPolicy, policy_of
 from localcloud.openpai.rest import RestCall
 from localcloud.openpai.storages import require_storages
 from localcloud.openpai.store import JobRow, JobStore
+from localcloud.server import http
+from localcloud.server.http import Reply
 
 # YAML can say "the same again", so a short text can be an endless job: too many values, or a long text too often.
 _MOST_VALUES = 200_000
@@ -150,7 +150,7 @@ def admitted(home: Path, person: Person, protocol: Mapping[str, Any]) -> JobPoli
 def _keep(store: JobStore, name: str, policy: JobPolicy, protocol: Mapping[str, Any], config: str) -> None:
     user, _, job = name.partition("~")
     row = JobRow(
-        name, user, job, str(uuid.uuid4()), policy.virtual_cluster, clock.now(), tasks=policy.tasks,
+        name, user, job, str(uuid.uuid4()), policy.virtual_cluster, http.now(), tasks=policy.tasks,
         roles=len(policy.roles), gpus=policy.gpus, priority=_hived(protocol).get("jobPriorityClass"),
     )  # fmt: skip
     try:

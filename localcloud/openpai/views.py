@@ -8,12 +8,11 @@ from typing import Any
 from urllib.parse import quote
 
 from components.openpai.protocol.text import exit_of
-from localcloud.api.http import Json
 from localcloud.openpai.environment import encoded_name
-from localcloud.openpai.framework import JobTry
+from localcloud.openpai.framework import JobTry, job_state, task_state
 from localcloud.openpai.policies import SUCCEEDED
-from localcloud.openpai.states import job_state, task_state
 from localcloud.openpai.store import JobRow, TaskRow
+from localcloud.server.http import Json
 
 _BEHAVIOURS = {"transient": "TRANSIENT", "permanent": "PERMANENT"}
 

@@ -20,10 +20,10 @@ import pytest
 from components.openpai.client.status import storages_folder
 from components.openpai.protocol import NotYamlError, entrypoint, parse, refusals
 from components.openpai.protocol.scalars import Moment
-from localcloud.api.errors import ApiError
 from localcloud.openpai.accounts import person
 from localcloud.openpai.storages import DEFAULT
 from localcloud.openpai.submitting import admitted, judged_and_masked
+from localcloud.server.errors import ApiError
 
 RECORDED = json.loads(Path(__file__).with_name("recorded_of_openpai.json").read_text(encoding="utf-8"))
 # Where the local cluster differs, and why.

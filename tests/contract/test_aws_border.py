@@ -66,7 +66,7 @@ def test_nothing_that_a_client_says_is_lost(prefix: str) -> None:
 
 def value_of_written(call: AwsCall, request: WrittenRequest) -> AwsCall:
     """The value of the request that moto gets. It is the same."""
-    from localcloud.api.http import Request
+    from localcloud.server.http import Request
 
     target = f"{request.path}?{request.query}" if request.query else request.path
     asked = Request(request.method, target, request.path, request.headers)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("launcher", "localcloud/hosts")
+ROOMS = ("launcher", "localcloud/hosts", "localcloud/oci/job_runs", "localcloud/aws/hosts", "localcloud/openpai/hosts")
 _READERS = {("json", "loads"), ("json", "load"), ("yaml", "load"), ("yaml", "safe_load")}
 # Modules that read what no stranger writes, and who does.
 WRITTEN_BY = {
@@ -24,11 +24,11 @@ WRITTEN_BY = {
     "launcher/oci/bucket.py": "OCI",
     "launcher/oci/vault.py": "OCI",
     "localcloud/hosts/told.py": "our own process beside",
-    "localcloud/hosts/aws/machine/agent.py": "the cloud, for the instance",
-    "localcloud/hosts/aws/machine/boot.py": "the cloud, for the instance",
-    "localcloud/hosts/aws/machine/containers.py": "the instance itself: all in it is its own",
-    "localcloud/hosts/aws/machine/doors.py": "the instance itself: all in it is its own",
-    "localcloud/hosts/aws/machine/stand_in.py": "the cloud, for the instance",
+    "localcloud/aws/hosts/machine/agent.py": "the cloud, for the instance",
+    "localcloud/aws/hosts/machine/boot.py": "the cloud, for the instance",
+    "localcloud/aws/hosts/machine/containers.py": "the instance itself: all in it is its own",
+    "localcloud/aws/hosts/machine/doors.py": "the instance itself: all in it is its own",
+    "localcloud/aws/hosts/machine/stand_in.py": "the cloud, for the instance",
     "localcloud/hosts/evidence.py": "nft, and the cloud",
     "localcloud/hosts/former.py": "the cloud",
     "localcloud/hosts/messages.py": "our own process beside",

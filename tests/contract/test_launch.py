@@ -24,7 +24,7 @@ from launcher.errors import LaunchError
 from launcher.placeholders import Place, node_values, process_values
 from launcher.starts import name_of
 from launcher.status import Status
-from localcloud.api.ocids import fixed_ocid
+from localcloud.oci.ocids import fixed_ocid
 from tests.support.examples import EXAMPLES, plan, stack
 from tests.support.oci_plans import oci_plan
 

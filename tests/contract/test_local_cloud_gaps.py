@@ -4,14 +4,14 @@
 import re
 from pathlib import Path
 
-from localcloud.api.gaps import coverage, render
+from localcloud.oci.gaps import coverage, render
 
 PROJECT = Path(__file__).resolve().parents[2]
 
 
 def test_the_document_is_fresh() -> None:
     document = (PROJECT / "docs" / "local-cloud-gaps.md").read_text()
-    assert document == render(), "run: python -m localcloud.api.gaps > docs/local-cloud-gaps.md"
+    assert document == render(), "run: python -m localcloud.oci.gaps > docs/local-cloud-gaps.md"
 
 
 def test_no_operation_that_the_components_and_clients_use_is_lacking() -> None:

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from catalog.openpai import changed_in_password, ignores_password, image_problem, reads, reported
-from localcloud.hosts.openpai.scripts import scripts_of
+from localcloud.openpai.hosts.assignments import scripts_of
 from tests.support.cluster_tasks import attempt_of
 from tests.support.openpai_jobs import job_of
 from tests.support.openpai_source import QUESTIONS, VARIABLE, answers, recorded

@@ -11,11 +11,11 @@ import pytest
 from pulumi import _types
 
 from catalog.tables import table
-from localcloud.plugin.aws.functions import FUNCTIONS, PLACES
-from localcloud.plugin.aws.plugin import LocalAws
-from localcloud.plugin.aws.properties import AwsProperties
-from localcloud.plugin.aws.shapes import MAPS
-from localcloud.plugin.aws.types import ROWS
+from localcloud.aws.plugin.functions import FUNCTIONS, PLACES
+from localcloud.aws.plugin.plugin import LocalAws
+from localcloud.aws.plugin.properties import AwsProperties
+from localcloud.aws.plugin.shapes import MAPS
+from localcloud.aws.plugin.types import ROWS
 from tests.support.aws_types import NOT_SHOWN, NOT_TAKEN, official
 
 # A package of pulumi_aws warns of its own deprecated modules when it is imported.

@@ -10,10 +10,10 @@ import pytest
 from pulumi import _types
 
 from catalog.tables import table
-from localcloud.plugin.oci.functions import FUNCTIONS
-from localcloud.plugin.oci.plugin import LocalOci
-from localcloud.plugin.oci.rows import ROWS
-from localcloud.plugin.oci.table import MAPS, OciResource
+from localcloud.oci.plugin.functions import FUNCTIONS
+from localcloud.oci.plugin.plugin import LocalOci
+from localcloud.oci.plugin.rows import ROWS
+from localcloud.oci.plugin.table import MAPS, OciResource
 
 # What the real provider has and the local cloud's plugin refuses or leaves out, each for a reason.
 _INPUTS_NOT_TAKEN: Mapping[str, frozenset[str]] = {

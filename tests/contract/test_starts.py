@@ -12,7 +12,7 @@ import pytest
 from components.oci.client import job_runs
 from launcher.errors import LaunchError
 from launcher.starts import name_of, placed
-from localcloud.api.ocids import fixed_ocid
+from localcloud.oci.ocids import fixed_ocid
 from tests.support.documents import launch
 
 MAIN, OTHER = (fixed_ocid("datasciencejobrun", name, "iad") for name in ("main", "other"))

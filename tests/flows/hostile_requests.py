@@ -15,9 +15,9 @@ from urllib.parse import quote
 
 from hypothesis import strategies as st
 
-from localcloud.api import sdk
-from localcloud.api.operations import ApiOperation
-from localcloud.api.services import tables
+from localcloud.oci import sdk
+from localcloud.oci.services import tables
+from localcloud.server.operations import ApiOperation
 
 ROWS = tables.operations()
 _CLIENTS = (

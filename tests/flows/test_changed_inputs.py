@@ -13,10 +13,10 @@ from catalog.tables import table
 from components.oci.client.session import Session
 from components.platform.values import Properties
 from localcloud.control import Cloud
-from localcloud.plugin.oci.convert import from_model
-from localcloud.plugin.oci.plugin import LocalOci
-from localcloud.plugin.oci.rows import ROWS
-from localcloud.plugin.oci.table import MAPS, OciResource
+from localcloud.oci.plugin.convert import from_model
+from localcloud.oci.plugin.plugin import LocalOci
+from localcloud.oci.plugin.rows import ROWS
+from localcloud.oci.plugin.table import MAPS, OciResource
 from tests.flows.changed_values import JOB, NSG_RULE, OBJECT, SECRET, SUBNET, Key, changes, input_types, official
 from tests.support.call_record import change_of, listening
 from tests.support.plugin_world import BUCKET, CASES, VCN, World, plugin_world

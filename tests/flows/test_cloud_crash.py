@@ -14,7 +14,7 @@ import oci
 import pytest
 from click.testing import CliRunner
 
-from localcloud import control, processes
+from localcloud import control, files
 from localcloud.control import Cloud
 from tests.support import traces
 from tests.support.cloud_fixture import Clients, kill, local_cloud
@@ -103,7 +103,7 @@ def test_killed_with_a_run_nothing_of_it_lives_on_and_it_begins_again(tmp_path: 
         run = world.run(world.job(_TWO_LIVES))
         child = _running_child(world, run)
         kill(cloud)
-        eventually(lambda: processes.start_time(child), lambda started: not started)
+        eventually(lambda: files.start_time(child), lambda started: not started)
         again = World(Clients(control.start(cloud.home)))
         said = eventually(lambda: again.lines(run), lambda lines: len(lines) == 2)
         assert all(line.endswith("['train.py']") for line in said), "a machine that starts anew has an empty disk"
@@ -163,7 +163,7 @@ def test_stopped_with_a_run_nothing_is_left_and_the_run_has_failed(cloud: Cloud)
     run = world.run(world.job(_PARENT))
     child = _running_child(world, run)
     assert control.stop(cloud.home)
-    assert not processes.start_time(child)
+    assert not files.start_time(child)
     assert not (cloud.home / "server.json").exists()
     control.start(cloud.home)
     done = World(Clients(control.start(cloud.home))).read(run)

@@ -17,7 +17,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from localcloud import control, processes
+from localcloud import control, files
 from tests.support.waiting import LONGEST_SECONDS, eventually
 from trainyard.cli.cloud import start
 from trainyard.cli.problems import INTERRUPTED
@@ -28,10 +28,10 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_a_cloud_ends_when_its_folder_is_removed(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
     cloud = control.start(home)
-    started = processes.start_time(cloud.pid)
+    started = files.start_time(cloud.pid)
     try:
         shutil.rmtree(home)
-        eventually(lambda: processes.is_same(cloud.pid, started), lambda runs: not runs)
+        eventually(lambda: files.is_same(cloud.pid, started), lambda runs: not runs)
     finally:
         control.stop(home)
 
@@ -90,7 +90,7 @@ def _starter(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Proce
 def _servers(home: Path) -> list[psutil.Process]:
     """The processes that are servers of this folder, or about to be."""
     servers = (one for one in psutil.process_iter(["cmdline"]) if str(home) in (one.info["cmdline"] or ()))
-    return [one for one in servers if "localcloud.api" in one.info["cmdline"]]
+    return [one for one in servers if "localcloud.server" in one.info["cmdline"]]
 
 
 def test_a_cloud_whose_starter_was_killed_is_waited_for(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from localcloud import admin
-from localcloud.api.tenancy import private_pem
+from localcloud.oci.tenancy import private_pem
 from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World, refusal
 

@@ -11,8 +11,8 @@ import oci
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from localcloud.api.signatures import sign
 from localcloud.control import Cloud
+from localcloud.oci.signatures import sign
 from tests.support.cloud_world import World
 from tests.support.signing import Signing
 from tests.support.waiting import LONGEST_SECONDS

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from localcloud import admin
-from localcloud.api.signatures import sign
 from localcloud.control import Cloud
+from localcloud.oci.signatures import sign
 from tests.support.cloud_world import World
 from tests.support.registry_client import MANIFEST, Tool, digest_of, manifest
 

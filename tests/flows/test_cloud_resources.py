@@ -8,8 +8,8 @@ from typing import Any
 import oci
 import pytest
 
-from localcloud.api import sdk
-from localcloud.api.models import ALWAYS_SENT
+from localcloud.oci import sdk
+from localcloud.oci.models import ALWAYS_SENT
 from tests.support.cloud_world import World
 
 core, identity, science = oci.core.models, oci.identity.models, oci.data_science.models

@@ -21,7 +21,7 @@ from localcloud.environments import cache, find, layers, make
 from localcloud.environments.find import Environment, MissingEnvironment
 from localcloud.environments.layers import Wanted, make_layer
 from localcloud.environments.work import MakeError
-from localcloud.hosts import shown
+from localcloud.hosts import images
 from tests.support.environments import TINY, Told
 from tests.support.waiting import eventually
 from tests.support.wheels import digest, write_source, write_wheel
@@ -204,7 +204,7 @@ def test_no_file_of_a_package_says_what_nodes_see(shelf: Shelf) -> None:
     files = {f"hostile-1.0.data/data/{name}": text for name, text in texts.items()}
     write_wheel(shelf.folder, "hostile", "1.0", {"hostile.py": "", **files})
     made = shelf.make("hostile")
-    pairs = shown.programs(made.layout, made.variables)
+    pairs = images.programs(made.layout, made.variables)
     assert (str(made.interpreter.parent), str(made.interpreter.parent)) in pairs
     assert not [pair for pair in pairs if str(secret) in "".join(pair)]
     prefix = made.interpreter.parent.parent

@@ -31,11 +31,11 @@ SERVERS = {
     "language host": (HOST, language_pb2.DESCRIPTOR.services_by_name["LanguageRuntime"]),
     "provider": ((sys.executable, "provider"), provider_pb2.DESCRIPTOR.services_by_name["ResourceProvider"]),
     "plugin oci": (
-        (sys.executable, "-m", "localcloud.plugin.oci"),
+        (sys.executable, "-m", "localcloud.oci.plugin"),
         provider_pb2.DESCRIPTOR.services_by_name["ResourceProvider"],
     ),
     "plugin aws": (
-        (sys.executable, "-m", "localcloud.plugin.aws"),
+        (sys.executable, "-m", "localcloud.aws.plugin"),
         provider_pb2.DESCRIPTOR.services_by_name["ResourceProvider"],
     ),
     # Its SDK prints the port without a flush; a language host starts programs with this flag.

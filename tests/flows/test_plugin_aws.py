@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from components.platform.values import UNKNOWN, Properties, Secret
+from localcloud.aws.plugin.functions import FUNCTIONS
+from localcloud.aws.plugin.plugin import LocalAws
+from localcloud.aws.plugin.types import ROWS
 from localcloud.control import Cloud
-from localcloud.plugin.aws.functions import FUNCTIONS
-from localcloud.plugin.aws.plugin import LocalAws
-from localcloud.plugin.aws.types import ROWS
 from tests.support.aws_calls import judge_function, judge_life, watched
 from tests.support.aws_plugin_world import (
     ACCESS_BLOCK,

@@ -17,7 +17,7 @@ from components.oci.client.session import Session
 from components.platform.values import UNKNOWN, Secret
 from localcloud import control
 from localcloud.admin import push_image
-from localcloud.plugin.oci.plugin import LocalOci
+from localcloud.oci.plugin.plugin import LocalOci
 from provider.plugin import Trainyard
 from provider.runs.starting_again import RETRY_FAILED
 from tests.support.cloud_fixture import Clients, local_cloud

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from localcloud import processes
+from localcloud import files
 from tests.support.local_team import ended
 from tests.support.rehearsing import LONGEST_SECONDS, Rehearsals
 
@@ -121,7 +121,7 @@ def test_ctrl_c_takes_everything_down(ring: Rehearsals) -> None:
         assert re.search(r"the team's code runs as user.* no way out but the plan's", "".join(lines[:2])), lines[:2]
         (home,) = (ring.home / "rehearsals").iterdir()
         cloud = json.loads((home / "cloud" / "server.json").read_text())
-        assert processes.is_same(cloud["pid"], cloud["started"])
+        assert files.is_same(cloud["pid"], cloud["started"])
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=LONGEST_SECONDS)
     finally:

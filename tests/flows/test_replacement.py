@@ -22,9 +22,9 @@ import pytest
 from catalog.tables import table
 from localcloud import admin
 from localcloud.control import Cloud
-from localcloud.plugin.oci.plugin import LocalOci
-from localcloud.plugin.oci.rows import ROWS
-from localcloud.plugin.oci.table import OciResource
+from localcloud.oci.plugin.plugin import LocalOci
+from localcloud.oci.plugin.rows import ROWS
+from localcloud.oci.plugin.table import OciResource
 from tests.support.cloud_fixture import Clients
 from tests.support.counts import FIRST, wanted
 from tests.support.local_team import LONGEST_SECONDS, summary

@@ -26,7 +26,7 @@ from components.oci.iam.parse import parse
 from components.oci.iam.permissions import grants
 from components.oci.local.stack import ready_images
 from components.oci.plan import OciPlan
-from localcloud.api.tenancy import private_pem
+from localcloud.oci.tenancy import private_pem
 from schemas.facts import gather
 from schemas.load import load_file
 from tests.support.cloud_fixture import Clients

@@ -12,12 +12,12 @@ from typing import Any
 from urllib.parse import quote
 
 from catalog.tables import table
-from localcloud.api import sdk
-from localcloud.api.operations import ApiOperation
-from localcloud.api.references import kinds_of, rows_of
-from localcloud.api.services import tables
-from localcloud.api.services.network.gateways import services
-from localcloud.api.values import texts_in
+from localcloud.oci import sdk
+from localcloud.oci.references import kinds_of, rows_of
+from localcloud.oci.services import tables
+from localcloud.oci.services.network.gateways import services
+from localcloud.server.http import texts_in
+from localcloud.server.operations import ApiOperation
 from tests.support.two_teams import Team, now
 
 ROWS = tables.operations()

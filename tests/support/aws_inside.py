@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from localcloud.api.faults import Faults
-from localcloud.api.http import Reply, Request
-from localcloud.api.store import StateStore
 from localcloud.aws import account, sigv4
 from localcloud.aws.cloud import AwsCloud
+from localcloud.server.faults import Faults
+from localcloud.server.http import Reply, Request
+from localcloud.server.store import StateStore
 
 HOST = "127.0.0.1:1"
 REGION = account.REGION

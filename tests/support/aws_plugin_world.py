@@ -9,7 +9,7 @@ from typing import Any
 
 from components.platform.values import Properties
 from localcloud import control
-from localcloud.plugin.aws.plugin import LocalAws
+from localcloud.aws.plugin.plugin import LocalAws
 from tests.support.plugin_world import Case, World, world_of
 
 VPC = "aws:ec2/vpc:Vpc"

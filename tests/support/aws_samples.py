@@ -11,9 +11,9 @@ from urllib.parse import quote, urlencode
 from botocore.serialize import create_serializer
 
 from catalog.tables import table
-from localcloud.api.http import Request
 from localcloud.aws import s3_operations
 from localcloud.aws.services import SERVICES, AwsService, Wire
+from localcloud.server.http import Request
 
 _MOST_DEPTH = 9
 # What a reader of forms, queries, XML or JSON could take for something else.

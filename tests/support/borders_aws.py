@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from localcloud.api.http import Request
+from localcloud.server.http import Request
 from tests.support.aws_inside import REGION, AwsInside, aws_inside, signed, through_link
 from tests.support.borders_aws_seams import ACCOUNT, CODE, FORM, SEAMS, Drawn, Stage
 

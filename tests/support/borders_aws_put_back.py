@@ -14,11 +14,11 @@ from typing import Any
 from unittest.mock import patch
 from xml.etree import ElementTree
 
-from localcloud.api.http import Request
 from localcloud.aws import calls, cloud, door, sigv4
 from localcloud.aws.border import s3_values, written, xml_body
 from localcloud.aws.refusals import uploads
 from localcloud.aws.services import Wire
+from localcloud.server.http import Request
 
 
 class _Last:

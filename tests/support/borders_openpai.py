@@ -18,7 +18,7 @@ from urllib.parse import quote
 import yaml
 
 from localcloud.control import Cloud
-from localcloud.openpai.routes import ROUTES
+from localcloud.openpai.cluster import ROUTES
 from tests.support.openpai_world import ADMIN, API, USER, OpenPaiWorld, job
 from tests.support.seams import Asked, Draw, torn
 from tests.support.wire import Wire

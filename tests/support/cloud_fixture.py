@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from localcloud import control, processes
+from localcloud import control, files
 from localcloud.control import Cloud
 from tests.support.waiting import LONGEST_SECONDS, eventually
 
@@ -39,9 +39,9 @@ def shared_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
 
 def kill(cloud: Cloud) -> None:
     """Ends the server as a crash would; its folder stays as it is."""
-    started = processes.start_time(cloud.pid)
+    started = files.start_time(cloud.pid)
     os.kill(cloud.pid, signal.SIGKILL)
-    eventually(lambda: processes.is_same(cloud.pid, started), lambda alive: not alive)
+    eventually(lambda: files.is_same(cloud.pid, started), lambda alive: not alive)
 
 
 @dataclass(frozen=True)

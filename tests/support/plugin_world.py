@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from components.platform.values import Properties
 from localcloud import control
-from localcloud.plugin.oci.plugin import LocalOci
+from localcloud.oci.plugin.plugin import LocalOci
 from provider.base.resource import Plugin
 from tests.support.provider_client import EngineSide, Resource, engine_side
 from tests.support.run_world import small_machine

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests as the local cloud's server hands them on."""
 
-from localcloud.api.http import Request
+from localcloud.server.http import Request
 
 
 def request(method: str, target: str, headers: dict[str, str] | None = None) -> Request:

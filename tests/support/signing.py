@@ -10,9 +10,9 @@ import oci
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
-from localcloud.api.signatures import sign, signing_string
-from localcloud.api.tenancy import load_private_key
 from localcloud.control import Cloud
+from localcloud.oci.signatures import sign, signing_string
+from localcloud.oci.tenancy import load_private_key
 
 
 class Signing:

@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from localcloud.api.signatures import sign
-from localcloud.api.tenancy import load_private_key
 from localcloud.control import Cloud
+from localcloud.oci.signatures import sign
+from localcloud.oci.tenancy import load_private_key
 from tests.support.waiting import LONGEST_SECONDS, eventually
 
 OURS, THEIRS = "ours", "theirs"

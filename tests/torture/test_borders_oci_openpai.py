@@ -52,7 +52,7 @@ class Mistake:
 MISTAKES = {
     "an upload by its id alone": Mistake(
         OciBorder,
-        "localcloud/api/services/object_storage/uploads.py",
+        "localcloud/oci/services/object_storage/uploads.py",
         """WHERE id = ? AND bucket = ? AND name = ?",
         (identifier, bucket.id, call.params["objectName"]),""",
         """WHERE id = ?",
@@ -60,7 +60,7 @@ MISTAKES = {
     ),
     "the registry's uploads in one folder": Mistake(
         OciBorder,
-        "localcloud/api/registry.py",
+        "localcloud/oci/registry.py",
         "hashlib.sha256(self.repository.encode()).hexdigest()",
         '"all"',
     ),
@@ -120,7 +120,7 @@ def _mistaken(mistake: Mistake, folder: Path) -> Iterator[Cloud]:
     file.write_text(text.replace(mistake.right, mistake.wrong), "utf-8")
     home = folder / "cloud"
     environment = {**os.environ, "PYTHONPATH": str(folder / "copy")}
-    words = [sys.executable, "-P", "-m", "localcloud.api", str(home), "0"]
+    words = [sys.executable, "-P", "-m", "localcloud.server", str(home), "0"]
     with subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL) as server:
         try:
             cloud = eventually(lambda: control.running(home), bool)

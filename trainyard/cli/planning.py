@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from components.platform.base import answering
-from localcloud.isolation import CHOICES, REQUIRED, VARIABLE
+from localcloud.files import CHOICES, REQUIRED, VARIABLE
 from schemas.names import suggestion
 from trainyard.cli.out import say_aside
 

@@ -17,7 +17,7 @@ from components.platform.local import LocalFile
 from components.refusal import moved
 from localcloud import admin, control
 from localcloud.environments import network_tools
-from localcloud.isolation import REQUIRED, WHERE_POSSIBLE
+from localcloud.files import REQUIRED, WHERE_POSSIBLE
 from provider.runs.starting_again import RETRY_FAILED
 from schemas.findings import dotted
 from schemas.source import read

@@ -35,8 +35,8 @@ class StandIn:
 
 
 STAND_INS = (
-    StandIn("oci", "pulumi_oci", "localcloud.plugin.oci", "TRAINYARD_OCI_PLUGIN"),
-    StandIn("aws", "pulumi_aws", "localcloud.plugin.aws", "TRAINYARD_AWS_PLUGIN"),
+    StandIn("oci", "pulumi_oci", "localcloud.oci.plugin", "TRAINYARD_OCI_PLUGIN"),
+    StandIn("aws", "pulumi_aws", "localcloud.aws.plugin", "TRAINYARD_AWS_PLUGIN"),
 )
 
 # This script is put beside an engine that we built. Pulumi warns about a plugin on PATH unless it is the one beside

@@ -20,7 +20,7 @@ from components.plan.build import plan_file, plan_of
 from components.plan.model import JobPlan, PackagesPlan, Plan
 from components.platform.calls import Tell
 from components.platform.rehearsal import RehearsedConfig
-from localcloud import control, processes
+from localcloud import control, files
 from schemas.code import LEFT_OUT
 from schemas.judge import judge_config
 from schemas.scalars import holds_secret
@@ -172,7 +172,7 @@ def temporary_home(stack: str, keep: bool = False) -> Iterator[Path]:
     root = private_folder(default_home().resolve() / _FOLDER)
     sweep(root)
     home = Path(tempfile.mkdtemp(prefix=f"{stack[:40]}-", dir=root))
-    me = {"pid": os.getpid(), "started": processes.start_time(os.getpid())}
+    me = {"pid": os.getpid(), "started": files.start_time(os.getpid())}
     (home / OWNER).write_text(json.dumps(me))
     before = signal.signal(signal.SIGTERM, _as_interrupt)
     try:
@@ -190,7 +190,7 @@ def sweep(root: Path) -> None:
     for home in root.iterdir():
         try:
             owner = json.loads((home / OWNER).read_text())
-            alive = processes.is_same(int(owner["pid"]), str(owner["started"]))
+            alive = files.is_same(int(owner["pid"]), str(owner["started"]))
         except (OSError, ValueError, KeyError):
             continue  # kept on purpose, or just being made
         if not alive:

@@ -19,8 +19,8 @@ from localcloud.control import Cloud
 from localcloud.environments import network_tools
 from localcloud.environments.absent import absent_modules
 from localcloud.environments.find import MissingEnvironment
+from localcloud.files import REMEDY, REQUIRED
 from localcloud.hosts import users
-from localcloud.isolation import REMEDY, REQUIRED
 from schemas.names import plural
 from trainyard.engine.progress import Progress
 from trainyard.local.environments import environment_of, make_environments, require_fitting, why_untrained

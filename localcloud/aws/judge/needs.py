@@ -10,11 +10,11 @@ from typing import Any
 
 from catalog.tables import table
 from components.aws.iam.decide import AwsPrincipal, Need
-from localcloud.api import clock
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.judge import ec2_needs, resource_tags, s3_needs
 from localcloud.aws.services import Wire
+from localcloud.server import http
 
 _NUMBERED = re.compile(r"^([A-Za-z.]+?)(?:\.member)?(?:\.\d+)?$")
 
@@ -143,7 +143,7 @@ def _passing(call: AwsCall, common: Mapping[str, Sequence[str]]) -> Iterator[Nee
 
 def common_keys(call: AwsCall, principal: AwsPrincipal) -> dict[str, Sequence[str]]:
     """The keys of conditions that every call has."""
-    now = datetime.fromtimestamp(clock.now(), UTC)
+    now = datetime.fromtimestamp(http.now(), UTC)
     keys: dict[str, Sequence[str]] = {
         # The endpoint is this machine's own: nothing of a request leaves it. A policy that wants TLS is satisfied.
         "aws:SecureTransport": ("true",), "aws:RequestedRegion": (call.region,), "aws:PrincipalArn": (principal.arn,),

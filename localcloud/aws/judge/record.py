@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any
 
 from components.aws.iam.decide import AwsPrincipal, Decision, Need
-from localcloud.api import clock
+from localcloud.server import http
 
 MOST_ROWS = 20_000
 # These differ at each call and would make a row of each.
@@ -29,7 +29,7 @@ class AwsRecord:
         self.forgotten = 0
 
     def note(self, operation: str, principal: AwsPrincipal, need: Need, decision: Decision) -> None:
-        moment = clock.rfc3339(clock.now())
+        moment = http.rfc3339(http.now())
         variables = {name: list(values) for name, values in need.keys.items() if name not in _OF_THE_MOMENT}
         key = (operation, principal.arn, need.action, need.resource, repr(sorted(variables.items())), decision.by)
         with self._lock:

@@ -13,10 +13,10 @@ from typing import Any
 
 from catalog.tables import table
 from components.aws.iam.decide import fits, is_operator
-from localcloud.api.values import read_json
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
+from localcloud.server.http import read_json
 
 _OF_STATEMENTS = frozenset({
     "Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition", "Principal", "NotPrincipal",

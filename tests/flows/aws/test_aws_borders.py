@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.api.http import Reply
+from localcloud.server.http import Reply
 from tests.support.aws_inside import AwsInside, Sender, aws_inside, linked, signed, through_link
 
 ACCOUNT = "123456789012"

@@ -12,8 +12,8 @@ from pulumi import _types
 
 from catalog.tables import table
 from components.platform.values import Properties
+from localcloud.aws.plugin.types import ROWS
 from localcloud.control import Cloud
-from localcloud.plugin.aws.types import ROWS
 from tests.support.aws_clients import AwsClients
 from tests.support.aws_plugin_world import (
     ASSOCIATION,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.hosts.aws.environments import environments
+from localcloud.aws.hosts.assignments import environments
 from tests.support.aws_clients import AwsClients
 from tests.support.local_team import Team
 

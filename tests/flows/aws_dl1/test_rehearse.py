@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.hosts.aws.environments import environments
+from localcloud.aws.hosts.assignments import environments
 from tests.support.rehearsing import Rehearsals
 
 pytestmark = pytest.mark.engine

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from localcloud import admin
-from localcloud.hosts.aws.environments import environments
+from localcloud.aws.hosts.assignments import environments
 from tests.support.aws_clients import AwsClients
 from tests.support.console_reader import console_runs, console_sections
 from tests.support.local_team import Team, summary

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from socket import socket
 
+from localcloud.aws.hosts import network
+from localcloud.aws.hosts.dispatch import Instances
 from localcloud.aws.machines import (
     GroupRule,
     Machine,
@@ -18,8 +20,6 @@ from localcloud.aws.machines import (
     NetworkAround,
     SecurityGroupRules,
 )
-from localcloud.hosts.aws import places
-from localcloud.hosts.aws.dispatch import Instances
 from localcloud.hosts.fabric import Fabric
 
 GROUP, SUBNET = "sg-1", "subnet-1"
@@ -115,7 +115,7 @@ class Data:
 async def data_centre(folder: Path) -> AsyncIterator[Data]:
     reports = Reports()
     serve: Callable[[socket], Awaitable[Callable[[], None]]] = serve_nothing
-    instances = Instances(folder, Fabric("http://127.0.0.1:1", places.ADDRESSES, serve), reports)
+    instances = Instances(folder, Fabric("http://127.0.0.1:1", network.ADDRESSES, serve), reports)
     try:
         yield Data(instances, reports, folder)
     finally:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from localcloud.aws.hosts.assignments import environments as local_environments
 from localcloud.aws.machines import GroupRule, Machine, MachineCommand, SecurityGroupRules
-from localcloud.hosts.aws.environments import environments as local_environments
 from tests.flows.hosts.instances import GROUP, ITSELF, Data, data_centre
 
 USER_DATA = """#cloud-config

@@ -24,7 +24,7 @@ from localcloud.hosts.assignment import (
     Subnet,
 )
 from localcloud.hosts.fabric import Fabric
-from localcloud.hosts.rules import TCP, Direction, FirewallRule
+from localcloud.hosts.firewall import TCP, Direction, FirewallRule
 from localcloud.hosts.runs import Hosts
 
 PORT, CLOSED = 5000, 5001

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from localcloud import control
-from localcloud.isolation import REQUIRED, VARIABLE
+from localcloud.files import REQUIRED, VARIABLE
 from tests.support.local_team import LONGEST_SECONDS, ROOT, Team
 from tests.support.rehearsing import Rehearsals
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localcloud.environments import network_tools
-from localcloud.hosts.firewall import TABLE, rulesets
-from localcloud.hosts.rules import FirewallRule
+from localcloud.hosts.firewall import TABLE, FirewallRule, rulesets
 from localcloud.hosts.site import Namespace, Site, SiteTask
 from tests.support.firewall_rules import rules
 from tests.support.programs import require_program

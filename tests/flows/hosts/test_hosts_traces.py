@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from localcloud import admin, control, processes
+from localcloud import admin, control, files
 from localcloud.control import Cloud
 from tests.support import traces
 from tests.support.cloud_fixture import Clients
@@ -47,7 +47,7 @@ def _children(said: list[str]) -> list[int]:
 
 
 def _gone(cloud: Cloud, children: list[int], spaces: list[str]) -> None:
-    eventually(lambda: [each for each in children if processes.start_time(each)], lambda left: not left, 60)
+    eventually(lambda: [each for each in children if files.start_time(each)], lambda left: not left, 60)
     eventually(lambda: traces.networks(cloud.home) & set(spaces), lambda left: not left, 60)
 
 

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from localcloud import admin, control
 from localcloud.control import Cloud
 from localcloud.environments.cache import cache_folder
-from localcloud.isolation import REQUIRED, VARIABLE, WHERE_POSSIBLE
+from localcloud.files import REQUIRED, VARIABLE, WHERE_POSSIBLE
 from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.network_world import Network

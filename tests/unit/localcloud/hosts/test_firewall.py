@@ -4,8 +4,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localcloud.hosts.firewall import rulesets
-from localcloud.hosts.rules import FirewallRule
+from localcloud.hosts.firewall import FirewallRule, rulesets
 from tests.support.firewall_rules import rules
 
 

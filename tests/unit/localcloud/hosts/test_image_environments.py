@@ -17,15 +17,15 @@ import pytest
 
 from catalog.environments import Need
 from components.openpai.job import PARAMETER, packed
-from localcloud.api.store import StateStore
 from localcloud.environments.find import Environment, MissingEnvironment
 from localcloud.environments.layout import of_interpreter
 from localcloud.hosts.assignment import CannotStartError
 from localcloud.hosts.images import LocalEnvironment, NodePaths, base_variables, environment_for
-from localcloud.hosts.oci import images
-from localcloud.hosts.oci.images import stand_in_name
-from localcloud.hosts.openpai.images import stand_in_name as openpai_stand_in_name
+from localcloud.oci.job_runs import images
+from localcloud.oci.job_runs.images import stand_in_name
+from localcloud.openpai.hosts.images import stand_in_name as openpai_stand_in_name
 from localcloud.openpai.tasks import TaskAttempt
+from localcloud.server.store import StateStore
 
 
 @pytest.mark.parametrize("name", ["", "own", "no-such-environment"])

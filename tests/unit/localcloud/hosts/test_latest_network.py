@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from localcloud.aws.hosts.network import LatestNetwork
 from localcloud.aws.machines import Machine, MachineInterface, NetworkAround, SecurityGroupRules
-from localcloud.hosts.aws.network import LatestNetwork
 
 GROUP = SecurityGroupRules("sg-1", "nodes", (), ())
 

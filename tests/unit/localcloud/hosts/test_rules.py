@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS, services
-from localcloud.api.store import StateStore, StoredResource
-from localcloud.hosts.oci.routes import destinations, router
-from localcloud.hosts.oci.rules import rules_of
-from localcloud.hosts.rules import UnreadableRuleError
+from localcloud.hosts.firewall import UnreadableRuleError
+from localcloud.oci.job_runs.rules import destinations, router, rules_of
+from localcloud.oci.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS, services
+from localcloud.server.store import StateStore, StoredResource
 
 ALL_SERVICES, OBJECT_STORAGE = (service["cidrBlock"] for service in services())
 

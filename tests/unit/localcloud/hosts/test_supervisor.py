@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from localcloud import processes
+from localcloud import files
 from localcloud.hosts import isolated
 from tests.support.waiting import eventually
 
@@ -82,7 +82,7 @@ def test_whoever_ignores_the_request_is_killed_after_the_grace(supervise: Superv
 def test_what_left_the_group_ends_too(supervise: Supervise) -> None:
     process = supervise("bash", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $!")
     orphan = int(process.communicate(timeout=30)[0])
-    eventually(lambda: processes.start_time(orphan), lambda started: not started)
+    eventually(lambda: files.start_time(orphan), lambda started: not started)
 
 
 def test_a_command_that_is_not_there(supervise: Supervise, tmp_path: Path) -> None:

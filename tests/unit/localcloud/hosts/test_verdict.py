@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.hosts.assignment import Group, Outline
-from localcloud.hosts.verdict import judge_run
+from localcloud.hosts.assignment import Group, Outline, judge_run
 
 OK = {"reason": "exited", "code": 0, "detail": ""}
 BAD = {"reason": "exited", "code": 2, "detail": ""}

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from localcloud.hosts import isolated, limits, specification, workplace
-from localcloud.hosts.assignment import Assignment, Group, NodeWork, Outline, RunCode
+from localcloud.hosts.assignment import Assignment, Group, NodeWork, Outline, RunCode, judge_run
 from localcloud.hosts.fabric import NodePlace
-from localcloud.hosts.verdict import judge_run
 
 ROOM = 1 << 20
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from localcloud.api.errors import ApiError
 from localcloud.openpai import accounts, job_calls, people_calls, pruning
 from localcloud.openpai.attempts import logs_folder
 from localcloud.openpai.controller import Controller
@@ -23,6 +22,7 @@ from localcloud.openpai.rest import Parts, RestCall
 from localcloud.openpai.store import JobRow, JobStore
 from localcloud.openpai.tasks import LOST, TaskAttempt, TaskExit
 from localcloud.openpai.tokens import Caller, Tokens
+from localcloud.server.errors import ApiError
 
 _SECRETS = {"word": "sesame"}
 

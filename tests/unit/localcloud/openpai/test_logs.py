@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.api.errors import ApiError
-from localcloud.api.values import query_parameters
 from localcloud.openpai.attempts import log_folder
 from localcloud.openpai.logs import log_names, read_log
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.tokens import Tokens
+from localcloud.server.errors import ApiError
+from localcloud.server.http import query_parameters
 
 _CONTENT = bytes(range(256)) * 100
 _TAIL = 16_384

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from localcloud.openpai.framework import DELETING, Framework, Task
+from localcloud.openpai.framework import DELETING, Framework, Task, job_state
 from localcloud.openpai.policies import RetryPolicy, policy_of, retry
-from localcloud.openpai.states import job_state
 
 # A task that runs until it is stopped.
 RUNS = None

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from components.openpai.protocol import problems, text_of
-from localcloud.api.errors import ApiError
 from localcloud.openpai.environment import MOST_PORTS, ports_of
 from localcloud.openpai.store import JobRow, JobStore
 from localcloud.openpai.submitting import judged, judged_and_masked
+from localcloud.server.errors import ApiError
 
 _ROLE = {"dockerImage": "image", "commands": ["true"], "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0}}
 _JOB = {

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.api import clock
-from localcloud.api.errors import ApiError
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.tokens import Tokens
+from localcloud.server import http
+from localcloud.server.errors import ApiError
 
 _WEEK = 7 * 24 * 3600
 
@@ -59,8 +59,8 @@ def test_tokens_end(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
     login, program = tokens.create("user", application=False), tokens.create("user", application=True)
     revoked = tokens.create("user", application=True)
     tokens.revoke(revoked)
-    later = clock.now() + _WEEK + 1
-    monkeypatch.setattr(clock, "now", lambda: later)
+    later = http.now() + _WEEK + 1
+    monkeypatch.setattr(http, "now", lambda: later)
     for token in (login, revoked):
         with pytest.raises(ApiError, match="invalid"):
             tokens.caller(f"Bearer {token}")
@@ -77,6 +77,6 @@ def test_a_token_of_a_log_opens_that_log_for_a_while(tokens: Tokens, monkeypatch
     with pytest.raises(ApiError, match="invalid"):
         tokens.caller(f"Bearer {token}")
     assert not tokens.opens_log(tokens.create("user", application=True), "one")
-    later = clock.now() + 3600
-    monkeypatch.setattr(clock, "now", lambda: later)
+    later = http.now() + 3600
+    monkeypatch.setattr(http, "now", lambda: later)
     assert not tokens.opens_log(token, "one")

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AWS as the console shows it, from the state of the local AWS. One that was never used is not made for it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from localcloud.aws import account
+from localcloud.aws.cloud import AwsCloud
+from localcloud.aws.console import sections
+from localcloud.aws.console.content import content_of
+from localcloud.aws.console.runs import AwsRun, RunBook
+from localcloud.aws.hosts import network
+from localcloud.console.platform import MANY, RunContent, Section
+from localcloud.server import progress
+from localcloud.server.operations import LocalCloud
+
+_KEPT_SECONDS = 1.0
+
+
+class AwsPlaces:
+    """`localcloud.console.platform.PlaceNames`."""
+
+    names: Mapping[str, str] = MappingProxyType(
+        {network.STORAGE_ADDRESS: "S3", network.SERVICES_ADDRESS: "AWS services", network.METADATA_ADDRESS: "metadata"}
+    )
+    note = "Machines serve one run after the other: these are the counts of all runs since the machines were started."
+
+    def addresses_of(self, peer: str) -> tuple[str, ...]:
+        return ()
+
+
+class AwsConsole:
+    """`localcloud.console.platform.ConsolePlatform`."""
+
+    places = AwsPlaces()
+
+    def __init__(self, cloud: LocalCloud, aws: AwsCloud | None) -> None:
+        self._cloud, self._aws = cloud, aws
+        self._book = RunBook()
+        self._latest: Sequence[AwsRun] = ()
+        self._read_at = float("-inf")
+        self._reading = asyncio.Lock()
+
+    async def runs(self) -> Sequence[AwsRun]:
+        """Calls change the state many times a second, so what was read is kept a moment."""
+        async with self._reading:
+            if self._aws is not None and time.monotonic() > self._read_at + _KEPT_SECONDS:
+                self._latest = await self._aws.look(self._book.read) or ()
+                self._read_at = time.monotonic()
+            return self._latest
+
+    async def content(self, run: AwsRun, most: int) -> RunContent:
+        if self._aws is None:
+            return RunContent()
+        points = {}
+        if run.place is not None:
+            remembered = progress.progress_of(
+                self._cloud.store, progress.elsewhere(run.place.bucket), run.place.prefix, most
+            )
+            # A bucket that was made anew may have had a start of this number before.
+            points = {rank: [one for one in own if one.moment >= run.created] for rank, own in remembered.items()}
+        return await self._aws.look(lambda: content_of(run, points)) or RunContent()
+
+    async def sections(self) -> Sequence[Section]:
+        made = await self._aws.look(lambda: sections.sections(MANY)) if self._aws else None
+        return made or sections.EMPTY
+
+    def facts(self) -> Sequence[tuple[str, str]]:
+        return [("AWS account", account.ACCOUNT), ("AWS region", account.REGION)]
+
+
+def make(cloud: LocalCloud) -> AwsConsole:
+    return AwsConsole(cloud, next((door for door in cloud.doors if isinstance(door, AwsCloud)), None))

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tickets of all queues as training runs. A ticket is parsed once, and a start that has ended is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from components.aws.client import states
+from components.aws.client.machines import Instance
+from components.aws.client.runs import StatusFolder, parse_folder, start_folder
+from components.aws.client.tickets import Ticket
+from components.platform.runs import NodeRun, launch_document
+from localcloud.aws.console.state import InnerQueue, clusters, instances, once
+from localcloud.console.runs import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
+from localcloud.server import http
+
+_LONGEST_TITLE, _MOST_VARIABLES = 200, 500
+Find = Callable[[Sequence[str]], Mapping[str, Instance]]
+
+
+@dataclass(frozen=True, slots=True)
+class AwsRun(TrainingRun):
+    """`ticket`: the one that started it. `place`: where its launchers leave their files."""
+
+    ticket: Ticket
+    place: StatusFolder | None
+
+    @property
+    def settled(self) -> bool:
+        """Whether its nodes have said themselves how they ended. What only their instances say may change."""
+        return all(node.run.over and node.run.finished_at for node in self.nodes)
+
+
+@dataclass
+class RunBook:
+    """The runs of one local AWS. Only the thread of moto's state uses it."""
+
+    # By bucket, job and number: the tag of the ticket, and the run as it was seen last.
+    _seen: dict[tuple[str, str, int], tuple[str, AwsRun | None]] = field(default_factory=dict)
+
+    def read(self) -> list[AwsRun]:
+        """The newest runs, the newest first."""
+        before, self._seen = self._seen, {}
+        runs = [run for cluster in clusters() for run in self._of(InnerQueue(cluster), before)]
+        return sorted(runs, key=lambda run: -run.created)[:MOST_RUNS]
+
+    def _of(self, queue: InnerQueue, before: Mapping[tuple[str, str, int], tuple[str, AwsRun | None]]) -> list[AwsRun]:
+        runs, finds = [], dict[str, Find]()
+        for number in queue.numbers()[-MOST_RUNS:]:
+            key = (queue.cluster.bucket, queue.cluster.job, number)
+            tag = queue.tag(queue.cluster.ticket(number))
+            was, run = before.get(key, ("", None))
+            if was != tag or (run is not None and not run.settled):
+                ticket = run.ticket if run is not None and was == tag else queue.ticket(number)
+                run = _run(queue, ticket, finds) if ticket else None
+            self._seen[key] = (tag, run)
+            runs += [run] if run is not None else []
+        return runs
+
+
+def _run(queue: InnerQueue, ticket: Ticket, finds: dict[str, Find]) -> AwsRun:
+    cluster = ticket.cluster
+    if cluster.stack not in finds:
+        finds[cluster.stack] = once(lambda: instances(cluster))
+    find, names = finds[cluster.stack], ticket.node_names[:MOST_RANKS]
+    seen = states.start_as_it_is(ticket, names, replace(queue, cluster=cluster), find)
+    environments = [node.get("environment") for node in ticket.nodes]
+    variables = [one for one in environments if isinstance(one, Mapping)]
+    document = launch_document(variables[0] if variables else {})
+    nodes = (
+        _node(row, seen[name], find([name]).get(name)) for row, name in zip(ticket.nodes, names, strict=False)
+    )  # fmt: skip
+    tags, attempt = ticket.tags, document.get("attempt")
+    named = tags.get("job") and tags.get("run")
+    title = f"{tags['job']}/{tags['run']}" if named else ticket.text("displayName") or ticket.text("run")
+    return AwsRun(
+        key=ticket.run_id(names[0]),
+        stack=str(tags.get("stack") or "")[:_LONGEST_TITLE],
+        title=title[:_LONGEST_TITLE],
+        attempt=attempt if type(attempt) is int and abs(attempt) < 10**6 else None,
+        created=_moment(ticket.text("createdAt")),
+        nodes=tuple(sorted(nodes, key=lambda node: (node.rank, node.run.name))),
+        variables=tuple(sorted({str(name)[:LONGEST_NAME] for one in variables for name in one})[:_MOST_VARIABLES]),
+        ticket=ticket,
+        place=parse_folder(start_folder(document, ticket.start)),
+    )
+
+
+def _node(row: Mapping[str, object], run: NodeRun, instance: Instance | None) -> RunNode:
+    rank = row.get("rank")
+    # What a machine counted before it was started again is gone.
+    began_after = instance is not None and _moment(run.finished_at or "") < instance.launched.timestamp()
+    machine = "" if instance is None or (run.over and began_after) else instance.id
+    return RunNode(
+        rank if type(rank) is int else 0, str(row.get("role") or "")[:LONGEST_NAME],
+        replace(run, name=run.name[:LONGEST_NAME]), run.name, machine,
+    )  # fmt: skip
+
+
+def _moment(text: str) -> float:
+    """Zero for a text that is no moment: anybody who may write to the bucket may have written it."""
+    try:
+        return max(0.0, http.parse_rfc3339(text))
+    except (ValueError, OverflowError):
+        return 0.0

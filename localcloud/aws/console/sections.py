@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an account has beside its runs: machines, networks, who may do what, buckets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from components.aws.client import machines
+from components.aws.client.tickets import Cluster
+from components.aws.iam.documents import PolicyStatement, UnreadableDocumentError, statements_of
+from localcloud.aws.account import ACCOUNT
+from localcloud.aws.console.state import InnerQueue, aware, buckets, instance_of, objects_of, tags_of
+from localcloud.aws.judge.policies import attached
+from localcloud.aws.machines import GroupRule
+from localcloud.console.platform import MANY, Item, Section
+from localcloud.server import http
+
+_TITLES = {
+    "Machines": "", "Networks": "No network.", "Who may do what": "No policies.", "Buckets": "No buckets."
+}  # fmt: skip
+EMPTY = tuple(Section(title, (), empty) for title, empty in _TITLES.items())
+_RULE_COLUMNS = ["way", "protocol", "peer", "ports", "why"]
+_LONGEST_CELL = 500
+# Objects of a bucket are counted up to here.
+_COUNTED = 10_000
+
+
+def sections(many: int) -> Sequence[Section]:
+    from localcloud.aws.additions import machine_view
+
+    living = machine_view.living()
+    parts = (_machines(living), _networks(living), _access(), _buckets())
+    return tuple(
+        Section(title, list(islice(items, many)), _TITLES[title]) for title, items in zip(_TITLES, parts, strict=True)
+    )
+
+
+def _machines(living: Iterable[Any]) -> Iterator[Item]:
+    """Each cluster with its machines, and those of nobody's cluster together."""
+    clusters: dict[tuple[str, str], list[Any]] = {}
+    for one in living:
+        tags = tags_of(one)
+        clusters.setdefault((tags.get("stack", ""), tags.get("job", "")), []).append(one)
+    for (stack, job), members in clusters.items():
+        states = Counter(str(one.state) for one in members)
+        rows = [_machine(one) for one in sorted(members, key=lambda one: tags_of(one).get("node", ""))]
+        columns = ["node", "instance", "type", "state", "says", "up since", "address", "public address", "zone"]
+        yield {
+            "name": job or "machines of no job",
+            "state": ", ".join(f"{count} {state}" for state, count in states.items()),
+            "facts": [["stack", stack or "none"]],
+            "tables": [{"columns": columns, "rows": rows[:MANY]}],
+        }
+
+
+def _machine(one: Any) -> list[str]:
+    tags, instance = tags_of(one), instance_of(one)
+    up = instance.state in ("pending", "running")
+    return [
+        tags.get("node", ""), one.id, one.instance_type, instance.state,
+        _says(instance, tags.get("job", "")) if up else instance.reason,
+        http.rfc3339(instance.launched.timestamp()) if up else "", one.private_ip or "", one.public_ip or "",
+        one.availability_zone or "",
+    ]  # fmt: skip
+
+
+def _says(instance: machines.Instance, job: str) -> str:
+    """What a machine reports of itself, in the bucket of its cluster. Two stacks may call a job alike, so its id tells
+    which report is of this machine."""
+    for name in buckets() if job and instance.node else ():
+        reports = InnerQueue(Cluster(name, job)).reports([instance.node])
+        report = machines.current(instance, reports.get(instance.node))
+        if report is not None:
+            return report.state[:_LONGEST_CELL]
+    return ""
+
+
+def _networks(living: Sequence[Any]) -> Iterator[Item]:
+    """VPCs, without those that every account has and that no machine uses."""
+    from localcloud.aws.additions import machine_view
+
+    used = {one.vpc_id for one in living}
+    for backend in machine_view.backends():
+        for vpc in list(backend.vpcs.values()):
+            if vpc.is_default and vpc.id not in used:
+                continue
+            blocks = ", ".join(row["cidr_block"] for row in vpc.get_cidr_block_association_set())
+            facts = [["id", vpc.id], ["region", backend.region_name]]
+            yield {
+                "name": tags_of(vpc).get("Name") or vpc.id,
+                "state": blocks,
+                "facts": [*facts, *_gateways(backend, vpc)],
+                "tables": list(_tables(backend, vpc)),
+            }
+
+
+def _gateways(backend: Any, vpc: Any) -> Iterator[list[str]]:
+    ways_out = (one for one in backend.internet_gateways.values() if one.vpc and one.vpc.id == vpc.id)
+    yield from (["internet gateway", one.id] for one in ways_out)
+    yield from (["NAT gateway", one.id] for one in backend.nat_gateways.values() if one.vpc_id == vpc.id)
+    for one in backend.vpc_end_points.values():
+        if one.vpc_id == vpc.id:
+            yield [f"{one.vpc_endpoint_type} endpoint", one.service_name]
+
+
+def _tables(backend: Any, vpc: Any) -> Iterator[dict[str, Any]]:
+    from localcloud.aws.additions import machine_view
+
+    subnets = [one for zone in backend.subnets.values() for one in zone.values() if one.vpc_id == vpc.id]
+    if subnets:
+        rows = [
+            [tags_of(one).get("Name") or one.id, one.cidr_block, one.availability_zone, _routes(backend, one)]
+            for one in subnets[:MANY]
+        ]
+        yield {"columns": ["subnet", "addresses", "zone", "routes"], "rows": rows}
+    for group in list(backend.groups.get(vpc.id, {}).values())[:MANY]:
+        if group.is_default or group.name == "default":
+            continue
+        if (rules := machine_view.group_rules(backend, group.id)) is None:
+            continue
+        sides = (("in", rules.ingress), ("out", rules.egress))
+        rows = [_rule(backend, way, rule) for way, side in sides for rule in side]
+        yield {"title": f"Security group {group.name}", "columns": _RULE_COLUMNS, "rows": rows[:MANY]}
+
+
+def _routes(backend: Any, subnet: Any) -> str:
+    from localcloud.aws.additions import machine_view
+
+    around = machine_view.around(backend, subnet.id)
+    routes = around.routes if around else ()
+    return ", ".join(f"{block} to {target}" for block, target in routes if target != "local")[:_LONGEST_CELL]
+
+
+def _rule(backend: Any, way: str, rule: GroupRule) -> list[str]:
+    first, last = rule.first_port, rule.last_port
+    ports = "all" if first is None else str(first) if first == last else f"{first}-{last}"
+    group = backend.get_security_group_from_id(rule.peer) if rule.peer.startswith("sg-") else None
+    protocol = "all" if rule.protocol == "-1" else rule.protocol.upper()
+    return [way, protocol, group.name if group else rule.peer, ports, rule.description]
+
+
+def _access() -> Iterator[Item]:
+    """Roles and groups with what their policies say."""
+    from moto.iam.models import iam_backends
+
+    backend = iam_backends[ACCOUNT]["aws"]
+    owners = [*(("role", one) for one in backend.roles.values()), *(("group", one) for one in backend.groups.values())]
+    for kind, owner in owners:
+        trust = [("trust", str(owner.assume_role_policy_document or ""))] if kind == "role" else []
+        documents = [*trust, *attached(owner)]
+        if not documents:
+            continue
+        rows = [row for name, document in documents for row in _statements(name, document)]
+        columns = ["policy", "effect", "who", "actions", "resources", "where"]
+        yield {
+            "name": owner.name, "state": kind,
+            "tables": [{"columns": columns, "rows": rows[:MANY]}],
+        }  # fmt: skip
+
+
+def _statements(name: str, document: str) -> Iterator[list[str]]:
+    try:
+        yield from (_statement(name, one) for one in statements_of(document))
+    except UnreadableDocumentError:
+        yield [name, "nothing: it cannot be read", "", "", "", ""]
+
+
+def _statement(name: str, one: PolicyStatement) -> list[str]:
+    actions = [*one.actions, *(f"not {each}" for each in one.not_actions)]
+    resources = [*one.resources, *(f"not {each}" for each in one.not_resources)]
+    who = [f"{kind} {each}" for kind, names in one.principals.items() for each in names]
+    where = [f"{operator} {key} {' or '.join(values)}" for operator, key, values in one.conditions]
+    cells = (", ".join(each)[:_LONGEST_CELL] for each in (who, actions, resources, where))
+    return [name, "Allow" if one.allows else "Deny", *cells]
+
+
+def _buckets() -> Iterator[Item]:
+    for name, bucket in buckets().items():
+        count = size = 0
+        rows: list[list[str]] = []
+        for key, one in islice(objects_of(bucket), _COUNTED):
+            count, size = count + 1, size + one.size
+            if len(rows) < MANY:
+                rows.append([key, str(one.size), http.rfc3339(aware(one.last_modified).timestamp())])
+        least = "at least " if count == _COUNTED else ""
+        yield {
+            "name": name,
+            "state": f"{least}{count} objects, {least}{size} bytes",
+            "facts": [["region", bucket.region_name]],
+            "tables": [{"columns": ["object", "bytes", "modified"], "rows": rows}] if rows else [],
+        }

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An instance as an assignment: one node that is a whole machine, in the network of its VPC."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+import hashlib
+import json
+import shutil
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import packaging
+
+from catalog.environments import EnvironmentFacts
+from localcloud.aws.hosts import network
+from localcloud.aws.hosts.machine import stand_in
+from localcloud.aws.hosts.machine.given import GIVEN, PACKAGE, PROGRAMS, START
+from localcloud.aws.machines import Machine, NetworkAround
+from localcloud.environments import cache
+from localcloud.environments.find import LAYER, Environment, facts_here, find, requirements_of
+from localcloud.hosts import images
+from localcloud.hosts.assignment import (
+    Assignment,
+    CannotStartError,
+    Group,
+    Interface,
+    NetworkReach,
+    NodeWork,
+    Outline,
+    Subnet,
+    WholeMachine,
+)
+from localcloud.hosts.images import Shown
+
+_TRAINS = "pytorch"
+# EC2 takes 16 KiB. Packed text may become larger, but not as large as it likes.
+_LONGEST = 1 << 20
+_CONFIG, _SCRIPT = b"#cloud-config", b"#!"
+# The keys that are carried out, or that have a note of their own.
+_CARRIED_OUT = {"write_files", "bootcmd", "runcmd", "packages"}
+_PACKED = ("gz", "gzip", "gz+base64", "gzip+base64", "gz+b64", "gzip+b64")
+COMMANDS = "commands"
+_BOOT = "boot.json"
+_GIVEN = "given"
+# The folders of a machine's disk, and those that are empty at each boot.
+KEPT = ("/etc", "/opt", "/root", "/var", "/home", "/srv", "/data", "/workspace", "/mnt", "/scratch")
+FRESH = ("/run", images.TEMPORARY)
+_FILES = {
+    "passwd": "root:x:0:0:root:/root:/bin/bash\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n"
+    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    "group": "root:x:0:\nsshd:x:100:\nnogroup:x:65534:\n",
+    "shadow": "root:*:19000:0:99999:7:::\nsshd:!:19000::::::\n",
+    "ssh/sshd_config": "UsePAM no\nSubsystem sftp internal-sftp\n",
+    "nsswitch.conf": images.FILES["nsswitch.conf"],
+    "resolv.conf": images.FILES["resolv.conf"],
+}
+Reach = Callable[[], NetworkReach | None]
+Lines = Callable[[Sequence[bytes]], None]
+
+
+def environments() -> list[tuple[Environment, str, EnvironmentFacts]]:
+    """Those that exist, each with the digest of the packages over it, and what it can run."""
+    return list(_environments())
+
+
+def as_row(environment: Environment, packages: str, facts: EnvironmentFacts) -> dict[str, Any]:
+    """What a machine's stand-in for docker knows of an environment."""
+    variables = {"TRAINYARD_ENVIRONMENT": environment.name.partition(LAYER)[0], **environment.variables}
+    return {
+        "name": environment.name, "path": environment.path, "variables": variables, "packages": packages,
+        "requirements": requirements_of(packages) if packages else (),
+        "serves": facts.serves, "offers": sorted(facts.offers), "provides": dict(facts.provides),
+    }  # fmt: skip
+
+
+def shown_files() -> list[Shown]:
+    """The files of all these environments, as every machine sees them."""
+    pairs = (pair for each, _, _ in environments() for pair in images.programs(each.layout, dict(each.variables)))
+    return list(dict.fromkeys(pairs))
+
+
+def _environments() -> Iterator[tuple[Environment, str, EnvironmentFacts]]:
+    for facts in facts_here().values():
+        base = find(facts.name) if _TRAINS in facts.serves else None
+        if not isinstance(base, Environment):
+            continue
+        yield base, "", facts
+        for folder in sorted(cache.cache_folder().glob(f"{facts.name}{LAYER}*")):
+            digest = folder.name.removeprefix(f"{facts.name}{LAYER}").partition("-")[0]
+            layer = find(f"{facts.name}{LAYER}{digest}")
+            if isinstance(layer, Environment):
+                yield layer, digest, facts
+
+
+_ENCODED = ("b64", "base64", *(name for name in _PACKED if "+" in name))
+
+
+def boot_plan(user_data: bytes) -> Mapping[str, Any]:
+    """What a machine does at its first boot. `notes` say what it does not do, and why."""
+    empty: dict[str, Any] = {"write_files": [], "bootcmd": [], "runcmd": [], "notes": []}
+    try:
+        content = _unpacked(user_data) if user_data[:2] == b"\x1f\x8b" else user_data
+    except (OSError, EOFError, zlib.error):
+        return {**empty, "notes": ["the user data is packed in a way that cannot be unpacked"]}
+    if not content.strip():
+        return empty
+    if content.startswith(_SCRIPT):
+        file = {"path": "/var/lib/cloud/instance/script", "permissions": 0o700, "append": False}
+        file["content"] = base64.b64encode(content).decode()
+        return {**empty, "write_files": [file], "runcmd": [["/var/lib/cloud/instance/script"]]}
+    if not content.startswith(_CONFIG):
+        return {**empty, "notes": ["the user data is neither cloud-config nor a script: nothing of it is carried out"]}
+    return {**empty, **_of_config(content)}
+
+
+def _of_config(content: bytes) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        # "The same again" makes of a short text an endless one.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(content, Loader=yaml.CSafeLoader)):
+            return {"notes": ["the user data has aliases of YAML (`*name`): nothing of it is carried out here"]}
+        config = yaml.load(content, Loader=yaml.CSafeLoader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        return {"notes": [f"the user data is not YAML: {' '.join(str(error).split())[:300]}"]}
+    if not isinstance(config, dict):
+        return {"notes": ["the user data is cloud-config without keys"]}
+    notes = [f"{key}: not carried out here" for key in sorted(map(str, config)) if key not in _CARRIED_OUT]
+    if packages := config.get("packages"):
+        notes.append(f"packages, noted and not installed: {packages}")
+    plan: dict[str, Any] = {"notes": notes, "write_files": []}
+    for key in ("bootcmd", "runcmd"):
+        plan[key] = [_command(item) for item in _list(config.get(key))]
+    for number, item in enumerate(_list(config.get("write_files"))):
+        try:
+            plan["write_files"].append(_file(item))
+        except (KeyError, TypeError, ValueError, OSError, zlib.error) as error:
+            notes.append(f"write_files, number {number + 1}: {error!r}")
+    return plan
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _command(item: Any) -> str | list[str]:
+    """A list is a command, a text is a line of a shell."""
+    return [str(word) for word in item] if isinstance(item, list) and item else str(item)
+
+
+def _file(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    encoding, text = str(item.get("encoding") or ""), item.get("content") or ""
+    content = text if isinstance(text, bytes) else str(text).encode()
+    if encoding in _ENCODED:
+        content = base64.b64decode(content)
+    if encoding in _PACKED:
+        content = _unpacked(content)
+    permissions = item.get("permissions")
+    number = int(permissions, 8) if isinstance(permissions, str) else permissions
+    return {
+        "path": str(item["path"]), "append": bool(item.get("append")), "permissions": int(number or 0) & 0o7777,
+        "content": base64.b64encode(content).decode(),
+    }  # fmt: skip
+
+
+def _unpacked(content: bytes) -> bytes:
+    import io
+
+    with gzip.open(io.BytesIO(content)) as opened:
+        return opened.read(_LONGEST)
+
+
+async def assignment_of(
+    machine: Machine, folder: Path, around: NetworkAround, reach: Reach, lines: Lines
+) -> Assignment:
+    if not machine.interfaces:
+        raise CannotStartError("The instance has no network interface")
+    interface = machine.interfaces[0]
+    await asyncio.to_thread(_write_boot, machine, folder)
+    router = network.router(around)
+    subnet = Subnet(around.subnet, around.network, router, hardware(router), _prefix_length(around))
+    return Assignment(
+        id=machine.id,
+        name=machine.tags.get("node") or machine.id,
+        folder=folder,
+        outline=Outline((Group("", 1, 1),), 0),
+        works=[await asyncio.to_thread(_work, machine, folder)],
+        code=None,
+        mounts=(),
+        subnet=subnet,
+        interfaces=[Interface(interface.id, interface.address, interface.mac or hardware(interface.address), reach)],
+        lines=lambda group, rank: lines,
+        upkeep=_nothing,
+        keeps_disks=True,
+    )
+
+
+def command_file(folder: Path, command: str, kind: str = "json") -> Path:
+    return folder / _GIVEN / COMMANDS / f"{command}.{kind}"
+
+
+def hardware(text: str) -> str:
+    """A hardware address for an address, always the same."""
+    return "02:" + ":".join(f"{byte:02x}" for byte in hashlib.sha256(text.encode()).digest()[:5])
+
+
+async def _nothing() -> None:
+    """An instance's credentials are renewed by its metadata service."""
+
+
+def _prefix_length(around: NetworkAround) -> int:
+    return int(around.subnet_block.partition("/")[2])
+
+
+def _write_boot(machine: Machine, folder: Path) -> None:
+    """What the machine is given, read-only: how it boots, and a place for commands."""
+    given = folder / _GIVEN
+    shutil.rmtree(given, ignore_errors=True)
+    (given / COMMANDS).mkdir(parents=True)
+    found = environments()
+    facts: Mapping[str, Any] = {
+        "plan": boot_plan(machine.user_data),
+        "efa": sum(each.kind.startswith("efa") for each in machine.interfaces),
+        "environments": [as_row(*each) for each in found],
+        "path": str(Path(sys.executable).parent),
+        "environment": {},
+    }
+    (given / _BOOT).write_text(json.dumps(facts))
+    for path in (given, given / COMMANDS, given / _BOOT):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    # Results of an earlier boot are not this one's.
+    for path in (*folder.glob("node-*.result"), folder / "evidence.json"):
+        path.unlink(missing_ok=True)
+
+
+def _work(machine: Machine, folder: Path) -> NodeWork:
+    whole = WholeMachine(KEPT, FRESH, _files(machine), (*_programs(folder), *shown_files()), GIVEN)
+    command = (sys.executable, "-I", "-S", "-c", START, PROGRAMS, f"{PACKAGE}.boot")
+    return NodeWork(command, (), "", lambda endpoints, given: {}, "", machine.image, 0, 0, whole)
+
+
+def _files(machine: Machine) -> Mapping[str, str]:
+    """Settings of a new disk. Programs of AWS read in the environment where AWS is: so do services of systemd."""
+    services, storage = (f"http://{each}:443" for each in (network.SERVICES_ADDRESS, network.STORAGE_ADDRESS))
+    variables = {
+        "AWS_ENDPOINT_URL": services,
+        "AWS_ENDPOINT_URL_S3": storage,
+        "AWS_EC2_METADATA_SERVICE_ENDPOINT": f"http://{network.METADATA_ADDRESS}:443{machine.metadata}",
+        "AWS_REGION": machine.region,
+    }
+    return {**_FILES, "environment": "".join(f"{name}={value}\n" for name, value in variables.items())}
+
+
+_PACKAGING = Path(packaging.__file__).resolve().parent
+
+
+def _programs(folder: Path) -> list[tuple[str, str]]:
+    """The programs inside: ours, and a small script for each stand-in. Those of the system's folders are covered."""
+    here = Path(__file__).resolve().parent
+    package = f"{PROGRAMS}/localcloud/aws/hosts/machine"
+    shown = [(str(here / "machine"), package)]
+    # Its stand-in for docker chooses environments as all others do: by the catalog, which reads requirements by this.
+    shown += [(str(place), f"{PROGRAMS}/{place.name}") for place in (here.parents[2] / "catalog", _PACKAGING)]
+    scripts = folder / "bin"
+    scripts.mkdir(exist_ok=True)
+    for name in stand_in.ROWS:
+        script = scripts / name
+        words = (sys.executable, "-I", "-S", "-c", f'"{START}"', PROGRAMS, f"{PACKAGE}.stand_in", name)
+        script.write_text(f'#!/bin/sh\n# A stand-in of trainyard\'s local cloud.\nexec {" ".join(words)} "$@"\n')
+        script.chmod(0o755)
+        system = [Path(place, name) for place in ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")]
+        shown += [(str(script), str(path.resolve())) for path in system if path.exists()]
+    scripts.chmod(0o755)
+    return [*shown, (str(scripts), f"{PROGRAMS}/bin")]

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instances of the local AWS on the hosts: boots, stops and commands them, and reports how they go."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from localcloud.aws.hosts.assignments import assignment_of, command_file
+from localcloud.aws.hosts.machine.console import REPORT
+from localcloud.aws.hosts.network import LatestNetwork
+from localcloud.aws.machines import Machine, MachineCommand, MachineReports
+from localcloud.hosts.assignment import Assignment, CannotStartError, Outline, RunVerdict
+from localcloud.hosts.fabric import Fabric
+from localcloud.hosts.runs import Hosts
+
+_REPORT = REPORT.encode()
+_ID = re.compile(r"i-[0-9a-f]{17}")
+_LONGEST_OUTPUT = 24_000
+log = logging.getLogger("localcloud")
+
+
+@dataclass
+class _Instance:
+    """An instance that is on, or going off. `then` is what happens when its processes have ended."""
+
+    machine: Machine
+    then: str = ""  # stop, terminate, boot; empty: it ended itself
+    answers: bool = False
+    commands: dict[str, MachineCommand] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
+    printed: dict[tuple[str, str], str] = field(default_factory=dict)
+    asked: str = ""  # by itself: halt or reboot
+
+
+class Instances:
+    """`localcloud.aws.machines.Machines`."""
+
+    def __init__(self, folder: Path, fabric: Fabric, reports: MachineReports) -> None:
+        self.hosts = Hosts(folder, fabric, _Desk(self))
+        self._reports = reports
+        self._loop = asyncio.get_running_loop()
+        self._on: dict[str, _Instance] = {}
+        self._network = LatestNetwork(reports)
+        self._renewing: set[asyncio.Task[None]] = set()  # the loop itself keeps no task
+
+    # What the local AWS calls, on any thread.
+
+    def started(self, machine: Machine) -> None:
+        self._later(self._start, machine)
+
+    def stopped(self, instance: str) -> None:
+        self._later(self._end, instance, "stop")
+
+    def terminated(self, instance: str) -> None:
+        self._later(self._end, instance, "terminate")
+
+    def rebooted(self, machine: Machine) -> None:
+        self._later(self._reboot, machine)
+
+    def send(self, command: MachineCommand) -> None:
+        self._later(self._send, command)
+
+    def cancel(self, command: str, instance: str) -> None:
+        self._later(self._cancel, command, instance)
+
+    def network_changed(self) -> None:
+        self._later(self._renew)
+
+    async def stop(self) -> None:
+        await self.hosts.stop()
+
+    def has(self, instance: str) -> bool:
+        """Whether it is or was here, and is not terminated."""
+        return bool(_ID.fullmatch(instance)) and self.hosts.folder(instance).is_dir()
+
+    async def evidence(self, instance: str) -> Mapping[str, Any]:
+        return await self.hosts.evidence(instance)
+
+    def _later(self, act: Callable[..., None], *words: Any) -> None:
+        self._loop.call_soon_threadsafe(act, *words)
+
+    # On the event loop.
+
+    def _start(self, machine: Machine) -> None:
+        if machine.id in self._on:
+            # It is still going off, as after a stop and a start at once.
+            self._on[machine.id].machine, self._on[machine.id].then = machine, "boot"
+            return
+        self._on[machine.id] = _Instance(machine)
+        self.hosts.submit(machine.id)
+
+    def _end(self, instance: str, then: str) -> None:
+        if on := self._on.get(instance):
+            on.then = then
+            self.hosts.cancel(instance)
+        elif then == "terminate":
+            self._forget(instance)
+
+    def _reboot(self, machine: Machine) -> None:
+        if on := self._on.get(machine.id):
+            on.machine, on.then = machine, "boot"
+            self.hosts.cancel(machine.id)
+
+    def _send(self, command: MachineCommand) -> None:
+        on = self._on.get(command.instance)
+        if on is None:
+            return
+        on.commands[command.id] = command
+        if on.answers:
+            self._give(command)
+
+    def _give(self, command: MachineCommand) -> None:
+        content = {
+            "id": command.id, "lines": list(command.lines), "timeoutSeconds": command.timeout_seconds,
+            "folder": command.folder,
+        }  # fmt: skip
+        path = command_file(self.hosts.folder(command.instance), command.id)
+        draft = path.with_suffix(".new")
+        draft.write_text(json.dumps(content))
+        draft.chmod(0o644)
+        draft.replace(path)
+
+    def _cancel(self, command: str, instance: str) -> None:
+        on = self._on.get(instance)
+        if on is None or command not in on.commands:
+            return
+        if command in on.begun:
+            command_file(self.hosts.folder(instance), command, "cancel").touch(0o644)
+        else:
+            on.commands.pop(command)
+
+    def _renew(self) -> None:
+        self._renewing.add(task := self._loop.create_task(self._renew_network()))
+        task.add_done_callback(self._renewing.discard)
+
+    async def _renew_network(self) -> None:
+        """Asks for all rules and routes anew."""
+        try:
+            network = await self._network.ask()
+        except Exception:
+            log.exception("the rules and routes in force could not be asked for")
+            return
+        if network is self._network.now:
+            self.hosts.network_changed()
+
+    # What the hosts say.
+
+    async def assignment(self, run: str, folder: Path) -> Assignment:
+        machine = self._on[run].machine
+        around = (await self._network.ask(machine)).around.get(machine.subnet)
+        if around is None:
+            raise CannotStartError(f"The subnet {machine.subnet} is gone")
+        # Its addresses are new members of groups that others' rules name.
+        self.hosts.network_changed()
+        return await assignment_of(
+            machine, folder, around, lambda: self._network.now.reach(machine), lambda lines: self._heard(run, lines)
+        )
+
+    def ended(self, run: str, verdict: RunVerdict) -> None:
+        on = self._on.pop(run)
+        for command in on.commands.values():
+            self._reports.command_ended(command.id, run, 1, "", "The instance went down before the command ended")
+        then = on.then or ("boot" if on.asked == "reboot" else "")
+        if then == "boot":
+            self._start(on.machine)
+        elif then == "terminate":
+            self._forget(run)
+        elif not then and on.asked:
+            self._reports.ended_itself(run)
+        elif not then:
+            reason = verdict.details or "its first program ended"
+            log.warning("instance %s ended: %s", run, reason)
+            self._reports.failed(run, reason)
+
+    def _forget(self, instance: str) -> None:
+        shutil.rmtree(self.hosts.folder(instance), ignore_errors=True)
+
+    def _heard(self, instance: str, lines: Sequence[bytes]) -> None:
+        for line in lines:
+            if line.startswith(_REPORT) and (on := self._on.get(instance)):
+                try:
+                    report = json.loads(line[len(_REPORT) :])
+                    self._take(instance, on, report)
+                except (ValueError, KeyError, TypeError, RecursionError):
+                    log.warning("instance %s: a report that makes no sense", instance)
+
+    def _take(self, instance: str, on: _Instance, report: Mapping[str, Any]) -> None:
+        """One report of a machine. Its root may write what it likes, but only about its own commands."""
+        event, command = str(report["event"]), str(report.get("id", ""))
+        if event == "running":
+            self._reports.running(instance)
+        elif event == "agent":
+            on.answers = True
+            self._reports.agent_ready(instance)
+            for waiting in on.commands.values():
+                self._give(waiting)
+        elif event == "ended":
+            on.asked = str(report["by"])
+        elif command not in on.commands:
+            return
+        elif event == "began":
+            on.begun.add(command)
+            self._reports.command_began(command, instance)
+        elif event == "printed":
+            kind = (command, str(report["stream"]))
+            on.printed[kind] = (on.printed.get(kind, "") + str(report["text"]))[:_LONGEST_OUTPUT]
+        elif event == "done":
+            del on.commands[command]
+            output, errors = (on.printed.pop((command, stream), "") for stream in ("output", "errors"))
+            code = report["code"]
+            self._reports.command_ended(command, instance, None if code is None else int(code), output, errors)
+
+
+class _Desk:
+    """`localcloud.hosts.assignment.Dispatcher`: an instance that is on is a run of the hosts."""
+
+    def __init__(self, instances: Instances) -> None:
+        self._instances = instances
+
+    def unfinished(self) -> Iterator[tuple[str, bool]]:
+        return iter(())  # the local AWS itself says which instances live again
+
+    def outline(self, run: str) -> Outline | None:
+        return None  # a disk that was kept is there again; how an earlier boot ended does not matter
+
+    async def assignment(self, run: str, folder: Path) -> Assignment:
+        return await self._instances.assignment(run, folder)
+
+    def begins_again(self, run: str) -> None: ...
+
+    def started(self, run: str) -> None: ...
+
+    def ended(self, run: str, verdict: RunVerdict, folder: Path) -> None:
+        self._instances.ended(run, verdict)

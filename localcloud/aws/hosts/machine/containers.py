@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers of a machine without docker: a container is its command, in the local environment that stands in for its
+image. It shares the machine's files, network and users."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from asyncio.subprocess import Process
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from catalog.environments import EnvironmentFacts, Need, choose
+from catalog.imports import imported_modules
+from localcloud.aws.hosts.machine import console
+from localcloud.aws.hosts.machine.doors import Answer
+from localcloud.aws.hosts.machine.given import PACKAGE, PROGRAMS, START
+from localcloud.aws.hosts.machine.options import OptionsError, RunOptions, parse_run
+
+FOLDER = Path("/var/lib/docker/containers")
+_LAUNCH = "TRAINYARD_LAUNCH"
+_UNUSABLE, _NOT_STARTED, _ENDED_BY_KILL = 125, 127, 137
+_STOP_SECONDS = 10.0
+# How many megabytes of its working directory a node keeps unasked (launcher/leavings.py). Storage costs nothing here.
+_KEEP_VARIABLE, _PARTS_OF_DISK = "TRAINYARD_KEEP_MEGABYTES", 4
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
+# The interpreter of the machine's own programs, whatever the container's is.
+_REAPER = (sys.executable, "-I", "-S", "-c", START, PROGRAMS, f"{PACKAGE}.reaper")
+_WORDS = (
+    "trainyard: this machine is a stand-in for a DL1 instance: it has no Gaudi. The environment `{}` stands in for the"
+    " image {}, and gloo for HCCL."
+)
+
+
+@dataclass
+class ContainerState:
+    """What docker keeps of a container, also after it has ended."""
+
+    name: str
+    image: str
+    command: Sequence[str]
+    status: str = "created"
+    code: int = 0
+    pid: int = 0
+    started: str = ""
+    finished: str = ""
+    removes_itself: bool = False
+
+    def write(self) -> None:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        draft = state_file(self.name).with_suffix(".new")
+        draft.write_text(json.dumps(asdict(self)))
+        draft.replace(state_file(self.name))
+
+
+@dataclass
+class _Running:
+    state: ContainerState
+    process: Process
+    task: asyncio.Task[None] = field(init=False)
+
+
+def state_file(name: str) -> Path:
+    return FOLDER / f"{name}.json"
+
+
+def log_file(name: str) -> Path:
+    return FOLDER / f"{name}.log"
+
+
+def read_state(name: str) -> ContainerState | None:
+    try:
+        return ContainerState(**json.loads(state_file(name).read_text()))
+    except FileNotFoundError:
+        return None
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
+
+
+class Containers:
+    """All containers of one machine."""
+
+    def __init__(self, environment: Mapping[str, str], environments: Sequence[Mapping[str, Any]]) -> None:
+        self._environment = environment
+        self._environments = environments
+        self._running: dict[str, _Running] = {}
+        self._count = 0
+
+    def mark_ended(self) -> None:
+        """What ran when the machine went down has ended with it."""
+        for file in FOLDER.glob("*.json") if FOLDER.is_dir() else ():
+            state = read_state(file.stem)
+            if state and state.status == "running":
+                state.status, state.code, state.finished = "exited", 255, now()
+                state.write()
+
+    async def ask(self, request: Mapping[str, Any]) -> Answer:
+        """`docker run|stop|kill|rm`: what changes a container."""
+        verb, *words = request["arguments"]
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        if verb == "run":
+            return await self._run(words)
+        names = [word for word in words if not word.startswith("-") and not word.isdigit()]
+        answers = [await self._change(verb, name, "-f" in words or "--force" in words) for name in names]
+        failed = next((one for one in answers if one.code), None)
+        return failed or Answer(output="".join(f"{name}\n" for name in names))
+
+    async def stop_all(self) -> None:
+        await asyncio.gather(*(self._stop(each) for each in list(self._running.values())))
+
+    async def _change(self, verb: str, name: str, force: bool) -> Answer:
+        state, running = read_state(name), self._running.get(name)
+        if state is None:
+            return Answer(1, errors=f"Error response from daemon: No such container: {name}\n")
+        if verb == "rm":
+            if running and not force:
+                return Answer(1, errors=f"Error response from daemon: container {name} is running\n")
+            if running:
+                await self._stop(running, at_once=True)
+            for file in (state_file(name), log_file(name)):
+                file.unlink(missing_ok=True)
+        elif running:
+            await self._stop(running, at_once=verb == "kill")
+        return Answer()
+
+    async def _run(self, words: Sequence[str]) -> Answer:
+        try:
+            options = parse_run(words)
+            variables, interpreter = self._variables(options)
+            notes = list(options.ignored())
+            _show_volumes(options.volumes)
+        except OptionsError as error:
+            return Answer(_UNUSABLE, errors=f"docker: {error}\n")
+        self._count += 1
+        name = options.name or f"container-{self._count}"
+        if not _NAME.fullmatch(name):
+            return Answer(_UNUSABLE, errors=f"docker: invalid container name {name!a}\n")
+        if read_state(name):
+            return Answer(_UNUSABLE, errors=f"docker: Conflict. The container name {name} is already in use\n")
+        state = ContainerState(name, options.image, options.command, removes_itself=options.removes_itself)
+        with log_file(name).open("w") as log:
+            for note in (_WORDS.format(interpreter, options.image), *notes):
+                log.write(f"{now()} {note}\n")
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *_REAPER, *options.command, env=variables, cwd=options.folder or "/", stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            log_file(name).unlink()
+            return Answer(_NOT_STARTED, errors=f"docker: {options.command[0]}: {error.strerror}\n")
+        state.status, state.pid, state.started = "running", process.pid, now()
+        state.write()
+        running = self._running[name] = _Running(state, process)
+        running.task = asyncio.create_task(self._follow(running))
+        return Answer(output=f"{name}\n") if options.detached else Answer(follow=name)
+
+    async def _follow(self, running: _Running) -> None:
+        """Keeps what a container prints, with the time, until it ends."""
+        state, process = running.state, running.process
+        with log_file(state.name).open("a") as log:
+            if process.stdout:
+                async for line in console.lines(process.stdout):
+                    log.write(f"{now()} {line}\n")
+                    log.flush()
+        code = await process.wait()
+        state.status, state.finished = "exited", now()
+        state.code = 128 - code if code < 0 else code
+        state.write()
+        self._running.pop(state.name, None)
+        if state.removes_itself:
+            state_file(state.name).unlink(missing_ok=True)
+
+    async def _stop(self, running: _Running, at_once: bool = False) -> None:
+        for number in (signal.SIGKILL,) if at_once else (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError, FileNotFoundError):
+                if number == signal.SIGTERM:
+                    os.kill(running.process.pid, number)
+                else:
+                    _kill_all(running.process.pid)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_STOP_SECONDS):
+                    await asyncio.shield(running.task)
+                    return
+
+    def _variables(self, options: RunOptions) -> tuple[dict[str, str], str]:
+        """The variables of a container, and the name of the environment that stands in for its image."""
+        chosen = self._choose(options)
+        variables = {
+            "HOME": "/root", "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1", **chosen["variables"],
+            _KEEP_VARIABLE: str(shutil.disk_usage(FOLDER).free // _PARTS_OF_DISK // 1_000_000),
+            "PATH": f"/.trainyard/bin:{chosen['path']}:/usr/sbin:/sbin", **options.environment,
+        }  # fmt: skip
+        return variables, str(chosen["name"])
+
+    def _choose(self, options: RunOptions) -> Mapping[str, Any]:
+        """The first environment with all that the code imports, and with the packages of its job."""
+        framework, strategy, digest = _wanted(options.environment.get(_LAUNCH, ""))
+        code = [Path(source) for source, _ in options.volumes]
+        modules = {name for folder in code if folder.is_dir() for name in imported_modules(folder)}
+        rows = {row["name"]: row for row in self._environments if row["packages"] == digest}
+        if not rows:
+            what = f"with the packages {digest}" if digest else "for PyTorch"
+            raise OptionsError(f"this machine has no local environment {what}: trainyard environments make pytorch")
+        facts = {
+            name: EnvironmentFacts(name, tuple(row["serves"]), frozenset(row["offers"]), row["provides"])
+            for name, row in rows.items()
+        }
+        lines = next(iter(rows.values()))["requirements"]
+        unknown = not any(framework in row.serves for row in facts.values())
+        choice = choose(Need(framework, strategy, modules, tuple(lines), team_own=unknown), facts)
+        best = choice.fitting[0] if choice.fitting else choice.nearest
+        return rows[best.name] if best else next(iter(rows.values()))
+
+
+def _wanted(document: str) -> tuple[str, str | None, str]:
+    """Framework, strategy and packages of a launch document; none of a container that is started otherwise."""
+    try:
+        launch = json.loads(document or "{}")
+        return str(launch.get("framework") or ""), launch.get("strategy"), str(launch.get("packages") or "")
+    except (ValueError, AttributeError, RecursionError):
+        return "", None, ""
+
+
+def _kill_all(reaper: int) -> None:
+    """Kills what runs below a container's reaper, which then ends by itself."""
+    children = Path(f"/proc/{reaper}/task/{reaper}/children").read_text().split()
+    for child in map(int, children):
+        _kill_all(child)
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+
+
+def _show_volumes(volumes: Sequence[tuple[str, str]]) -> None:
+    """Shows each folder at its place in the container, by a link: a machine here cannot mount."""
+    for source, target in volumes:
+        if os.path.normpath(source) == os.path.normpath(target):
+            Path(source).mkdir(parents=True, exist_ok=True)
+            continue
+        place = Path(target)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if place.is_symlink():
+                place.unlink()
+            elif place.is_dir():
+                shutil.rmtree(place) if not any(place.iterdir()) else None
+            place.symlink_to(source)
+        except OSError as error:
+            raise OptionsError(f"{source} cannot be shown at {target} on this stand-in: {error.strerror}") from None

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of a DL1 machine that no laptop has: a row each. They say what they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from localcloud.aws.hosts.machine import containers, doors
+from localcloud.aws.hosts.machine.given import BOOT
+
+_SAYS = "a stand-in on trainyard's local cloud"
+_LOOK_SECONDS = 0.05
+_CARDS = 8
+_LIBFABRIC = "1.22.0"
+
+
+def main(arguments: list[str]) -> int:
+    name, *words = arguments
+    return ROWS[name](words)
+
+
+def _systemctl(words: Sequence[str]) -> int:
+    return _ask("systemctl", words)
+
+
+def _shutdown(words: Sequence[str]) -> int:
+    return _ask("machine", ["reboot" if "-r" in words else "halt"])
+
+
+def _reboot(words: Sequence[str]) -> int:
+    return _ask("machine", ["reboot"])
+
+
+def _cloud_init(words: Sequence[str]) -> int:
+    print("status: done")
+    return 0
+
+
+def _cards(words: Sequence[str]) -> int:
+    """`hl-smi` names the cards of a DL1 instance. None is there."""
+    for number in range(_CARDS):
+        print(f"{number}, HL-205, {_SAYS}")
+    return 0
+
+
+def _fabrics(words: Sequence[str]) -> int:
+    """`fi_info` names a provider for each EFA interface of the instance, and libfabric's version."""
+    if "--version" in words:
+        print(f"fi_info: {_LIBFABRIC}\nlibfabric: {_LIBFABRIC}\nlibfabric api: 1.22\n({_SAYS})")
+        return 0
+    interfaces = json.loads(BOOT.read_text())["efa"]
+    if not interfaces:
+        print("fi_getinfo: -61 (No data available)", file=sys.stderr)
+        return 61
+    for number in range(interfaces):
+        print(f"provider: efa\n    fabric: efa\n    domain: rdmap{number}-rdm\n    type: FI_EP_RDM ({_SAYS})")
+    return 0
+
+
+def _docker(words: Sequence[str]) -> int:
+    if not words:
+        print(f"docker: {_SAYS}")
+        return 0
+    verb, *rest = words
+    if verb in _LOOKS:
+        return _LOOKS[verb](rest)
+    if verb in ("run", "stop", "kill", "rm"):
+        return _ask("docker", words)
+    if verb in ("pull", "login", "logout"):
+        if verb == "login" and "--password-stdin" in rest:
+            sys.stdin.read()
+        print("Login Succeeded" if verb == "login" else f"docker {verb}: nothing to do for {_SAYS}")
+        return 0
+    print(f"docker: {_SAYS} has no `{verb}`", file=sys.stderr)
+    return 1
+
+
+def _info(words: Sequence[str]) -> int:
+    facts = {"Runtimes": {"habana": {}, "runc": {}}, "ServerVersion": "0", "OperatingSystem": _SAYS}
+    print(json.dumps(facts) if any("json" in word for word in words) else f"Runtimes: habana runc\nServer: {_SAYS}")
+    return 0
+
+
+def _inspect(words: Sequence[str]) -> int:
+    return _show_states(words, lambda state: _inspected(state))
+
+
+def _inspected(state: containers.ContainerState) -> dict[str, Any]:
+    return {
+        "Id": state.name, "Name": f"/{state.name}", "Config": {"Image": state.image, "Cmd": list(state.command)},
+        "State": {
+            "Status": state.status, "Running": state.status == "running", "ExitCode": state.code, "Pid": state.pid,
+            "OOMKilled": False, "Error": "", "StartedAt": state.started, "FinishedAt": state.finished,
+        },
+    }  # fmt: skip
+
+
+def _show_states(words: Sequence[str], show: Callable[[containers.ContainerState], dict[str, Any]]) -> int:
+    form, names, rest = "", [], list(words)
+    while rest:
+        word = rest.pop(0)
+        if word in ("-f", "--format", "--type"):
+            value = rest.pop(0)
+            form = form if word == "--type" else value
+        elif word.startswith("--format="):
+            form = word.partition("=")[2]
+        elif not word.startswith("-"):
+            names.append(word)
+    states = [containers.read_state(name) for name in names]
+    if None in states:
+        missing = names[states.index(None)]
+        print("[]")
+        print(f"Error: No such object: {missing}", file=sys.stderr)
+        return 1
+    shown = [show(state) for state in states if state]
+    if form:
+        for one in shown:
+            print(_formatted(form, one))
+    else:
+        print(json.dumps(shown))
+    return 0
+
+
+def _formatted(form: str, shown: Any) -> str:
+    """A template of Go as far as people write them here: `{{.State.Status}} {{json .State}}`."""
+    text = ""
+    for number, part in enumerate(form.replace("}}", "{{").split("{{")):
+        if number % 2 == 0:
+            text += part
+            continue
+        as_json, value = part.strip().startswith("json "), shown
+        for step in part.strip().removeprefix("json ").strip().strip(".").split("."):
+            value = value[step] if step else value
+        is_text = isinstance(value, str) and not as_json
+        text += value if is_text else json.dumps(value)
+    return text
+
+
+def _list(words: Sequence[str]) -> int:
+    files = sorted(containers.FOLDER.glob("*.json")) if containers.FOLDER.is_dir() else []
+    states = [state for file in files if (state := containers.read_state(file.stem))]
+    every = any(word in ("-a", "--all", "-aq") for word in words)
+    for state in states:
+        if every or state.status == "running":
+            quiet = any(word in ("-q", "-aq", "--quiet") for word in words)
+            print(state.name if quiet else f"{state.name}  {state.image}  {state.status}")
+    return 0
+
+
+def _logs(words: Sequence[str]) -> int:
+    rest, since = list(words), ""
+    for index, word in enumerate(words):
+        if word == "--since":
+            since = words[index + 1]
+    names = [word for word in rest if not word.startswith("-") and word != since]
+    follows = any(word in ("-f", "--follow") for word in rest)
+    times = any(word in ("-t", "--timestamps") for word in rest)
+    return _print_log(names[-1] if names else "", follows, times, since)
+
+
+def _print_log(name: str, follows: bool, times: bool, since: str = "") -> int:
+    """What a container has printed, and with `follows` what it prints until it ends."""
+    if containers.read_state(name) is None:
+        print(f"Error response from daemon: No such container: {name}", file=sys.stderr)
+        return 1
+    with containers.log_file(name).open(newline="\n") as log:
+        while True:
+            state = containers.read_state(name)
+            for line in log:
+                moment, _, text = line.partition(" ")
+                if moment >= since:
+                    sys.stdout.write(line if times else text)
+            sys.stdout.flush()
+            if not follows or state is None or state.status != "running":
+                return 0
+            time.sleep(_LOOK_SECONDS)
+
+
+def _wait(words: Sequence[str]) -> int:
+    for name in words:
+        while (state := containers.read_state(name)) and state.status != "exited":
+            time.sleep(_LOOK_SECONDS)
+        if state is None:
+            print(f"Error response from daemon: No such container: {name}", file=sys.stderr)
+            return 1
+        print(state.code)
+    return 0
+
+
+def _ask(door: str, words: Sequence[str]) -> int:
+    answer = doors.knock(door, arguments=list(words), folder=os.getcwd())
+    if answer.follow:
+        _print_log(answer.follow, follows=True, times=False)
+        state = containers.read_state(answer.follow)
+        return state.code if state else 0
+    sys.stdout.write(answer.output)
+    sys.stderr.write(answer.errors)
+    return answer.code
+
+
+_LOOKS: dict[str, Callable[[Sequence[str]], int]] = {
+    "logs": _logs, "inspect": _inspect, "ps": _list, "info": _info, "version": _info, "wait": _wait,
+}  # fmt: skip
+ROWS: dict[str, Callable[[Sequence[str]], int]] = {
+    "docker": _docker, "systemctl": _systemctl, "shutdown": _shutdown, "poweroff": _shutdown, "halt": _shutdown,
+    "reboot": _reboot, "cloud-init": _cloud_init, "hl-smi": _cards, "fi_info": _fabrics,
+}  # fmt: skip

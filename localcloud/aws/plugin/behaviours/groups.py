@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Security groups, and rules that are resources of their own."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from components.platform.calls import Call, InputFailure, ProviderError
+from components.platform.values import Properties
+from components.s3.calls import code_of
+from localcloud.aws.plugin.session import ATTEMPT, all_tags, tags_for
+from localcloud.aws.plugin.shapes import Judged
+from localcloud.aws.plugin.table import AwsResource
+from provider.base.diff import Diff, DiffRules, compare
+
+_ANYWHERE = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
+_SIDES = {"ingress": "Ingress", "egress": "Egress"}
+# What a change of a rule says of ports where the rule is for every protocol.
+_ALL_PORTS = {"fromPort": -1, "toPort": -1}
+# Pulumi's name of a rule's peers -> the API's list, and the member of its elements.
+_PEERS = {
+    "cidrBlocks": ("IpRanges", "CidrIp"),
+    "ipv6CidrBlocks": ("Ipv6Ranges", "CidrIpv6"),
+    "prefixListIds": ("PrefixListIds", "PrefixListId"),
+    "securityGroups": ("UserIdGroupPairs", "GroupId"),
+}
+
+# The same as resources of their own have them.
+_RULE_PEERS = ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId")
+
+
+class SecurityGroupResource(AwsResource):
+    """A security group. Its rules lie in it, one list for each direction. A list that the program does not give is
+    left alone, but for the rule that AWS adds to a new group: it lets everything out, and nobody asked for it."""
+
+    def judged(self, inputs: Properties) -> list[InputFailure]:
+        judged = Judged()
+        shape = self.shape("AuthorizeSecurityGroupIngress").members["IpPermissions"].member
+        for side in _SIDES:
+            for number, rule in enumerate(_list(inputs.get(side))):
+                if isinstance(rule, Mapping):
+                    self._judge_rule(judged, shape, rule, f"{side}[{number}]")
+        return [*super().judged(inputs), *judged.failures]
+
+    def _judge_rule(self, judged: Judged, shape: Any, rule: Mapping[str, Any], path: str) -> None:
+        plain = {"protocol": "IpProtocol", "fromPort": "FromPort", "toPort": "ToPort"}
+        for key, value in rule.items():
+            if key in plain:
+                judged.parameters(shape.members[plain[key]], value, f"{path}.{key}")
+            elif key not in (*_PEERS, "self", "description"):
+                judged.failures.append(InputFailure(f"{path}.{key}", "there is no such property"))
+
+    def live(self, model: Properties) -> Properties:
+        both = {"ingress": model.get("IpPermissions"), "egress": model.get("IpPermissionsEgress")}
+        own = str(model.get("GroupId"))
+        rules = {side: [_rule(one, own) for one in found] for side, found in both.items() if found is not None}
+        return {**super().live(model), **rules}
+
+    def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
+        live = self._get(call, id, inputs) or {}
+        for one in live.get("IpPermissionsEgress") or ():
+            if one.get("IpProtocol") == "-1" and _rule(one, id).get("cidrBlocks") == ["0.0.0.0/0"]:
+                self.write(call, inputs, "RevokeSecurityGroupEgress", {"GroupId": id, "IpPermissions": [_ANYWHERE]})
+        for side in _SIDES:
+            self._authorize(call, id, side, _list(inputs.get(side)), inputs)
+        return self._get(call, id, inputs)
+
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+        live = self._get(call, id, new) or {}
+        permissions = {"ingress": live.get("IpPermissions"), "egress": live.get("IpPermissionsEgress")}
+        for side in _SIDES.keys() & changed.keys():
+            if permissions[side]:
+                gone = {"GroupId": id, "IpPermissions": [_bare(one) for one in permissions[side] or ()]}
+                self.write(call, new, f"RevokeSecurityGroup{_SIDES[side]}", gone)
+            self._authorize(call, id, side, _list(new.get(side)), new)
+        super()._update(call, id, changed, new)
+
+    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+        if inputs.get("revokeRulesOnDelete"):
+            self._revoke_all(call, id, inputs)
+        super().delete(call, id, outputs, inputs)
+
+    def _revoke_all(self, call: Call, id: str, inputs: Properties) -> None:  # noqa: A002
+        of_group = {"Filters": [{"Name": "group-id", "Values": [id]}]}
+        rules = self.write(call, inputs, "DescribeSecurityGroupRules", of_group)["SecurityGroupRules"]
+        for side in _SIDES.values():
+            gone = [one["SecurityGroupRuleId"] for one in rules if one.get("IsEgress", False) == (side == "Egress")]
+            if gone:
+                self.write(call, inputs, f"RevokeSecurityGroup{side}", {"GroupId": id, "SecurityGroupRuleIds": gone})
+
+    def _authorize(self, call: Call, id: str, side: str, rules: Iterable[Any], inputs: Properties) -> None:  # noqa: A002
+        permissions = [_permission(rule, id) for rule in rules]
+        if permissions:
+            wanted = {"GroupId": id, "IpPermissions": permissions}
+            try:
+                self.write(call, inputs, f"AuthorizeSecurityGroup{_SIDES[side]}", wanted)
+            except ProviderError as error:  # a killed attempt may have added them already
+                if code_of(error.__cause__) != "InvalidPermission.Duplicate":
+                    raise
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _permission(rule: Mapping[str, Any], own: str) -> Properties:
+    """Terraform's rule as a permission of the API."""
+    made: Properties = {"IpProtocol": str(rule.get("protocol", "-1"))}
+    if made["IpProtocol"] != "-1":
+        made |= {"FromPort": rule.get("fromPort"), "ToPort": rule.get("toPort")}
+    description = {"Description": rule["description"]} if rule.get("description") else {}
+    for key, (member, name) in _PEERS.items():
+        peers = [*(rule.get(key) or ()), *([own] if key == "securityGroups" and rule.get("self") else ())]
+        if peers:
+            made[member] = [{name: peer, **description} for peer in peers]
+    return made
+
+
+def _rule(permission: Mapping[str, Any], own: str) -> Properties:
+    """A permission of the API as Terraform's rule."""
+    made: Properties = {
+        "protocol": permission.get("IpProtocol"),
+        "fromPort": _port(permission, "FromPort"),
+        "toPort": _port(permission, "ToPort"),
+    }
+    for key, (member, name) in _PEERS.items():
+        items = permission.get(member) or ()
+        peers = [item[name] for item in items if item.get(name) and item[name] != own]
+        made |= {key: peers} if peers else {}
+        made |= {"self": True} if any(item.get(name) == own for item in items) else {}
+        described = [item["Description"] for item in items if item.get("Description")]
+        made |= {"description": described[0]} if described else {}
+    return made
+
+
+def _port(permission: Mapping[str, Any], name: str) -> int:
+    everything = permission.get("IpProtocol") == "-1"
+    return 0 if everything or permission.get(name) is None else int(permission[name])
+
+
+def _bare(permission: Mapping[str, Any]) -> Properties:
+    """A permission as it is revoked: without what only answers hold."""
+    kept = {key: value for key, value in permission.items() if value not in (None, [])}
+    pairs = kept.get("UserIdGroupPairs")
+    return {**kept, "UserIdGroupPairs": [{"GroupId": one["GroupId"]} for one in pairs]} if pairs else kept
+
+
+class GroupRuleResource(AwsResource):
+    """One rule of a security group. The API makes it as a permission, and changes it as a rule."""
+
+    _PARTS = (
+        "ipProtocol", "fromPort", "toPort", "cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId",
+        "description",
+    )  # fmt: skip
+
+    def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
+        """AWS gives a rule another peer, and never one of another kind."""
+        if _kinds_of_peers(old) == _kinds_of_peers(new):
+            return super().diff(call, old, old_outputs, new)
+        rules = DiffRules(
+            self.rules.replace | set(_RULE_PEERS), self.rules.computed, self.rules.unordered, maps=self.rules.maps
+        )
+        return compare(old, new, rules)
+
+    def judged(self, inputs: Properties) -> list[InputFailure]:
+        judged = Judged(self.row.renamed)
+        judged.parameters(self._request, {key: inputs[key] for key in self._PARTS if key in inputs})
+        needed = [key for key in ("securityGroupId", "ipProtocol") if inputs.get(key) is None]
+        return [*judged.failures, *(InputFailure(key, f"{self.token} needs this property.") for key in needed)]
+
+    @property
+    def _request(self) -> Any:
+        update = self.shape("ModifySecurityGroupRules").members["SecurityGroupRules"].member
+        return update.members["SecurityGroupRule"]
+
+    def creation(self, judged: Judged, inputs: Properties) -> Properties:
+        peers = {
+            "cidrBlocks": inputs.get("cidrIpv4"),
+            "ipv6CidrBlocks": inputs.get("cidrIpv6"),
+            "prefixListIds": inputs.get("prefixListId"),
+            "securityGroups": inputs.get("referencedSecurityGroupId"),
+        }
+        given = {key: [peer] for key, peer in peers.items() if peer is not None}
+        plain = {key: inputs.get(key) for key in ("fromPort", "toPort", "description")}
+        rule = {"protocol": inputs.get("ipProtocol"), **plain, **given}
+        permission = {key: value for key, value in _permission(rule, "").items() if value is not None}
+        return {"GroupId": inputs.get("securityGroupId"), "IpPermissions": [permission]}
+
+    def _create(self, call: Call, inputs: Properties, mark: str) -> Any:
+        tags = {**all_tags(self._session().default_tags, inputs), ATTEMPT: mark}
+        shape = self.shape(self.row.create)
+        wanted = {**self.creation(Judged(), inputs), **tags_for(shape, self.row.kind, tags)}
+        answer = self.write(call, inputs, self.row.create, wanted)
+        return answer["SecurityGroupRules"][0]
+
+    def _of_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
+        return None
+
+    def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
+        return self._get(call, id, inputs) or model
+
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+        if changed.keys() & set(self._PARTS):
+            parts = {key: new[key] for key in self._PARTS if new.get(key) is not None}
+            parts = {**_ALL_PORTS, **parts} if parts["ipProtocol"] == "-1" else parts
+            rule = Judged(self.row.renamed).parameters(self._request, parts)
+            rules = [{"SecurityGroupRuleId": id, "SecurityGroupRule": rule}]
+            wanted = {"GroupId": new["securityGroupId"], "SecurityGroupRules": rules}
+            self.write(call, new, "ModifySecurityGroupRules", wanted)
+        super()._update(call, id, {key: value for key, value in changed.items() if key not in self._PARTS}, new)
+
+
+def _kinds_of_peers(inputs: Properties) -> list[str]:
+    return [name for name in _RULE_PEERS if inputs.get(name) is not None]

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routes: in their table, or as resources of their own."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from components.platform.calls import Call, InputFailure
+from components.platform.values import Properties
+from localcloud.aws.plugin.shapes import Judged, member_of
+from localcloud.aws.plugin.table import AwsResource
+
+# A route of a table -> the API's member, where the names differ.
+_INLINE = {
+    "cidrBlock": "DestinationCidrBlock",
+    "ipv6CidrBlock": "DestinationIpv6CidrBlock",
+    "egressOnlyGatewayId": "EgressOnlyInternetGatewayId",
+}
+_DESTINATIONS = ("DestinationCidrBlock", "DestinationIpv6CidrBlock", "DestinationPrefixListId")
+
+
+def destination_of(route: Mapping[str, Any]) -> str:
+    return str(next((route[name] for name in _DESTINATIONS if route.get(name)), ""))
+
+
+def _is_own(route: Mapping[str, Any]) -> bool:
+    """Whether the route was made by somebody: neither the local one, nor one that an endpoint or a gateway adds."""
+    added = str(route.get("GatewayId") or "").startswith("vpce-") and route.get("DestinationPrefixListId")
+    return route.get("GatewayId") != "local" and route.get("Origin", "CreateRoute") == "CreateRoute" and not added
+
+
+class RouteTableResource(AwsResource):
+    """A route table with its routes. Routes that the program does not give are left alone."""
+
+    def judged(self, inputs: Properties) -> list[InputFailure]:
+        judged = Judged({f"routes.{key}": member for key, member in _INLINE.items()})
+        routes = inputs.get("routes")
+        shape = self.shape("CreateRoute")
+        for number, route in enumerate(routes if isinstance(routes, list) else []):
+            if isinstance(route, Mapping):
+                for key, value in route.items():
+                    self._judge(judged, shape, key, value, f"routes[{number}].{key}")
+        return [*super().judged(inputs), *judged.failures]
+
+    def _judge(self, judged: Judged, shape: Any, key: str, value: Any, path: str) -> None:
+        member = member_of(shape, key, _INLINE.get(key, ""))
+        if member is None:
+            judged.failures.append(InputFailure(path, "there is no such property"))
+        else:
+            judged.parameters(shape.members[member], value, path)
+
+    def live(self, model: Properties) -> Properties:
+        names = {member: key for key, member in _INLINE.items()}
+        routes = [
+            {names.get(key, key[:1].lower() + key[1:]): value for key, value in route.items()
+             if key not in ("State", "Origin", "InstanceOwnerId")}
+            for route in model.get("Routes") or () if _is_own(route)
+        ]  # fmt: skip
+        return {**super().live(model), "routes": routes}
+
+    def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
+        self._routes(call, id, inputs)
+        return self._get(call, id, inputs)
+
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+        if "routes" in changed:
+            self._routes(call, id, new)
+        super()._update(call, id, changed, new)
+
+    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+        table = self._get(call, id, {**outputs, **inputs}) or {}
+        for one in table.get("Associations") or ():
+            if not one.get("Main"):
+                gone = {"AssociationId": one["RouteTableAssociationId"]}
+                self.write(call, {**outputs, **inputs}, "DisassociateRouteTable", gone)
+        super().delete(call, id, outputs, inputs)
+
+    def _routes(self, call: Call, id: str, new: Properties) -> None:  # noqa: A002
+        """Brings the table's routes to those that the program gives; one that is there already is left."""
+        there = (self._get(call, id, new) or {}).get("Routes") or ()
+        live = {destination_of(one): one for one in there if _is_own(one)}
+        shape = self.shape("CreateRoute")
+        wanted = {}
+        for route in new.get("routes") or ():
+            made = {member_of(shape, key, _INLINE.get(key, "")) or key: value for key, value in route.items() if value}
+            wanted[destination_of(made)] = made
+        for destination, route in live.items():
+            if destination not in wanted:
+                gone = {name: route[name] for name in _DESTINATIONS if route.get(name)}
+                self.write(call, new, "DeleteRoute", {"RouteTableId": id, **gone})
+        for destination, route in wanted.items():
+            now = live.get(destination)
+            if now is None or any(now.get(key) != value for key, value in route.items()):
+                self.write(call, new, "ReplaceRoute" if now else "CreateRoute", {"RouteTableId": id, **route})
+
+
+class RouteResource(AwsResource):
+    """One route. Its table and its destination name it."""
+
+    def parse_id(self, id: str) -> Properties:  # noqa: A002
+        table, _, destination = id.partition("_")
+        version6, prefixes = ":" in destination, destination.startswith("pl-")
+        key = "destinationPrefixListId" if prefixes else f"destination{'Ipv6' if version6 else ''}CidrBlock"
+        return {"routeTableId": table, key: destination} if destination else {}
+
+    def id_of(self, model: Any, inputs: Properties) -> str:
+        keys = ("destinationCidrBlock", "destinationIpv6CidrBlock", "destinationPrefixListId")
+        destination = next((inputs[key] for key in keys if inputs.get(key)), "")
+        return f"{inputs['routeTableId']}_{destination}"
+
+    def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
+        table, given = super()._get(call, id, inputs), self.parse_id(id)
+        wanted = next(value for key, value in given.items() if key != "routeTableId")
+        routes = (table or {}).get("Routes") or ()
+        return next((route for route in routes if destination_of(route) == wanted and _is_own(route)), None)
+
+    def _of_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
+        """A route has no tags. The same route to the same target is the one that was wanted."""
+        there = self._get(call, self.id_of({}, inputs), inputs)
+        wanted = self.creation(Judged(self.row.renamed), inputs)
+        same = there and all(there.get(key) == value for key, value in wanted.items() if key != "RouteTableId")
+        return there if same else None
+
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+        self.write(call, new, "ReplaceRoute", self.creation(Judged(self.row.renamed), new))
+
+    def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
+        parts = self.parse_id(id)
+        self.ask(inputs, "DeleteRoute", {key[:1].upper() + key[1:]: value for key, value in parts.items()})
+
+
+class AssociationResource(AwsResource):
+    """Which route table a subnet has. Another table gives the association another id, so the subnet is what counts."""
+
+    def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
+        listed = self.write(call, inputs, "DescribeRouteTables", {"Filters": self._filters(id, inputs)})
+        associations = [one for table in listed["RouteTables"] for one in table.get("Associations") or ()]
+        return next((one for one in associations if self._is_ours(one, id, inputs)), None)
+
+    def _filters(self, id: str, inputs: Properties) -> list[Properties]:  # noqa: A002
+        if inputs.get("subnetId"):
+            return [{"Name": "association.subnet-id", "Values": [inputs["subnetId"]]}]
+        if inputs.get("gatewayId"):
+            return []
+        return [{"Name": "association.route-table-association-id", "Values": [id]}]
+
+    def _is_ours(self, association: Mapping[str, Any], id: str, inputs: Properties) -> bool:  # noqa: A002
+        for key in ("subnetId", "gatewayId"):
+            if inputs.get(key):
+                return bool(association.get(key[:1].upper() + key[1:]) == inputs[key])
+        return bool(association.get("RouteTableAssociationId") == id)
+
+    def id_of(self, model: Any, inputs: Properties) -> str:
+        return str(model.get("AssociationId") or model["RouteTableAssociationId"])
+
+    def _of_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
+        there = self._get(call, "", inputs)
+        return there if there and there.get("RouteTableId") == inputs["routeTableId"] else None
+
+    def _left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
+        return self._of_same_name(call, inputs, mark)
+
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+        live = self._get(call, id, new) or {}
+        wanted = {"AssociationId": live.get("RouteTableAssociationId", id), "RouteTableId": new["routeTableId"]}
+        self.write(call, new, "ReplaceRouteTableAssociation", wanted)
+
+    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+        live = self._get(call, id, {**outputs, **inputs})
+        if live is not None:
+            super().delete(call, str(live["RouteTableAssociationId"]), outputs, inputs)

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The provider's functions that look things up: one row per function."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from components.platform.calls import Call, ProviderError, Stop
+from components.platform.values import Properties
+from components.s3.calls import attempt, code_of
+from localcloud.aws.plugin.rows import fill
+from localcloud.aws.plugin.session import ATTEMPT, AwsSession, visible
+from localcloud.aws.plugin.shapes import search, shown
+from provider.base.engine import Engine, UrnReporter
+from provider.base.resource import Function
+
+
+@dataclass(frozen=True)
+class Lookup:
+    service: str
+    operation: str
+    # Parameters, as templates of arguments; one whose argument is not given is left out.
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    # Arguments that are filters of the operation, and their names there.
+    filters: Mapping[str, str] = field(default_factory=dict)
+    # A JMESPath: the result's properties, by their Pulumi names or the API's.
+    at: str = "@"
+    id: str = "{id}"
+    # Whether it is an error if there is nothing.
+    one: bool = False
+    # Calls whose answers nobody here needs, and the real provider makes: operation -> templates of parameters.
+    beside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # Codes of theirs that mean: there is none.
+    missing: frozenset[str] = frozenset()
+
+
+_VPC = {"id": "vpc-id", "cidrBlock": "cidr", "default": "is-default", "state": "state"}
+_SUBNET = {
+    "id": "subnet-id",
+    "vpcId": "vpc-id",
+    "cidrBlock": "cidr-block",
+    "availabilityZone": "availability-zone",
+    "state": "state",
+}
+_TABLE = {"routeTableId": "route-table-id", "vpcId": "vpc-id", "subnetId": "association.subnet-id"}
+_ZONES = "{names: AvailabilityZones[].ZoneName, zoneIds: AvailabilityZones[].ZoneId, groupNames: " \
+    "AvailabilityZones[].GroupName}"  # fmt: skip
+_OFFERED = (
+    "{instanceTypes: InstanceTypeOfferings[].InstanceType, locations: InstanceTypeOfferings[].Location, "
+    "locationTypes: InstanceTypeOfferings[].LocationType}"
+)
+
+_OF_VPC: Mapping[str, Mapping[str, Any]] = {
+    "DescribeVpcAttribute": {"VpcId": "{vpcId}", "Attribute": "enableDnsSupport"},
+    "DescribeRouteTables": {"Filters": [{"Name": "vpc-id", "Values": ["{vpcId}"]}]},
+}
+_ABSENT = frozenset({"AccessDenied", "NoSuchWebsiteConfiguration"})
+
+FUNCTIONS: Mapping[str, Lookup] = {
+    "aws:index/getCallerIdentity:getCallerIdentity": Lookup(
+        "sts", "GetCallerIdentity", at="{accountId: Account, arn: Arn, userId: UserId, id: Account}"
+    ),
+    "aws:ec2/getVpc:getVpc": Lookup(
+        "ec2", "DescribeVpcs", filters=_VPC, at="Vpcs", id="{vpcId}", one=True, beside=_OF_VPC
+    ),
+    "aws:ec2/getVpcs:getVpcs": Lookup("ec2", "DescribeVpcs", filters=_VPC, at="{ids: Vpcs[].VpcId}", id="{region}"),
+    "aws:ec2/getSubnet:getSubnet": Lookup(
+        "ec2", "DescribeSubnets", filters=_SUBNET, at="Subnets[].merge(@, {arn: SubnetArn})", id="{subnetId}", one=True
+    ),
+    "aws:ec2/getSubnets:getSubnets": Lookup(
+        "ec2", "DescribeSubnets", filters=_SUBNET, at="{ids: Subnets[].SubnetId}", id="{region}"
+    ),
+    "aws:ec2/getSecurityGroup:getSecurityGroup": Lookup(
+        "ec2",
+        "DescribeSecurityGroups",
+        filters={"id": "group-id", "name": "group-name", "vpcId": "vpc-id"},
+        at="SecurityGroups[].merge(@, {name: GroupName})",
+        id="{groupId}",
+        one=True,
+    ),
+    "aws:vpc/getSecurityGroupRule:getSecurityGroupRule": Lookup(
+        "ec2",
+        "DescribeSecurityGroupRules",
+        {"SecurityGroupRuleIds": ["{securityGroupRuleId}"]},
+        at="SecurityGroupRules[].merge(@, {arn: SecurityGroupRuleArn, securityGroupId: GroupId, "
+        "referencedSecurityGroupId: ReferencedGroupInfo.GroupId})",
+        id="{securityGroupRuleId}",
+        one=True,
+    ),
+    "aws:vpc/getSecurityGroupRules:getSecurityGroupRules": Lookup(
+        "ec2", "DescribeSecurityGroupRules", at="{ids: SecurityGroupRules[].SecurityGroupRuleId}", id="{region}"
+    ),
+    "aws:ec2/getRouteTable:getRouteTable": Lookup(
+        "ec2", "DescribeRouteTables", filters=_TABLE, at="RouteTables", id="{routeTableId}", one=True
+    ),
+    "aws:ec2/getRouteTables:getRouteTables": Lookup(
+        "ec2", "DescribeRouteTables", filters=_TABLE, at="{ids: RouteTables[].RouteTableId}", id="{region}"
+    ),
+    "aws:ec2/getAmi:getAmi": Lookup(
+        "ec2",
+        "DescribeImages",
+        {"Owners": "{owners}", "ExecutableUsers": "{executableUsers}"},
+        at="sort_by(Images, &CreationDate)",
+        id="{imageId}",
+        one=True,
+    ),
+    "aws:ec2/getInstances:getInstances": Lookup(
+        "ec2",
+        "DescribeInstances",
+        filters={"instanceStateNames": "instance-state-name"},
+        # Without what an attempt of this plugin began: the next one takes that up, which the real provider cannot.
+        at=f"{{ids: Reservations[].Instances[] | [?!(Tags[?Key=='{ATTEMPT}'])].InstanceId}}",
+        id="{region}",
+    ),
+    "aws:ec2/getLaunchTemplate:getLaunchTemplate": Lookup(
+        "ec2",
+        "DescribeLaunchTemplates",
+        {"LaunchTemplateNames": ["{name}"]},
+        at="LaunchTemplates[].merge(@, {name: LaunchTemplateName})",
+        id="{launchTemplateId}",
+        one=True,
+        beside={"DescribeLaunchTemplateVersions": {"LaunchTemplateId": "{launchTemplateId}", "Versions": ["$Latest"]}},
+    ),
+    "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": Lookup(
+        "ec2", "DescribeInstanceTypeOfferings", {"LocationType": "{locationType}"}, at=_OFFERED, id="{region}"
+    ),
+    "aws:index/getAvailabilityZones:getAvailabilityZones": Lookup(
+        "ec2",
+        "DescribeAvailabilityZones",
+        {"AllAvailabilityZones": "{allAvailabilityZones}"},
+        filters={"state": "state"},
+        at=_ZONES,
+        id="{region}",
+    ),
+    "aws:ssm/getParameter:getParameter": Lookup(
+        "ssm",
+        "GetParameter",
+        {"Name": "{name}", "WithDecryption": "{withDecryption}"},
+        at="Parameter.merge(@, {arn: ARN})",
+        id="{name}",
+    ),
+    "aws:ecr/getRepository:getRepository": Lookup(
+        "ecr",
+        "DescribeRepositories",
+        {"repositoryNames": ["{name}"], "registryId": "{registryId}"},
+        at="repositories[].merge(@, {name: repositoryName, arn: repositoryArn, repositoryUrl: repositoryUri})",
+        id="{name}",
+        one=True,
+        beside={
+            "DescribeImages": {"repositoryName": "{name}", "registryId": "{registryId}"},
+            "ListTagsForResource": {"resourceArn": "{arn}"},
+        },
+    ),
+    "aws:s3/getBucket:getBucket": Lookup(
+        "s3",
+        "HeadBucket",
+        {"Bucket": "{bucket}"},
+        id="{bucket}",
+        beside={"GetBucketWebsite": {"Bucket": "{bucket}"}},
+        missing=_ABSENT,
+    ),
+    "aws:iam/getRole:getRole": Lookup(
+        "iam", "GetRole", {"RoleName": "{name}"}, at="Role.merge(@, {name: RoleName, uniqueId: RoleId})", id="{name}"
+    ),
+    "aws:iam/getInstanceProfile:getInstanceProfile": Lookup(
+        "iam",
+        "GetInstanceProfile",
+        {"InstanceProfileName": "{name}"},
+        at="InstanceProfile.merge(@, {roleArn: Roles[0].Arn, roleId: Roles[0].RoleId, roleName: Roles[0].RoleName})",
+        id="{instanceProfileId}",
+    ),
+    "aws:iam/getPolicy:getPolicy": Lookup(
+        "iam",
+        "GetPolicy",
+        {"PolicyArn": "{arn}"},
+        at="Policy.merge(@, {name: PolicyName})",
+        id="{arn}",
+        beside={"GetPolicyVersion": {"PolicyArn": "{arn}", "VersionId": "{defaultVersionId}"}},
+    ),
+    "aws:secretsmanager/getSecret:getSecret": Lookup(
+        "secretsmanager",
+        "DescribeSecret",
+        {"SecretId": "{secret}"},
+        at="@.merge(@, {arn: ARN})",
+        id="{arn}",
+        beside={"GetResourcePolicy": {"SecretId": "{arn}"}},
+    ),
+    "aws:cloudwatch/getLogGroup:getLogGroup": Lookup(
+        "logs",
+        "DescribeLogGroups",
+        {"logGroupNamePrefix": "{name}"},
+        at="logGroups[?logGroupName=='{name}'].merge(@, {name: logGroupName})",
+        id="{name}",
+        one=True,
+        beside={"ListTagsForResource": {"resourceArn": "{logGroupArn}"}},
+    ),
+}
+_PARTITION = {
+    "partition": "aws",
+    "id": "aws",
+    "dnsSuffix": "amazonaws.com",
+    "reverseDnsPrefix": "com.amazonaws",
+}
+
+
+def _get_region(region: str) -> Properties:
+    return {"region": region, "name": region, "id": region}
+
+
+def _get_partition(region: str) -> Properties:
+    return dict(_PARTITION)
+
+
+# Functions that need no call.
+PLACES: Mapping[str, Callable[[str], Properties]] = {
+    "aws:index/getRegion:getRegion": _get_region,
+    "aws:index/getPartition:getPartition": _get_partition,
+}
+
+
+def function(token: str, session: Callable[[], AwsSession]) -> Function | None:
+    if token in PLACES:
+        return lambda args: {**args, **PLACES[token](args.get("region") or session().region_name)}
+    lookup = FUNCTIONS.get(token)
+    return None if lookup is None else lambda args: look_up(token, lookup, session(), args)
+
+
+def look_up(token: str, lookup: Lookup, session: AwsSession, args: Properties) -> Properties:
+    call = Call("", token, token, UrnReporter(Engine(), "", frozenset()), Stop())
+    around = {**args, "region": args.get("region") or session.region_name}
+    if token.endswith("getParameter") and args.get("withDecryption") is None:
+        around["withDecryption"] = True
+    if token.endswith("getSecret:getSecret"):
+        around["secret"] = args.get("arn") or args.get("name")
+    parameters = {key: value for key, value in fill(lookup.parameters, around).items() if value not in (None, [None])}
+    filters = _filters(lookup, args)
+    parameters |= {"Filters": filters} if filters else {}
+    answer = attempt(
+        call,
+        token.rsplit(":", 1)[-1],
+        lambda: session.ask(lookup.service, around["region"], lookup.operation, parameters),
+    )
+    found = search(fill(lookup.at, around), answer)
+    model = _only(token, found, args) if lookup.one else found
+    _ask_beside(call, lookup, session, {**around, **shown(model, {})})
+    return _result(lookup, model, around, args)
+
+
+def _ask_beside(call: Call, lookup: Lookup, session: AwsSession, around: Properties) -> None:
+    for operation, template in lookup.beside.items():
+        parameters = {key: value for key, value in fill(template, around).items() if value is not None}
+
+        def ask(operation: str = operation, parameters: Properties = parameters) -> object:
+            try:
+                return session.ask(lookup.service, around["region"], operation, parameters)
+            except Exception as error:
+                if code_of(error) in lookup.missing:
+                    return None
+                raise
+
+        attempt(call, f"{call.name.rsplit(':', 1)[-1]}: {operation}", ask)
+
+
+def _filters(lookup: Lookup, args: Properties) -> list[Properties]:
+    given = {name: _words(args[key]) for key, name in lookup.filters.items() if args.get(key) is not None}
+    tags = args.get("tags") or args.get("instanceTags") or {}
+    given |= {f"tag:{key}": [value] for key, value in tags.items()}
+    given |= {one["name"]: list(one["values"]) for one in args.get("filters") or ()}
+    return [{"Name": name, "Values": values} for name, values in given.items()]
+
+
+def _words(value: Any) -> list[str]:
+    values = value if isinstance(value, list) else [value]
+    return [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
+
+
+def _only(token: str, found: Any, args: Properties) -> Any:
+    name = token.rsplit(":", 1)[-1]
+    items = list(found or ())
+    if not items:
+        raise ProviderError(f"{name}: nothing was found.", "Correct the arguments, or look into the right region.")
+    if len(items) > 1 and not args.get("mostRecent"):
+        raise ProviderError(f"{name}: {len(items)} were found, and one is needed.", "Name more of its properties.")
+    return items[-1]
+
+
+def _result(lookup: Lookup, model: Properties, around: Properties, args: Properties) -> Properties:
+    live = {key: value for key, value in shown(model, {}).items() if value is not None and key != "responseMetadata"}
+    if isinstance(live.get("tags"), Mapping):
+        live["tags"] = visible(live["tags"])
+    result = {**args, **live, "region": around["region"]}
+    if lookup.operation == "HeadBucket":
+        bucket = args["bucket"]
+        result |= {"arn": f"arn:aws:s3:::{bucket}", "bucketDomainName": f"{bucket}.s3.amazonaws.com"}
+        result["bucketRegion"] = result.get("bucketRegion") or around["region"]
+    return {**result, "id": str(live.get("id") or fill(lookup.id, {**result, **model}) or "")}

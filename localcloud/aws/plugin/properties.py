@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the properties of an AWS type are: their names, their values as the program sees them, and what is wrong."""
+
+import difflib
+import hashlib
+from abc import ABC
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from components.platform.calls import Call, InputFailure
+from components.platform.values import Properties
+from localcloud.aws.plugin.rows import AwsRow, Change, fill, parts_of
+from localcloud.aws.plugin.session import AwsSession, all_tags, visible
+from localcloud.aws.plugin.shapes import MAPS, Judged, alike, member_of, pulumi_name, put, search, shape_at, shown
+from localcloud.plugins.table import TableResource, rules_of
+from provider.base.resource import CheckedInputs
+
+# Every type has it, but for those of services that are the same in every region.
+REGION = "region"
+GLOBAL = frozenset({"iam"})
+
+
+class AwsProperties(TableResource, ABC):
+    """A row, read by botocore's models. Nothing here calls AWS, but to ask which account this is."""
+
+    row: AwsRow
+    _session: Callable[[], AwsSession]
+
+    def __init__(self, token: str, row: AwsRow, session: Callable[[], AwsSession]) -> None:
+        super().__init__(token, row, session)
+        rules = rules_of(token, MAPS)
+        # One that is left out stays what it is, as after an import.
+        self.rules = replace(rules, replace=rules.replace | self._regional, computed=rules.computed | self._regional)
+        self.secret_outputs = row.secret_outputs
+
+    # -- names
+
+    @property
+    def _regional(self) -> frozenset[str]:
+        return frozenset() if self.row.service in GLOBAL else frozenset({REGION})
+
+    def inputs_of_api(self) -> frozenset[str]:
+        tagged = {"tagsAll"} if "tags" in self.row.inputs else set()
+        return frozenset(self.row.inputs) | tagged | self._regional
+
+    def outputs_of_api(self) -> frozenset[str]:
+        return frozenset(self.row.outputs) | frozenset(self.row.computed) | self.inputs_of_api()
+
+    @cached_property
+    def _names_back(self) -> Mapping[str, str]:
+        """`renamed` turned around: the path of a member -> its Pulumi name."""
+        back = {}
+        for path, member in self.row.renamed.items():
+            *above, name = path.split(".")
+            members = [self.row.renamed.get(".".join(above[: n + 1]), _capital(one)) for n, one in enumerate(above)]
+            back[".".join([*members, member])] = name
+        return back
+
+    def live(self, model: Properties) -> Properties:
+        """The fields of the model by their Pulumi names."""
+        names = {member: name for name, member in self.row.found.items() if member in model}
+        found = {name: search(where, model) for name, where in self.row.found.items()}
+        return {**shown(model, {**self._names_back, **names}), **shown(found, self._names_back)}
+
+    def shown(self, model: Any, inputs: Properties) -> Properties:
+        live = {name: value for name, value in self.live(model).items() if name in self.outputs_of_api()}
+        if "tags" in self.row.inputs:
+            live |= self._shown_tags(live.get("tags") or {}, inputs)
+        if self._regional:
+            live[REGION] = inputs.get(REGION) or self._session().region_name
+        given = {name: value for name, value in inputs.items() if name != "__defaults"}
+        live = {name: alike(value, given.get(name)) for name, value in live.items() if value is not None}
+        return {**given, **live, **self._computed({**given, **model, **live, "id": self.id_of(model, inputs)})}
+
+    def _shown_tags(self, tags: Mapping[str, str], inputs: Properties) -> Properties:
+        live, given = visible(tags), inputs.get("tags") or {}
+        defaults = self._session().default_tags
+        own = {key: value for key, value in live.items() if defaults.get(key) != value or key in given}
+        return {"tags": own if own or given else None, "tagsAll": live}
+
+    def _computed(self, context: Properties) -> Properties:
+        around = {**context, REGION: self.region(context)}
+        around |= {"account": self._session().account} if self._needs_account else {}
+        filled = {name: fill(template, around) for name, template in self.row.computed.items()}
+        return {name: value for name, value in filled.items() if value is not None}
+
+    def id_of(self, model: Any, inputs: Properties) -> str:
+        return str(fill(self.row.id, {**inputs, **model}))
+
+    def parse_id(self, id: str) -> Properties:  # noqa: A002
+        parts = parts_of(self.row.id, id)
+        return {name: value for name, value in parts.items() if name in self.inputs_of_api()}
+
+    def state_of(self, model: Any) -> str | None:
+        return search(self.row.state, model) if self.row.state else None
+
+    def reason_of(self, model: Any) -> str:
+        return str(search(self.row.state_reason, model) or "") if self.row.state_reason else ""
+
+    # -- parameters
+
+    def region(self, inputs: Mapping[str, Any]) -> str:
+        given = inputs.get(REGION)
+        return given if isinstance(given, str) else self._session().region_name
+
+    def shape(self, operation: str) -> Any:
+        service, _, name = operation.rpartition(":")
+        return self._session().operation(service or self.row.service, name).input_shape
+
+    def around(self, id: str, inputs: Mapping[str, Any]) -> Properties:  # noqa: A002
+        """What templates are filled with."""
+        account = {"account": self._session().account} if self._needs_account else {}
+        return {**inputs, **self.parse_id(id), "id": id, REGION: self.region(inputs), **account}
+
+    @cached_property
+    def _needs_account(self) -> bool:
+        """Whether a template of this row names the account, which costs a call to ask for."""
+        return "{account}" in repr(self.row)
+
+    @property
+    def holder(self) -> Any:
+        """The shape that takes most of the inputs at the creation."""
+        shape = self.shape(self.row.create)
+        return shape.members[self.row.body] if self.row.body else shape
+
+    def takes(self, shape: Any, name: str) -> bool:
+        return name in self.row.inside or member_of(shape, name, self.row.renamed.get(name, "")) is not None
+
+    def creation(self, judged: Judged, inputs: Properties) -> Properties:
+        """The parameters of the creation that inputs give. Inputs that other calls take are left to them."""
+        holder, shape = self.holder, self.shape(self.row.create)
+        later = {name for name in self._changed_by_calls() if not self.takes(holder, name)}
+        own = {*self.row.extra, *later, "__defaults", "tagsAll", REGION, f"{self.row.named}Prefix", *self.row.inside}
+        own |= {"tags"} if self.row.tagging else set()
+        given = {name: value for name, value in inputs.items() if name not in own and value is not None}
+        outside = {name: given.pop(name) for name in list(given) if self.row.body and not self.takes(holder, name)}
+        made = judged.parameters(holder, given)
+        for name, where in self.row.inside.items():
+            if inputs.get(name) is not None:
+                put(made, where, judged.parameters(shape_at(holder, where), inputs[name], name))
+        return {**judged.parameters(shape, outside), self.row.body: made} if self.row.body else made
+
+    def _changed_by_calls(self) -> set[str]:
+        return {name for change in self.row.changes for name in change.inputs}
+
+    def body_of(self, judged: Judged, change: Change, given: Properties) -> Properties:
+        shape = self.shape(change.operation)
+        holder = shape.members[change.body] if change.body else shape
+        if change.value:
+            given = {name: {change.value: value} for name, value in given.items()}
+        body = judged.parameters(holder, given)
+        return {change.body: body} if change.body else dict(body)
+
+    # -- before the update
+
+    def check(self, call: Call, old: Properties, new: Properties) -> CheckedInputs:
+        checked = super().check(call, old, new)
+        inputs, failures = checked.inputs, list(checked.failures)
+        defaults = self._session().default_tags
+        if defaults and "tags" in self.row.inputs:
+            inputs["tagsAll"] = all_tags(defaults, inputs)
+        return CheckedInputs(inputs, tuple(failures or self.judged(inputs)))
+
+    def _refusal_of(self, key: str) -> str:
+        near = difflib.get_close_matches(key, self.inputs_of_api(), 1)
+        hint = f" Did you mean `{near[0]}`?" if near else ""
+        return f"The local cloud's plugin takes no input `{key}` of {self.token}.{hint}"
+
+    def _made_name(self, call: Call, old: Properties, inputs: Properties) -> str:
+        prefix = inputs.get(f"{self.row.named}Prefix")
+        if not isinstance(prefix, str):
+            return super()._made_name(call, old, inputs)[: self.row.longest_name]
+        seed = hashlib.sha256(call.seed or call.urn.encode()).hexdigest()
+        return str(old.get(self.row.named) or f"{prefix}{seed[:26]}")[: self.row.longest_name]
+
+    def judged(self, inputs: Properties) -> list[InputFailure]:
+        """What botocore's models find wrong: with the creation, and with every other call that takes an input."""
+        judged = Judged(self.row.renamed)
+        made = {**dict.fromkeys(self.row.fixed), **self.creation(judged, inputs)}
+        shape, body = self.shape(self.row.create), self.row.body
+        if body:
+            lacking = [name for name in shape.members[body].required_members if name not in made[body]]
+            judged.failures += [self._missing(name) for name in lacking]
+        judged.failures += [self._missing(name) for name in shape.required_members if name not in made]
+        for change in self.row.changes:
+            wanted = {name: inputs[name] for name in change.inputs if inputs.get(name) is not None}
+            judged.failures += self._judge_change(change, wanted) if wanted else []
+        return list({failure.property: failure for failure in reversed(judged.failures)}.values())
+
+    def _missing(self, member: str) -> InputFailure:
+        names = {**self._names_back, **{where: name for name, where in self.row.found.items()}}
+        return InputFailure(names.get(member, pulumi_name(member)), f"{self.token} needs this property.", missing=True)
+
+    def _judge_change(self, change: Change, wanted: Properties) -> list[InputFailure]:
+        judged = Judged({**self.row.renamed, **change.names})
+        self.body_of(judged, change, wanted)
+        return [replace(one, property=_without(one.property, change.value)) for one in judged.failures]
+
+    def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
+        outputs = super().preview(inputs, old_outputs)
+        if old_outputs is None and self._regional:
+            outputs[REGION] = inputs.get(REGION) or self._session().region_name
+        return outputs
+
+
+def _capital(name: str) -> str:
+    return name[:1].upper() + name[1:]
+
+
+def _without(path: str, member: str) -> str:
+    return path.removesuffix(f".{member}") if member else path

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a row of the AWS table says. The rows themselves are in localcloud/aws/plugin/types.
+
+Parameters are templates: `{vpcId}` is an input, an output or a field of the live model, `{id}` the resource's id,
+`{region}` and `{account}` where it is. A value that is one template keeps its type.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from components.platform.values import Properties
+from localcloud.plugins.rows import TypeRow
+
+# In a template: one name in braces.
+_NAME = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Read:
+    """One call that reads a part of the live state. The first one of a row says whether the resource exists."""
+
+    operation: str
+    parameters: Mapping[str, Any]
+    # A JMESPath, and a template: what of the answer is fields of the model.
+    at: str = "@"
+    # Codes that mean: there is none.
+    missing: frozenset[str] = frozenset()
+    # A field of the model or an input: without it there is nothing to ask.
+    when: str = ""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A call that gives inputs their values: after the creation if that does not take them, and at an update."""
+
+    operation: str
+    inputs: tuple[str, ...]
+    parameters: Mapping[str, Any]
+    body: str = ""  # the member that holds the inputs
+    value: str = ""  # the member inside an input's own member that holds its value
+    together: bool = False  # sends all of its inputs, also those that did not change
+    names: Mapping[str, str] = field(default_factory=dict)  # input -> member, where this call has its own name
+    undo: str = ""  # the operation that takes the value back
+    undo_with: Mapping[str, Any] | None = None  # its parameters, if they are others
+    # The old value is taken back before there is another one, and before the resource is deleted.
+    exclusive: bool = False
+
+
+@dataclass(frozen=True)
+class Added:
+    """A list whose elements are added and removed by one call."""
+
+    operation: str
+    input: str
+    parameters: Mapping[str, Any]
+    add: str
+    remove: str
+
+
+@dataclass(frozen=True)
+class Tagging:
+    tag: str
+    untag: str
+    parameters: Mapping[str, Any]
+    keys: str = "TagKeys"
+    tags: str = "Tags"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AwsRow(TypeRow):
+    service: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...] = ()
+    # What creates it, and what of the answer is fields of the model.
+    create: str
+    created: str = "@"
+    # Parameters of the creation that no input gives, and the member that holds the inputs.
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    body: str = ""
+    id: str
+    reads: tuple[Read, ...]
+    delete: str
+    delete_with: Mapping[str, Any]
+    # What is asked before a deletion, as the real provider asks it.
+    before_delete: tuple[Read, ...] = ()
+    changes: tuple[Change, ...] = ()
+    lists: tuple[Added, ...] = ()
+    tagging: Tagging | None = None
+    # What EC2 calls the type where resources are tagged at creation.
+    kind: str = ""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    # Properties that lie deeper in the API: where the creation takes them, and (a JMESPath) where the model has them.
+    inside: Mapping[str, str] = field(default_factory=dict)
+    found: Mapping[str, str] = field(default_factory=dict)
+    # What an input is set to that the program no longer gives.
+    unset: Mapping[str, Any] = field(default_factory=dict)
+    # Outputs that follow from others, as templates.
+    computed: Mapping[str, str] = field(default_factory=dict)
+    # Fields whose value is the state, as a JMESPath.
+    state: str = ""
+    state_reason: str = ""
+    # The longest name that AWS takes, for names that are made.
+    longest_name: int = 64
+    # Codes: the name is taken; something still needs it.
+    taken: frozenset[str] = frozenset()
+    needed: frozenset[str] = frozenset({"DependencyViolation", "DeleteConflict"})
+    secret_outputs: frozenset[str] = frozenset()
+
+
+def asked(operation: str, parameters: Mapping[str, Any], missing: str = "", when: str = "") -> Read:
+    """A call whose answer nobody here needs. The real provider makes it, so a deployer must be allowed to."""
+    return Read(operation, parameters, "`{}`", frozenset(missing.split()), when)
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def names_in(template: str) -> list[str]:
+    return _NAME.findall(template)
+
+
+def fill(template: Any, context: Mapping[str, Any]) -> Any:
+    """The template with its names filled in. None if a name has no value."""
+    if isinstance(template, Mapping):
+        filled = {key: fill(item, context) for key, item in template.items()}
+        return {key: item for key, item in filled.items() if item is not None}
+    if isinstance(template, list):
+        return [fill(item, context) for item in template]
+    if not isinstance(template, str):
+        return template
+    names = _NAME.findall(template)
+    if any(context.get(name) is None for name in names):
+        return None
+    if template == f"{{{names[0]}}}" if names else False:
+        return context[names[0]]
+    return _NAME.sub(lambda match: str(context[match[1]]), template)
+
+
+def parts_of(template: str, text: str) -> Properties:
+    """The names in a template with their values in `text`, which was made from it."""
+    pattern = "".join(
+        f"(?P<{part}>.+{'?' if index < template.count('{') * 2 - 1 else ''})" if index % 2 else re.escape(part)
+        for index, part in enumerate(_NAME.split(template))
+    )
+    match = re.fullmatch(pattern, text)
+    return match.groupdict() if match else {}

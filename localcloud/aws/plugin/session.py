@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The session of the plugin: botocore's clients and models, and the tags of every resource."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from components.platform.calls import ProviderError
+from components.platform.values import Properties
+from components.s3.session import Session
+from localcloud.aws.plugin.shapes import Judged
+from localcloud.plugins.plugin import must_be_local, without_endpoint_error
+
+_ENDPOINT = "AWS_ENDPOINT_URL"
+_CONTROL = "s3control"
+# Says which attempt made a resource. The plugin sets it at the creation, and shows it to no program.
+ATTEMPT = "trainyard-local:attempt"
+_OF_AWS = "aws:"
+
+
+class AwsSession:
+    """Botocore's clients for the provider's configuration."""
+
+    def __init__(self, session: Session, default_tags: Mapping[str, str]) -> None:
+        self._session = session
+        self.default_tags = default_tags
+
+    @classmethod
+    def of(cls, config: Properties) -> AwsSession:
+        if not os.environ.get(_ENDPOINT):
+            raise without_endpoint_error("aws", f"{_ENDPOINT} names no endpoint")
+        # Botocore takes the endpoint of a single service before the one of all.
+        must_be_local("aws", [url for name, url in os.environ.items() if name.startswith(_ENDPOINT) and url])
+        tags = nested(config.get("defaultTags")).get("tags") or {}
+        return cls(Session.of({key: config.get(key) for key in ("region", "profile")}), tags)
+
+    @property
+    def region_name(self) -> str:
+        return self._session.region_name
+
+    @property
+    def account(self) -> str:
+        return self._session.account
+
+    def operation(self, service: str, name: str) -> Any:
+        """Botocore's model of an operation."""
+        return self._session.client(service, self.region_name).meta.service_model.operation_model(name)
+
+    def ask(self, service: str, region: str, operation: str, parameters: Mapping[str, Any]) -> Properties:
+        """One call, by the operation's name in botocore's model."""
+        from botocore import xform_name
+
+        client = self._session.client(service, region)
+        if service == _CONTROL:
+            client.meta.events.register("before-sign.s3-control", _without_account, unique_id=_CONTROL)
+        answer: Properties = getattr(client, xform_name(operation))(**parameters)
+        return answer
+
+
+def _without_account(request: Any, **_: Any) -> None:
+    """Botocore puts the account before the host of S3 Control, also before the address of a local cloud."""
+    account = f"//{request.headers['x-amz-account-id']}."
+    request.url = request.url.replace(account, "//", 1)
+
+
+def nested(value: Any) -> Mapping[str, Any]:
+    """Pulumi hands over nested configuration as JSON in a text."""
+    if not isinstance(value, str):
+        return value if isinstance(value, Mapping) else {}
+    try:
+        parsed = json.loads(value)
+    except ValueError as error:
+        raise ProviderError(f"The configuration of the provider `aws` holds text that is not JSON: {error}") from None
+    return parsed if isinstance(parsed, Mapping) else {}
+
+
+def all_tags(defaults: Mapping[str, str], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The tags that a resource has: the program's own come before those of the provider."""
+    return {**defaults, **(inputs.get("tags") or {})}
+
+
+def visible(tags: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in tags.items() if key != ATTEMPT and not key.startswith(_OF_AWS)}
+
+
+def tags_for(shape: Any, kind: str, tags: Mapping[str, str]) -> dict[str, Any]:
+    """The parameter of a creation that carries tags."""
+    if "TagSpecifications" in shape.members:
+        pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
+        return {"TagSpecifications": [{"ResourceType": kind, "Tags": pairs}]}
+    name = next((name for name in ("Tags", "tags") if name in shape.members), None)
+    return {} if name is None else {name: Judged().parameters(shape.members[name], dict(tags))}

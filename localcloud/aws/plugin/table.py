@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A resource type from a row: how it is created, read, changed and deleted, as most types of AWS's APIs are."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from components.platform.calls import Call, ProviderError
+from components.platform.values import Properties
+from components.s3.calls import attempt, code_of, is_gone
+from localcloud.aws.plugin.properties import AwsProperties
+from localcloud.aws.plugin.rows import Added, Change, Read, fill, names_in
+from localcloud.aws.plugin.session import ATTEMPT, all_tags, tags_for, visible
+from localcloud.aws.plugin.shapes import Judged, search, shown
+from localcloud.plugins.table import seed_of, unchangeable_error
+
+T = TypeVar("T")
+# How often one thing may be made, deleted by somebody, and made again while AWS remembers the request.
+_LIVES = 10
+# Refusals because of addresses or routes that something else has; a row names those because of a name.
+_COLLISIONS = frozenset({"InvalidSubnet.Conflict", "RouteAlreadyExists", "Resource.AlreadyAssociated"})
+
+
+class AwsResource(AwsProperties):
+    """The conventions. A type that departs from them has a subclass in localcloud.aws.plugin.behaviours."""
+
+    # -- calls
+
+    def ask(self, inputs: Mapping[str, Any], operation: str, parameters: Mapping[str, Any]) -> Properties:
+        """One call of the API, by the operation's name in botocore's model; of another service, after its name."""
+        given = {key: value for key, value in parameters.items() if value is not None}
+        service, _, name = operation.rpartition(":")
+        return self._session().ask(service or self.row.service, self.region(inputs), name, given)
+
+    def write(self, call: Call, inputs: Mapping[str, Any], operation: str, parameters: Mapping[str, Any]) -> Properties:
+        return attempt(call, f"{operation} {call.name}", lambda: self.ask(inputs, operation, parameters))
+
+    def _attempt(self, call: Call, what: str, operation: Callable[[], T]) -> T:
+        return attempt(call, what, operation)
+
+    def _is_gone(self, error: BaseException) -> bool:
+        return is_gone(error) or code_of(error) in self.row.reads[0].missing
+
+    def _in_use(self, error: BaseException) -> str | None:
+        return str(error) if code_of(error) in self.row.needed else None
+
+    # -- creation
+
+    def _create_once(self, call: Call, inputs: Properties) -> tuple[Any, bool]:
+        """An attempt marks what it makes with a tag, at its creation. The same inputs of the same resource give the
+        same mark, so what an attempt made that was killed is recognized, and taken up."""
+        mark = hashlib.sha256(seed_of(call, inputs).encode()).hexdigest()[:32]
+        mine = None if call.anew else self._left_over(call, inputs, mark)
+        if mine is not None:
+            return mine, True
+        was_there = self._is_put_over(call, inputs)
+        try:
+            return self._create(call, inputs, mark), was_there
+        except ProviderError as error:
+            if code_of(error.__cause__) not in self.row.taken:
+                raise
+            mine = None if call.anew else self._of_same_name(call, inputs, mark)
+            if mine is not None:
+                return mine, True
+            name = inputs.get(self.row.named) if self.row.named else None
+            remedy = self._ways_out(call, name, str(name)) if self.row.existing and name else error.remedy
+            raise ProviderError(error.cause, remedy) from error.__cause__
+
+    def _is_put_over(self, call: Call, inputs: Properties) -> bool:
+        """Whether the creation sets what is there already, as of a bucket's policy, or may have done so."""
+        if self.row.kind or self.row.create.startswith("Create"):
+            return False
+        if any(inputs.get(name) is None for name in names_in(self.row.id)):
+            return True
+        return self._get(call, self.id_of({}, inputs), inputs) is not None
+
+    def _collides(self, error: BaseException) -> bool:
+        return code_of(error) in self.row.taken | _COLLISIONS
+
+    def _create(self, call: Call, inputs: Properties, mark: str) -> Any:
+        shape = self.shape(self.row.create)
+        made = {**fill(self.row.fixed, self.around("", inputs)), **self.creation(Judged(self.row.renamed), inputs)}
+        if self.row.tagging:
+            tags = all_tags(self._session().default_tags, inputs)
+            made |= tags_for(shape, self.row.kind, {**tags, ATTEMPT: mark})
+        tokens = {*self._session().operation(self.row.service, self.row.create).idempotent_members}
+        tokens |= {"ClientToken"} & shape.members.keys()
+        for life in range(_LIVES):
+            token = hashlib.sha256(f"{mark}\n{life}".encode()).hexdigest()[:32]
+            answer = self.write(call, inputs, self.row.create, made | dict.fromkeys(tokens, token))
+            model = search(self.row.created, answer) or {}
+            # AWS remembers a token for longer than what it made: somebody may have deleted that since.
+            if not tokens or self._get(call, self.id_of(model, inputs), inputs) is not None:
+                return model
+        raise ProviderError(f"{call.name} was made and deleted {_LIVES} times within a day.", "Try again tomorrow.")
+
+    def _left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
+        """What a killed attempt has made, for types whose names nobody chooses."""
+        first = self.row.reads[0]
+        # Most operations call it `Filters`, and one `Filter`.
+        name = next((one for one in self.shape(first.operation).members if one.startswith("Filter")), None)
+        if not self.row.kind or name is None:
+            return None
+        filters = {name: [{"Name": f"tag:{ATTEMPT}", "Values": [mark]}]}
+        # The local AWS ignores filters that it does not know, so each answer is looked at.
+        every = first.at.removesuffix(" | [0]").removesuffix("[0]")
+        listed = search(every, self.write(call, inputs, first.operation, filters)) or []
+        mine = (one for one in listed if (shown(one, {}).get("tags") or {}).get(ATTEMPT) == mark)
+        return next((one for one in mine if self.state_of(one) not in self.row.gone), None)
+
+    def _of_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
+        """The resource that has the name already, if an attempt for this very resource made it."""
+        model = self._get(call, self.id_of({}, inputs), inputs)
+        tags = shown(model, {}).get("tags") if model else {}
+        return model if tags and tags.get(ATTEMPT) == mark else None
+
+    def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
+        holder, live = self.holder, self.live(model)
+        for change in self.row.changes:
+            names = [name for name in change.inputs if not self.takes(holder, name)]
+            wanted = {name: inputs[name] for name in names if inputs.get(name) not in (None, live.get(name))}
+            if wanted:
+                self._apply(call, id, change, wanted, {**model, **inputs})
+        complete = self._get(call, id, inputs)
+        return model if complete is None else complete
+
+    # -- reading
+
+    def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
+        first, *others = self.row.reads
+        model = self._read(call, first, self.around(id, inputs))
+        if not model or (state := self.state_of(model)) in self.row.gone:
+            return None
+        # What becomes ready is asked again and again: only the first call says whether it is.
+        for read in others if state is None or state in self.row.ready else ():
+            around = {**self.around(id, inputs), **model}
+            if not read.when or around.get(read.when):
+                model |= self._read(call, read, around) or {}
+        return model
+
+    def _read(self, call: Call, read: Read, around: Properties) -> Any:
+        def ask() -> Any:
+            try:
+                answer = self.ask(around, read.operation, fill(read.parameters, around))
+                return search(fill(read.at, around), answer)
+            except Exception as error:
+                if is_gone(error) or code_of(error) in read.missing:
+                    return None
+                raise
+
+        return attempt(call, f"Read {call.name}", ask)
+
+    # -- changes
+
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+        model = self._get(call, id, new) or {}
+        live, left = {**model, **self.live(model)}, set(changed) - self.row.extra - {"tags", "tagsAll"}
+        for change in self.row.changes:
+            if touched := left & set(change.inputs):
+                names = change.inputs if change.together else touched
+                wanted = {name: _or_else(new.get(name), self.row.unset.get(name)) for name in sorted(names)}
+                self._take_back(call, id, change, live)
+                self._apply(call, id, change, wanted, {**live, **new})
+                left -= touched
+        for added in self.row.lists:
+            if added.input in left:
+                self._exchange(call, id, added, set(live.get(added.input) or ()), new)
+                left.discard(added.input)
+        if left:
+            raise unchangeable_error(call, sorted(left))
+        if {"tags", "tagsAll"} & set(changed):
+            self._retag(call, id, live, new)
+
+    def _apply(self, call: Call, id: str, change: Change, wanted: Properties, around: Properties) -> None:  # noqa: A002
+        path, given = self.around(id, around), {name: value for name, value in wanted.items() if value is not None}
+        if not given and not change.undo:
+            raise unchangeable_error(call, sorted(wanted))
+        if not given:
+            if not change.exclusive:  # an exclusive value was taken back already
+                self.write(call, around, change.undo, fill(_undo_of(change), path))
+            return
+        for one in [given] if change.together else [{name: given[name]} for name in given]:
+            body = self.body_of(Judged({**self.row.renamed, **change.names}), change, one)
+            self.write(call, around, change.operation, {**fill(change.parameters, path), **body})
+
+    def _take_back(self, call: Call, id: str, change: Change, live: Properties) -> None:  # noqa: A002
+        if change.exclusive and any(live.get(name) for name in change.inputs):
+            self.write(call, live, change.undo, fill(_undo_of(change), self.around(id, live)))
+
+    def _exchange(self, call: Call, id: str, added: Added, now: set[str], new: Properties) -> None:  # noqa: A002
+        wanted = set(new.get(added.input) or ())
+        lists = {added.add: sorted(wanted - now), added.remove: sorted(now - wanted)}
+        given = {name: items for name, items in lists.items() if items}
+        if given:
+            self.write(call, new, added.operation, {**fill(added.parameters, self.around(id, new)), **given})
+
+    def _retag(self, call: Call, id: str, live: Properties, new: Properties) -> None:  # noqa: A002
+        tagging = self.row.tagging
+        if tagging is None:
+            raise unchangeable_error(call, ["tags"])
+        now, wanted = visible(live.get("tags") or {}), all_tags(self._session().default_tags, new)
+        path = fill(tagging.parameters, self.around(id, {**new, **live}))
+        if gone := sorted(now.keys() - wanted.keys()):
+            keys = [{"Key": key} for key in gone] if tagging.keys == "Tags" else gone
+            self.write(call, new, tagging.untag, {**path, tagging.keys: keys})
+        if more := {key: value for key, value in wanted.items() if now.get(key) != value}:
+            shape = self.shape(tagging.tag).members[tagging.tags]
+            self.write(call, new, tagging.tag, {**path, tagging.tags: Judged().parameters(shape, more)})
+
+    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+        exclusive = [change for change in self.row.changes if change.exclusive]
+        model = (self._get(call, id, {**outputs, **inputs}) if exclusive else None) or {}
+        for change in exclusive:
+            self._take_back(call, id, change, {**inputs, **model, **self.live(model)})
+        for read in self.row.before_delete:
+            self._read(call, read, self.around(id, {**outputs, **inputs}))
+        super().delete(call, id, outputs, inputs)
+
+    def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
+        self.ask(inputs, self.row.delete, fill(self.row.delete_with, self.around(id, inputs)))
+
+
+def _or_else(value: Any, other: Any) -> Any:
+    return other if value is None else value
+
+
+def _undo_of(change: Change) -> Mapping[str, Any]:
+    return change.parameters if change.undo_with is None else change.undo_with

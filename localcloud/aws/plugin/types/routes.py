@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Route tables, their routes, and what they are for."""
+
+from collections.abc import Mapping
+
+from localcloud.aws.plugin.rows import AwsRow, Read
+from localcloud.aws.plugin.types.ec2 import arn, described, ec2, filtered, tagged
+
+_TARGETS = (
+    "carrierGatewayId coreNetworkArn egressOnlyGatewayId gatewayId localGatewayId natGatewayId networkInterfaceId "
+    "transitGatewayId vpcEndpointId vpcPeeringConnectionId"
+)
+_ONE_ASSOCIATION = "RouteTables[].Associations[] | [?RouteTableAssociationId=='{id}' || SubnetId=='{subnetId}'] | [0]"
+
+ROWS: Mapping[str, AwsRow] = {
+    "aws:ec2/routeTable:RouteTable": tagged(
+        "route-table",
+        "vpcId routes",
+        "ownerId",
+        create="CreateRouteTable",
+        created="RouteTable",
+        id="{RouteTableId}",
+        reads=(described("DescribeRouteTables", "RouteTableIds", "RouteTables[0]"),),
+        delete="DeleteRouteTable",
+        delete_with={"RouteTableId": "{id}"},
+        extra=frozenset({"routes"}),
+        computed=arn("route-table"),
+        behaviour="routes.RouteTableResource",
+    ),
+    "aws:ec2/route:Route": ec2(
+        f"routeTableId destinationCidrBlock destinationIpv6CidrBlock destinationPrefixListId {_TARGETS}",
+        "instanceId origin state",
+        create="CreateRoute",
+        id="{routeTableId}_{destination}",
+        reads=(Read("DescribeRouteTables", {"RouteTableIds": ["{routeTableId}"]}, "RouteTables[0]"),),
+        delete="DeleteRoute",
+        delete_with={},
+        renamed={"egressOnlyGatewayId": "EgressOnlyInternetGatewayId"},
+        taken=frozenset({"RouteAlreadyExists"}),
+        behaviour="routes.RouteResource",
+    ),
+    "aws:ec2/routeTableAssociation:RouteTableAssociation": ec2(
+        "routeTableId subnetId gatewayId",
+        create="AssociateRouteTable",
+        id="{AssociationId}",
+        reads=(filtered("DescribeRouteTables", _ONE_ASSOCIATION, {"association.subnet-id": "{subnetId}"}),),
+        delete="DisassociateRouteTable",
+        delete_with={"AssociationId": "{id}"},
+        taken=frozenset({"Resource.AlreadyAssociated"}),
+        behaviour="routes.AssociationResource",
+    ),
+}

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decides, by the policies in force, whether a principal may do something. It knows nothing of API calls."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from components.oci.iam.evaluate import time_variables
+from components.oci.iam.explain import explain
+from components.oci.iam.judge import (
+    AttachedPolicy,
+    Compartments,
+    CompiledPolicies,
+    Membership,
+    Principal,
+    Target,
+    compile_policies,
+    judge,
+)
+from components.oci.iam.matching import MatchableResource as Member
+from components.oci.iam.matching import matches, parse_rule
+from components.oci.iam.parse import parse
+from components.oci.iam.permissions import operation as needs_of
+from localcloud.oci import tenancy
+from localcloud.oci.judgements import Judgements
+from localcloud.oci.principals import Caller
+from localcloud.oci.tenancy import groups_of
+from localcloud.server import http
+from localcloud.server.store import StateStore, StoredResource
+
+_SERVICE = Caller("service datascience", "datascience", tenancy.TENANCY, resource_kind="service")
+# A field that OCI's models lack, so clients never see it: when a change takes effect, and the value until then.
+LATER = "inForce"
+log = logging.getLogger("localcloud")
+
+
+@dataclass
+class AccessControl:
+    """The policies and dynamic groups of a tenancy, compiled when first needed after a change."""
+
+    store: StateStore
+    judgements: Judgements = field(default_factory=Judgements)
+    _policies: CompiledPolicies | None = None
+    _members: dict[tuple[str, str], Principal] | None = None
+    _good_until: float = math.inf
+
+    def forget(self) -> None:
+        """Discards the compiled policies and groups."""
+        self._policies = self._members = None
+        self._good_until = math.inf
+
+    def _refresh(self) -> None:
+        if http.now() >= self._good_until:
+            self.forget()
+
+    def policies(self) -> CompiledPolicies:
+        self._refresh()
+        if self._policies is None:
+            self._policies = compile_policies(
+                (
+                    AttachedPolicy(
+                        row.name,
+                        row.compartment,
+                        tuple(parse(text) for text in self._value_in_force(row, "statements")),
+                    )
+                    for row in self.store.live("policy")
+                ),
+                compartments(self.store),
+            )
+        return self._policies
+
+    def _value_in_force(self, row: StoredResource, field: str) -> Any:
+        """What a policy or dynamic group says now. A recent change may not have taken effect yet."""
+        since, before = row.body.get(LATER, (0.0, None))
+        if since <= http.now():
+            return row.body[field]
+        self._good_until = min(self._good_until, since)
+        return before
+
+    def subject(self, principal: Caller) -> Principal:
+        """The principal with its groups, as policies see it."""
+        self._refresh()
+        if self._members is None:
+            self._members = {}
+        resource = self.store.get(principal.id) if _is_resource(principal) else None
+        key = (principal.id, resource.etag if resource else "")  # moved or tagged anew, it is in other groups
+        if key not in self._members:
+            self._members[key] = self._subject(principal, resource)
+        return self._members[key]
+
+    def allows(self, principal: Caller, operation: str, permissions: tuple[str, ...], target: Target) -> bool:
+        """Whether the policies in force grant it."""
+        return not self.missing(principal, operation, permissions, target)
+
+    def missing(
+        self, principal: Caller, operation: str, permissions: tuple[str, ...], target: Target
+    ) -> frozenset[str]:
+        """The permissions that the policies in force do not grant. The log says which statement would grant them."""
+        subject, policies = self.subject(principal), self.policies()
+        request = _request(operation)
+        verdict = judge(policies, subject, permissions, target, request)
+        self.judgements.note(operation, subject, permissions, target, verdict)
+        if not verdict.allowed:
+            refusal = explain(policies, subject, verdict.missing, target, request)
+            log.warning("refused %s: %s", operation, refusal.text().replace("\n", "; "))
+        return frozenset(verdict.missing)
+
+    def would_allow(self, principal: Caller, operation: str, permissions: Iterable[str], target: Target) -> bool:
+        """Like `allows`, but without a record: for an item of a list, which no caller requested by itself."""
+        return judge(self.policies(), self.subject(principal), permissions, target, _request(operation)).allowed
+
+    def _subject(self, principal: Caller, resource: StoredResource | None) -> Principal:
+        if principal.resource_kind == "service":
+            return Principal("service", principal.id, principal.name)
+        if not principal.resource_kind:
+            groups = tuple(Membership(group.id, group.name) for group in groups_of(self.store, principal.id))
+            return Principal("user", principal.id, principal.name, groups=groups)
+        if resource is None or not resource.live:
+            return Principal(principal.resource_kind, principal.id, principal.name, principal.compartment)
+        tags: Mapping[str, Mapping[str, object]] = resource.body.get("definedTags", {})
+        named = {f"{space}.{key}": str(value) for space, pairs in tags.items() for key, value in pairs.items()}
+        member = Member(principal.id, resource.compartment, named)
+        dynamic = tuple(
+            Membership(row.id, row.name)
+            for row in self.store.live("dynamic-group")
+            if (rule := self._value_in_force(row, "matchingRule")) and matches(parse_rule(rule), member)
+        )
+        return Principal(principal.resource_kind, principal.id, principal.name, resource.compartment, (), dynamic)
+
+
+def _is_resource(principal: Caller) -> bool:
+    return principal.resource_kind not in ("", "service")
+
+
+def _request(operation: str) -> dict[str, str]:
+    moment = datetime.fromtimestamp(http.now(), UTC)
+    return {"request.operation": operation, "request.region": tenancy.REGION_KEY, **time_variables(moment)}
+
+
+def compartments(store: StateStore) -> Compartments:
+    rows = store.live("compartment")
+    return Compartments(tenancy.TENANCY, {row.id: row.compartment for row in rows}, {row.id: row.name for row in rows})
+
+
+def may_attach(access: AccessControl, subnet: StoredResource) -> bool:
+    """Whether the Data Science service may put the nodes of runs into a subnet."""
+    needs = needs_of("service datascience: attach VNICs").permissions
+    return access.allows(_SERVICE, "attach VNICs", tuple(sorted(needs)), Target(subnet.compartment))
+
+
+def may_write_log(access: AccessControl, principal: Caller, written: StoredResource) -> bool:
+    """Whether a run's output may go into a log: the host writes it in the run's name."""
+    target = Target(written.compartment, {"target.loggroup.id": written.parent, "target.log.id": written.id})
+    return access.allows(principal, "write log", tuple(sorted(needs_of("run: write log").permissions)), target)
+
+
+def may_mount(access: AccessControl, principal: Caller, bucket: StoredResource) -> bool:
+    """Whether a run may read a bucket that its job mounts. The host reads it in the run's name."""
+    target = Target(bucket.compartment, {"target.bucket.name": bucket.name})
+    needs = needs_of("run: read a mounted bucket").permissions
+    return access.allows(principal, "mount a bucket", tuple(sorted(needs)), target)
+
+
+def may_pull(access: AccessControl, principal: Caller, image: StoredResource) -> bool:
+    """Whether a run may pull an image. The host pulls it in the run's name."""
+    target = Target(image.compartment, {"target.repo.name": image.body["repositoryName"]})
+    return access.allows(principal, "docker pull", tuple(sorted(needs_of("docker pull").permissions)), target)

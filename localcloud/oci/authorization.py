@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refuses a call whose caller lacks permissions. targets.py says what a call needs, access.py what a caller has."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from components.oci.iam.judge import Target
+from components.oci.iam.permissions import Operation as Needs
+from components.oci.iam.permissions import operation as needs_named
+from components.oci.iam.wildcards import StatementError
+from localcloud.oci import tenancy
+from localcloud.oci.access import LATER
+from localcloud.oci.finders import ReferenceTarget, pushed_repository
+from localcloud.oci.ocids import fixed_ocid
+from localcloud.oci.references import Reference, References
+from localcloud.server import http
+from localcloud.server.errors import ApiError, not_found
+from localcloud.server.http import Json
+from localcloud.server.operations import ApiCall
+from localcloud.server.store import StoredResource
+
+Circumstance = Callable[[ApiCall], bool]
+# The catalog's names for a call of our own, and for a call whose name another service has too.
+STANDS_FOR = {"PushContainerImage": "docker push"}
+_OF_SERVICES = {("limits", "ListServices"): "limits: ListServices"}
+# The policy variables that path parameters and body fields give.
+_OF_PARAMETERS = {"bucketName": "target.bucket.name", "objectName": "target.object.name"}
+_OF_BODIES: Mapping[str, tuple[str, str]] = {
+    "CreateBucket": ("name", "target.bucket.name"),
+    "ListMetrics": ("namespace", "target.metrics.namespace"),
+    "SummarizeMetricsData": ("namespace", "target.metrics.namespace"),
+}
+# A work request keeps here what its call needed. OCI's model has no such field, so clients never see it.
+INHERITED = "takes"
+_ADMINISTRATORS = fixed_ocid("group", tenancy.ADMINISTRATORS)
+# Every user may do this to itself, whatever the policies say.
+_ONES_OWN = frozenset({"GetUser", "ListApiKeys", "UploadApiKey", "DeleteApiKey"})
+log = logging.getLogger("localcloud")
+
+
+def _object_is_there(call: ApiCall) -> bool:
+    buckets = call.store.live("bucket", name=call.params["bucketName"])
+    row = call.store.connection.execute(
+        "SELECT 1 FROM objects WHERE bucket = ? AND name = ?",
+        (buckets[0].id if buckets else "", call.params["objectName"]),
+    ).fetchone()
+    return bool(row)
+
+
+def _repository_is_new(call: ApiCall) -> bool:
+    body = call.json()
+    name = pushed_repository(body.get("image") if isinstance(body, dict) else "")
+    return not call.store.live("container-repository", name=name)
+
+
+CIRCUMSTANCES: Mapping[tuple[str, str], Circumstance] = {
+    ("PutObject", "new object"): lambda call: not _object_is_there(call),
+    ("PutObject", "existing object"): _object_is_there,
+    ("PushContainerImage", "new repository"): _repository_is_new,
+}
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """Permissions, and the target they are needed on. No target: the reference leads nowhere, so nobody has them."""
+
+    permissions: frozenset[str]
+    target: Target | None
+    refusal: ApiError
+
+
+def needs_of(call: ApiCall) -> Needs:
+    """The call's row in the catalog; StatementError if there is none."""
+    return needs_named(_name(call))
+
+
+def requirements(call: ApiCall) -> Iterator[Requirement]:
+    """Everything that the call needs, its own first."""
+    needs = needs_of(call)
+    references = References(call, needs)
+    always = (needs.permissions - references.claimed) | _circumstances(call, needs)
+    own = list(_own(call, references.own))
+    if not own and not always and references.names_in_path:
+        yield Requirement(always, None, not_found())  # nothing to judge: answer as for any missing resource
+    for judged in own or [Target(tenancy.TENANCY, _variables(call))]:
+        yield Requirement(always, judged, not_found())
+    for target in references.own:
+        yield from _inherited(target)
+    for placed in (*references.placed(), *references.moved()):
+        yield from _required(placed.permissions, placed.reference)
+
+
+def inheritance(call: ApiCall) -> list[list[object]]:
+    """What a call needs, in the form that its work request keeps."""
+    return [
+        [sorted(one.permissions), one.target.compartment, dict(one.target.variables)]
+        for one in requirements(call)
+        if one.target
+    ]
+
+
+def _name(call: ApiCall) -> str:
+    """The catalog's name of the call. Deleting a version needs more than deleting an object, so it has its own name."""
+    if call.operation.name == "DeleteObject" and call.query.get("versionId"):
+        return "DeleteObjectVersion"
+    name = call.operation.name
+    return _OF_SERVICES.get((call.operation.service, name)) or STANDS_FOR.get(name, name)
+
+
+def _own(call: ApiCall, targets: list[ReferenceTarget]) -> Iterator[Target]:
+    variables = _variables(call)
+    return (Target(target.compartment, {**variables, **target.variables}) for target in targets)
+
+
+def _required(permissions: frozenset[str], reference: Reference) -> Iterator[Requirement]:
+    for target in reference.targets:
+        yield Requirement(permissions, Target(target.compartment, target.variables), reference.refusal)
+    if not reference.targets:
+        yield Requirement(permissions, None, reference.refusal)
+
+
+def _inherited(target: ReferenceTarget) -> Iterator[Requirement]:
+    """Reading a work request needs what the call that made it needed."""
+    if target.resource is None or target.resource.kind != "work-request":
+        return
+    kept = target.resource.body.get(INHERITED)
+    for permissions, compartment, variables in kept or ():
+        yield Requirement(frozenset(permissions), Target(compartment, variables), not_found())
+    if kept is None:
+        yield Requirement(frozenset(), None, not_found())
+
+
+def _circumstances(call: ApiCall, needs: Needs) -> frozenset[str]:
+    """The permissions that depend on what exists already."""
+    applying = (
+        permissions
+        for circumstance, permissions in needs.conditional.items()
+        if (applies := CIRCUMSTANCES.get((call.operation.name, circumstance))) and applies(call)
+    )
+    return frozenset().union(*applying)
+
+
+def _variables(call: ApiCall) -> dict[str, str]:
+    variables = {variable: call.params.get(parameter, "") for parameter, variable in _OF_PARAMETERS.items()}
+    if call.operation.name in _OF_BODIES:
+        field, variable = _OF_BODIES[call.operation.name]
+        body = call.json() if call.said.body else None
+        variables[variable] = str(body.get(field) or "") if isinstance(body, dict) else ""
+    return {name: value for name, value in variables.items() if value}
+
+
+def authorize(call: ApiCall) -> None:
+    """Raises OCI's refusal unless the policies in force allow the call. The log says what was missing."""
+    if _is_administrator(call) or _is_ones_own(call):
+        return
+    try:
+        required = list(requirements(call))
+    except StatementError:
+        log.warning("refused %s: the catalog has no permissions for this operation", call.operation.name)
+        raise not_found() from None
+    for group in _by_target(required):
+        _require(call, group)
+
+
+def may_see(call: ApiCall, resource: StoredResource) -> bool:
+    """Whether the caller may see this item, in a list that spans several compartments."""
+    if _is_administrator(call):
+        return True
+    if resource.kind == "work-request":
+        kept = resource.body.get(INHERITED, [])
+        return bool(kept) and all(
+            call.cloud.access.would_allow(call.principal, call.operation.name, permissions, Target(place, variables))
+            for permissions, place, variables in kept
+        )
+    return may_see_in(call, resource.compartment)
+
+
+def may_see_in(call: ApiCall, compartment: str) -> bool:
+    """Whether the caller may do what this call does in another compartment too."""
+    if _is_administrator(call):
+        return True
+    own = next(requirements(call))
+    target = Target(compartment, own.target.variables if own.target else {})
+    return call.cloud.access.would_allow(call.principal, call.operation.name, own.permissions, target)
+
+
+def names_of(call: ApiCall, resources: Sequence[StoredResource]) -> str:
+    """The resources that block a call: by name if its caller may see them, the rest as a number."""
+    seen = [one for one in resources if may_see(call, one)]
+    named = [f"{one.kind} {one.name} ({one.id})" for one in seen[:3]]
+    hidden = len(resources) - len(seen)
+    return ", ".join([*named, *([f"{hidden} in other compartments"] if hidden else [])])
+
+
+def _is_administrator(call: ApiCall) -> bool:
+    return any(group.ocid == _ADMINISTRATORS for group in call.cloud.access.subject(call.principal).groups)
+
+
+def _is_ones_own(call: ApiCall) -> bool:
+    return call.operation.name in _ONES_OWN and call.params["userId"] == call.principal.id
+
+
+def _by_target(required: list[Requirement]) -> list[list[Requirement]]:
+    """Groups the requirements by target, so that each target is judged once. One without a target stays alone."""
+    groups: dict[object, list[Requirement]] = {}
+    for number, one in enumerate(required):
+        key = (one.target.compartment, *sorted(one.target.variables.items())) if one.target else number
+        groups.setdefault(key, []).append(one)
+    return list(groups.values())
+
+
+def _require(call: ApiCall, group: list[Requirement]) -> None:
+    target = group[0].target
+    if target is None:
+        log.warning("refused %s: a resource that it names does not exist", call.operation.name)
+        raise group[0].refusal
+    permissions = frozenset().union(*(one.permissions for one in group))
+    missing = call.cloud.access.missing(call.principal, call.operation.name, tuple(sorted(permissions)), target)
+    if missing:
+        raise next(one.refusal for one in group if one.permissions & missing)
+
+
+def delay_effect(call: ApiCall, body: Json, before: Any) -> Json:
+    """The body of a policy or dynamic group. An `access` fault makes it take effect later."""
+    seconds = call.cloud.faults.seconds("access", call.operation.name)
+    return {**body, LATER: (http.now() + seconds, before) if seconds else (0.0, None)}

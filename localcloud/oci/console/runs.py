@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Job runs put together to training runs, with the ranks of each. What never changes of a job run is read once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from components.oci.client import calls, job_runs
+from components.oci.client.calls import StatusFolder
+from components.platform.runs import NodeRun, launch_document, ranks_of
+from localcloud.console.runs import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
+from localcloud.server.store import StateStore, StoredResource
+
+# So many job runs are looked at, the newest ones.
+_MOST_JOB_RUNS = 2_000
+_KEPT_SECONDS = 1.0
+_AT_ONCE = 40
+Body = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OciRun(TrainingRun):
+    """`job`: the OCID of its job. `place`: where its launchers leave their files."""
+
+    job: str
+    place: StatusFolder | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Launched:
+    """What the nodes of one job run were told, by which ranks and folder are known."""
+
+    start: tuple[str, str]
+    names: tuple[tuple[int, str, str], ...]
+    attempt: int | None
+    place: StatusFolder | None
+    variables: tuple[str, ...]
+
+
+@dataclass
+class RunBook:
+    """The training runs of one cloud. It parses a job run again only after a change of it."""
+
+    store: StateStore
+    _parsed: dict[str, tuple[StoredResource, _Launched]] = field(default_factory=dict)
+    _latest: list[OciRun] = field(default_factory=list)
+    _changes: int = -1
+    _read_at: float = 0.0
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def latest(self) -> list[OciRun]:
+        """The newest runs, the newest first. A state may change with time alone, so they are not kept for long."""
+        async with self._reading:
+            if self._changes != self.store.changes or time.monotonic() > self._read_at + _KEPT_SECONDS:
+                changes = self.store.changes
+                self._latest = await self._read()
+                self._changes, self._read_at = changes, time.monotonic()
+            return self._latest
+
+    async def _read(self) -> list[OciRun]:
+        starts: dict[tuple[str, str], list[tuple[StoredResource, _Launched]]] = {}
+        for resource, launched in await self._job_runs():
+            starts.setdefault(launched.start, []).append((resource, launched))
+        return [_training_run(members[::-1]) for members in list(starts.values())[:MOST_RUNS]]
+
+    async def _job_runs(self) -> list[tuple[StoredResource, _Launched]]:
+        rows = self.store.connection.execute(
+            "SELECT id, etag FROM resources WHERE kind = 'job-run' AND live ORDER BY sequence DESC LIMIT ?",
+            (_MOST_JOB_RUNS,),
+        ).fetchall()
+        before, self._parsed = self._parsed, {}
+        for number, (identifier, etag) in enumerate(rows):
+            parsed = before.get(identifier)
+            if parsed is None or parsed[0].etag != etag:
+                if number % _AT_ONCE == 0:
+                    await asyncio.sleep(0)  # other clients of the server need not wait until all are parsed
+                resource = self.store.get(identifier)
+                if resource is None:
+                    continue
+                parsed = (resource, _launched(resource))
+            self._parsed[identifier] = parsed
+        return list(self._parsed.values())
+
+
+def _training_run(members: list[tuple[StoredResource, _Launched]]) -> OciRun:
+    """`members` are the job runs of one start, the oldest first."""
+    first, first_launched = members[0]
+    tags = first.body.get("freeformTags") or {}
+    named = tags.get("job") and tags.get("run")
+    nodes = (node for resource, launched in members for node in _nodes(resource, launched))
+    return OciRun(
+        key=first.id,
+        stack=str(tags.get("stack") or ""),
+        title=f"{tags['job']}/{tags['run']}" if named else first.name,
+        attempt=first_launched.attempt,
+        created=first.created,
+        nodes=tuple(sorted(nodes, key=lambda node: (node.rank, node.run.name))[:MOST_RANKS]),
+        variables=tuple(sorted({name for _, launched in members for name in launched.variables})),
+        job=str(first.body.get("jobId") or ""),
+        place=next((launched.place for _, launched in members if launched.place), None),
+    )
+
+
+def _nodes(resource: StoredResource, launched: _Launched) -> Iterator[RunNode]:
+    body = resource.body
+    for rank, role, name in launched.names:
+        run = NodeRun(
+            (name or resource.name)[:LONGEST_NAME], resource.id, resource.shown_state,
+            str(body.get("lifecycleDetails") or ""), body.get("timeStarted"), body.get("timeFinished"),
+        )  # fmt: skip
+        yield RunNode(
+            rank, role[:LONGEST_NAME], run, str((body.get("logDetails") or {}).get("logId") or ""), resource.id
+        )
+
+
+def _launched(resource: StoredResource) -> _Launched:
+    tags = resource.body.get("freeformTags") or {}
+    name, role, rank = job_runs.node_of(tags)
+    layout = resource.body.get("jobNodeConfigurationOverrideDetails") or {}
+    groups = layout.get("jobNodeGroupConfigurationDetailsList") or []
+    configurations = [group.get("jobConfigurationDetails") or {} for group in groups]
+    configurations = configurations or [resource.body.get("jobConfigurationOverrideDetails") or {}]
+    environments = [configuration.get("environmentVariables") or {} for configuration in configurations]
+    documents = [launch_document(variables) for variables in environments]
+    folders = (
+        calls.status_folder(document, resource.id, variables)
+        for document, variables in zip(documents, environments, strict=True)
+    )
+    attempt = documents[0].get("attempt")
+    return _Launched(
+        start=(tags.get(job_runs.RUN_TAG, ""), job_runs.start_of(resource.id, environments[0])),
+        names=tuple(_group_names(documents)) if groups else ((rank, role, name),),
+        attempt=attempt if type(attempt) is int and abs(attempt) < 10**6 else None,
+        place=next((place for place in map(calls.parse_folder, folders) if place), None),
+        variables=tuple(sorted({name for variables in environments for name in variables})),
+    )
+
+
+def _group_names(documents: list[Body]) -> Iterator[tuple[int, str, str]]:
+    """Rank, role and name of each node of node groups. Without launch documents the groups are not told apart."""
+    names = [
+        (rank, str(document.get("role")), f"{document.get('role')}-{index}")
+        for document in documents
+        for index, rank in enumerate(ranks_of(document)[:MOST_RANKS])
+    ]
+    yield from names or [(0, "", "")]

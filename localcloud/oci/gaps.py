@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the local cloud lacks of the services it speaks: `python -m localcloud.oci.gaps` compares it with the SDK."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from localcloud.oci import sdk
+from localcloud.oci.services import tables
+
+# The SDK's clients of the services that the local cloud has, at least in part.
+SERVICES = {
+    "Identity": "identity/identity_client",
+    "Core networking": "core/virtual_network_client",
+    "Object Storage": "object_storage/object_storage_client",
+    "Artifacts": "artifacts/artifacts_client",
+    "Data Science": "data_science/data_science_client",
+    "Logging": "logging/logging_management_client",
+    "Logging ingestion": "loggingingestion/logging_client",
+    "Logging search": "loggingsearch/log_search_client",
+    "Monitoring": "monitoring/monitoring_client",
+    "Vault": "vault/vaults_client",
+    "Secrets": "secrets/secrets_client",
+    "Limits": "limits/limits_client",
+    "Work requests": "work_requests/work_request_client",
+}
+_WIDTH = 119
+_HEAD = """\
+<!-- Made by `python -m localcloud.oci.gaps > docs/local-cloud-gaps.md`; a test keeps it so. -->
+# What the local cloud lacks
+
+This page lists every service that the local cloud speaks, with the operations that Oracle's SDK has for it. The local
+cloud answers a lacking operation with 501 and its name, and the server's log says so too. It lacks every service that
+is not named here. What it lacks of AWS is at the end.
+"""
+_AWS_HEAD = """\
+## AWS
+
+Of AWS, the local cloud serves these services, with moto behind most operations. It refuses what AWS refuses (rows of
+catalog/aws_refusals.toml, and the limits in botocore's models), and each call is judged by the policies in force.
+"""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """One service: the names of the operations that are there, and of those that are lacking."""
+
+    title: str
+    there: tuple[str, ...]
+    lacking: tuple[str, ...]
+
+
+def coverage() -> Iterator[Coverage]:
+    rows = {(row.method, _shape(row.path)) for row in tables.operations()}
+    for title, client in SERVICES.items():
+        there: set[str] = set()
+        lacking: set[str] = set()
+        for method, path, name in sdk.client_operations(client):
+            (there if (method, _shape(path)) in rows else lacking).add(name)
+        yield Coverage(title, tuple(sorted(there)), tuple(sorted(lacking)))
+
+
+def render() -> str:
+    services = list(coverage())
+    table = ["| service | there | lacking |", "| --- | --- | --- |"]
+    table += [f"| {service.title} | {len(service.there)} | {len(service.lacking)} |" for service in services]
+    parts = [_HEAD, "\n".join(table)]
+    for service in services:
+        parts.append(f"## {service.title}")
+        parts += [_listed("There", service.there), _listed("Lacking", service.lacking)]
+    return "\n\n".join(part.strip() for part in (*parts, *_aws()) if part) + "\n"
+
+
+def _aws() -> Iterator[str]:
+    """AWS has some thousand operations: the page names those that are there."""
+    from localcloud.aws import gaps
+
+    services = list(gaps.coverage())
+    yield _AWS_HEAD
+    table = ["| service | there | of |", "| --- | --- | --- |"]
+    yield "\n".join([*table, *(f"| {service.title} | {len(service.there)} | {service.all} |" for service in services)])
+    yield "What differs:"
+    yield "\n".join(_item(text) for text in gaps.differences())
+    for service in services:
+        yield f"### {service.title}"
+        yield _listed("There", service.there)
+
+
+def _item(text: str) -> str:
+    return textwrap.fill(f"- {text}", _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _shape(path: str) -> str:
+    return re.sub(r"\{\w+\}", "{}", path)
+
+
+def _listed(word: str, names: tuple[str, ...]) -> str:
+    return textwrap.fill(f"{word}: {', '.join(names)}.", _WIDTH, break_long_words=False) if names else ""
+
+
+if __name__ == "__main__":
+    print(render(), end="")

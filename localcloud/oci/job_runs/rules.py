@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The security rules in force for a VNIC, read from the store: those of its subnet's lists and of its groups."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from ipaddress import IPv4Network
+from typing import Any
+
+from localcloud.hosts.firewall import ICMP, TCP, UDP, Direction, FirewallRule, Range, UnreadableRuleError
+from localcloud.oci.services.network import security
+from localcloud.oci.services.network.gateways import addresses_of, services
+from localcloud.server.errors import ApiError
+from localcloud.server.store import StateStore, StoredResource
+
+_SIDES: tuple[tuple[Direction, str, str], ...] = (
+    ("ingress", "ingressSecurityRules", "source"),
+    ("egress", "egressSecurityRules", "destination"),
+)
+_OPTIONS: Mapping[int | None, str] = {TCP: "tcpOptions", UDP: "udpOptions"}
+
+
+def rules_of(store: StateStore, subnet: StoredResource, vnic: StoredResource) -> tuple[FirewallRule, ...]:
+    rules: list[FirewallRule] = []
+    for identifier in subnet.body.get("securityListIds") or []:
+        resource = store.get(identifier)
+        rules += _of_list(store, resource) if resource else []
+    for identifier in vnic.body.get("nsgIds") or []:
+        resource = store.get(identifier)
+        rules += _of_group(store, resource) if resource else []
+    return tuple(rules)
+
+
+def _of_list(store: StateStore, security_list: StoredResource) -> Iterator[FirewallRule]:
+    for direction, field, end in _SIDES:
+        for index, body in enumerate(security_list.body.get(field) or []):
+            yield _rule(store, security_list.id, direction, index, end, body)
+
+
+def _of_group(store: StateStore, group: StoredResource) -> Iterator[FirewallRule]:
+    for direction, _, end in _SIDES:
+        own = [body for body in group.body.get("rules") or [] if body["direction"].lower() == direction]
+        for index, body in enumerate(own):
+            yield _rule(store, group.id, direction, index, end, body)
+
+
+def _rule(
+    store: StateStore, owner: str, direction: Direction, index: int, end: str, body: Mapping[str, Any]
+) -> FirewallRule:  # fmt: skip
+    """One rule. It is checked again, because an older version may have stored a rule that this one refuses."""
+    try:
+        security.check_rule(dict(body), end)
+    except (ApiError, AttributeError, KeyError, TypeError, ValueError) as error:
+        why = error.message if isinstance(error, ApiError) else repr(error)
+        raise UnreadableRuleError(f"{direction} rule {index} of {owner} cannot be enforced: {why}") from None
+    protocol, peer = security.parse_protocol(str(body["protocol"])), str(body[end])
+    options = body.get(_OPTIONS.get(protocol, "")) or {}
+    icmp = body.get("icmpOptions") if protocol == ICMP else None
+    stated = {name: value for name, value in body.items() if name not in ("description", "timeCreated", "isValid")}
+    return FirewallRule(
+        owner, direction, index, protocol, peer, _peers(store, str(body.get(f"{end}Type", "CIDR_BLOCK")), peer),
+        source_ports=_range(options.get("sourcePortRange")),
+        ports=_range(options.get("destinationPortRange")),
+        icmp=security.parse_icmp_options(icmp) if icmp else None,
+        stateless=bool(body.get("isStateless")),
+        description=str(body.get("description") or ""),
+        key=hashlib.sha256(json.dumps([owner, direction, stated], sort_keys=True).encode()).hexdigest()[:16],
+    )  # fmt: skip
+
+
+def _peers(store: StateStore, kind: str, peer: str) -> tuple[IPv4Network, ...]:
+    if kind == "SERVICE_CIDR_BLOCK":
+        return _networks(addresses_of(peer))
+    if kind == "NETWORK_SECURITY_GROUP":
+        members = [vnic for vnic in store.live("vnic") if peer in (vnic.body.get("nsgIds") or [])]
+        return _networks(str(vnic.body["privateIp"]) for vnic in members)
+    return _networks((peer,))
+
+
+def _networks(blocks: Iterable[str]) -> tuple[IPv4Network, ...]:
+    """The IPv4 blocks: no node here has an IPv6 address."""
+    networks = (security.parse_cidr("the peer", each) for each in blocks)
+    return tuple(network for network in networks if isinstance(network, IPv4Network))
+
+
+def _range(stated: Mapping[str, int] | None) -> Range | None:
+    return security.parse_port_range(stated) if stated else None
+
+
+def destinations(store: StateStore, subnet: StoredResource) -> tuple[str, ...]:
+    """The address blocks that go through the subnet's router, sorted. Other addresses cannot be reached."""
+    vcn, table = store.get(subnet.parent), store.get(str(subnet.body.get("routeTableId")))
+    blocks = set(vcn.body["cidrBlocks"] if vcn else ())
+    for rule in (table.body.get("routeRules") or []) if table else []:
+        gateway = store.get(str(rule["networkEntityId"]))
+        if gateway and gateway.live and not gateway.body.get("blockTraffic"):
+            blocks |= set(_through(gateway, str(rule["destination"])))
+    return tuple(sorted({*_ipv4(blocks)} - {str(subnet.body["cidrBlock"])}))
+
+
+def _ipv4(destinations: Iterable[str]) -> Iterator[str]:
+    for destination in destinations:
+        with suppress(ValueError):  # nobody here has an IPv6 address
+            yield str(IPv4Network(destination, strict=False))
+
+
+def _through(gateway: StoredResource, destination: str) -> Iterator[str]:
+    """What a gateway leads to. Nodes have no public address, so an internet gateway leads nowhere."""
+    if gateway.kind == "nat-gateway":
+        yield destination
+    elif gateway.kind == "service-gateway":
+        attached = {service["serviceId"] for service in gateway.body.get("services") or []}
+        if any(service["id"] in attached and service["cidrBlock"] == destination for service in services()):
+            yield from addresses_of(destination)
+
+
+def router(subnet: StoredResource) -> str:
+    return str(IPv4Network(subnet.body["cidrBlock"])[1])
+
+
+def prefix_length(subnet: StoredResource) -> int:
+    return IPv4Network(subnet.body["cidrBlock"]).prefixlen

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The token and key of a run's resource principal, in files that are renewed before they expire.
+
+Oracle's clients read both files again when a call is answered with 401, or when the token is about to expire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from localcloud.files import write_secret
+from localcloud.hosts.workplace import GIVEN
+from localcloud.oci import tenancy
+from localcloud.oci.principals import TOKEN_SECONDS, Caller
+from localcloud.oci.services.logs import RUN_OUTPUT, write_lines
+from localcloud.oci.services.token_door import RESOURCE_TYPES
+from localcloud.server import http
+from localcloud.server.operations import LocalCloud
+from localcloud.server.store import StateStore, StoredResource
+
+# Readable for the run's user. Nobody else can enter the run's folder.
+_MODE = 0o444
+log = logging.getLogger("localcloud")
+_ASKED_AGAIN_SECONDS = 1.0
+
+
+def principal_of(run: StoredResource) -> Caller:
+    kind = RESOURCE_TYPES["job-run"]
+    return Caller(run.id, run.id, tenancy.TENANCY, resource_kind=kind, compartment=run.compartment)
+
+
+def environment(given: str) -> Mapping[str, str]:
+    """The variables by which Oracle's clients find both files in the folder `given`."""
+    return {
+        "OCI_RESOURCE_PRINCIPAL_VERSION": "2.2",
+        "OCI_RESOURCE_PRINCIPAL_RPST": f"{given}/rpst",
+        "OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM": f"{given}/rpst-key.pem",
+        "OCI_RESOURCE_PRINCIPAL_REGION": tenancy.REGION,
+    }
+
+
+async def write(cloud: LocalCloud, run: StoredResource, folder: Path) -> float:
+    """Writes a new token and returns its lifetime in seconds. The key stays, so token and key always fit together."""
+    place = folder / GIVEN
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    place.mkdir(exist_ok=True)
+    seconds = cloud.faults.seconds("token", "IssueToken") or TOKEN_SECONDS
+    pem = place / "rpst-key.pem"
+    if pem.exists():
+        key = tenancy.load_private_key(pem)
+    else:
+        key = await asyncio.to_thread(rsa.generate_private_key, public_exponent=65537, key_size=2048)
+        write_secret(pem, tenancy.private_pem(key), _MODE)
+    token = cloud.credentials.issue(principal_of(run), key.public_key(), seconds)
+    write_secret(place / "rpst", token.encode(), _MODE)
+    return seconds
+
+
+async def keep_renewed(cloud: LocalCloud, run_id: str, folder: Path, seconds: float) -> None:
+    """Replaces each token after half of its lifetime, until cancelled. `seconds` is the lifetime of the first one."""
+    while True:
+        await asyncio.sleep(seconds / 2)
+        run = cloud.store.get(run_id)
+        if run is None:
+            return
+        try:
+            seconds = await write(cloud, run, folder)
+        except OSError:
+            log.exception("cannot renew the token of %s", run_id)  # perhaps a full disk; there is time to try again
+
+
+def forget(folder: Path) -> None:
+    """Removes the token and key of a run that has ended."""
+    for path in (folder / GIVEN).glob("rpst*"):
+        path.unlink(missing_ok=True)
+
+
+class NodeLog:
+    """Where the lines of one node go."""
+
+    def __init__(
+        self, store: StateStore, run: StoredResource, subject: str, may_write: Callable[[StoredResource], bool]
+    ) -> None:
+        self._store = store
+        self._run = run
+        self._subject = subject
+        self._may_write = may_write
+        self._refused_until = 0.0
+        self._log = (run.body.get("logDetails") or {}).get("logId", "")
+
+    def give(self, lines: Sequence[bytes]) -> None:
+        moment = http.now()
+        if not lines or moment < self._refused_until or not (log := self._store.get(self._log)):
+            return
+        if not self._may_write(
+            log
+        ):  # a policy may follow, so ask again later; each answer is a line of the server's log
+            self._refused_until = moment + _ASKED_AGAIN_SECONDS
+            return
+        texts = [(moment, str(uuid.uuid4()), line.rstrip(b"\r").decode(errors="replace")) for line in lines]
+        with self._store.transaction():
+            write_lines(self._store, self._log, self._run.id, self._subject, RUN_OUTPUT, texts)

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What most resources have in common: a kind of resource is a row, and its operations follow from the row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from localcloud.oci import limits, models, tenancy
+from localcloud.oci.authorization import may_see, names_of
+from localcloud.oci.ocids import Lifecycle, new_ocid
+from localcloud.oci.paging import page_of
+from localcloud.oci.work_requests import issue_receipt
+from localcloud.server import http
+from localcloud.server.errors import (
+    already_exists,
+    conflict,
+    incorrect_state,
+    invalid,
+    missing_parameter,
+    not_found,
+    related_not_found,
+)
+from localcloud.server.http import Json, Reply
+from localcloud.server.operations import ApiCall, ApiOperation, Handler
+from localcloud.server.store import StoredResource, ocids_in
+
+ALL_VERBS = ("Create", "Get", "List", "Update", "Delete", "Move")
+CreateHook = Callable[[ApiCall, Json], Json]
+UpdateHook = Callable[[ApiCall, StoredResource, Json], Json]
+ResourceHook = Callable[[ApiCall, StoredResource], None]
+
+
+@dataclass(frozen=True)
+class Receipts:
+    """How the work requests of a kind name it. `silent` kinds answer 202 with an empty body."""
+
+    entity: str
+    operation: str
+    silent: bool = False
+
+
+@dataclass(frozen=True)
+class ResourceKind:
+    """One kind of resource.
+
+    `references`: body fields that must name living resources of a kind. `held_by`: kinds that forbid the deletion of a
+    resource as long as they mention it. `brings`: kinds that lie in this one, and so move with it. `unique_in`: the
+    column within which names must differ.
+    """
+
+    name: str
+    title: str
+    service: str
+    path: str
+    key: str
+    lifecycle: Lifecycle
+    ocid: str = ""
+    plural: str = ""
+    name_field: str = "displayName"
+    parent_field: str = ""
+    parent_param: str = ""
+    summary: str = ""
+    collection: str = ""
+    create_details: str = ""
+    update_details: str = ""
+    unique_in: str = ""
+    # Fields that the local cloud does not support, with the reason. A request that sets one is refused.
+    unserved: Mapping[str, str] = field(default_factory=dict)
+    # Further filters of a list, and the column of each.
+    filters: Mapping[str, str] = field(default_factory=dict)
+    references: Mapping[str, str] = field(default_factory=dict)
+    held_by: tuple[str, ...] = ()
+    brings: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    receipts: Receipts | None = None
+    asynchronous: frozenset[str] = frozenset()
+    verbs: tuple[str, ...] = ALL_VERBS
+    on_create: CreateHook = lambda call, body: body
+    on_update: UpdateHook = lambda call, resource, body: body
+    on_delete: ResourceHook = lambda call, resource: None
+    after_create: ResourceHook = lambda call, resource: None
+
+
+def operations(kind: ResourceKind) -> list[ApiOperation]:
+    """The operations of a kind."""
+    plural = kind.plural or f"{kind.title}s"
+    item = f"{kind.path}/{{{kind.key}}}"
+    made = kind.create_details or f"Create{kind.title}Details"
+    update = kind.update_details or f"Update{kind.title}Details"
+    move = f"Change{kind.title}CompartmentDetails"
+    rows: Mapping[str, tuple[str, str, str, Handler, str]] = {
+        "Create": (f"Create{kind.title}", "POST", kind.path, partial(create, kind), made),
+        "Get": (f"Get{kind.title}", "GET", item, partial(get, kind), ""),
+        "List": (f"List{plural}", "GET", kind.path, partial(list_, kind), ""),
+        "Update": (f"Update{kind.title}", "PUT", item, partial(change, kind), update),
+        "Delete": (f"Delete{kind.title}", "DELETE", item, partial(delete, kind), ""),
+        "Move": (
+            f"Change{kind.title}Compartment",
+            "POST",
+            f"{item}/actions/changeCompartment",
+            partial(move_, kind),
+            move,
+        ),
+    }
+    return [
+        ApiOperation(name, method, path, handler, kind.service, details)
+        for name, method, path, handler, details in (rows[verb] for verb in kind.verbs)
+    ]
+
+
+def find(kind: ResourceKind, call: ApiCall) -> StoredResource:
+    """The resource that the path names."""
+    resource = call.store.get(call.params[kind.key])
+    if resource is None or resource.kind != kind.name or (not resource.live and not kind.lifecycle.gone):
+        raise not_found(kind.title)
+    if kind.parent_param and resource.parent != call.params[kind.parent_param]:
+        raise not_found(kind.title)
+    return resource
+
+
+def find_living(kind: ResourceKind, call: ApiCall) -> StoredResource:
+    resource = find(kind, call)
+    if not resource.live:
+        raise not_found(kind.title)
+    return resource
+
+
+def find_settled(kind: ResourceKind, call: ApiCall) -> StoredResource:
+    """The resource that the path names, if it may change now: no earlier call is still changing it."""
+    resource = find_living(kind, call)
+    resource.require_etag(call.if_match)
+    if resource.settles_at > http.now():
+        raise incorrect_state(f"The {kind.title} {resource.id} is {resource.shown_state}")
+    return resource
+
+
+def render(kind: ResourceKind, resource: StoredResource, state: str = "", model: str = "") -> Json:
+    """The resource as a client reads it."""
+    body = {**resource.body, "lifecycleState": state or resource.shown_state}
+    return models.shape(kind.service, model or kind.title, body)
+
+
+def require_compartment(call: ApiCall, compartment: str) -> None:
+    resource = call.store.get(compartment)
+    if resource is None or resource.kind not in ("compartment", "tenancy") or not resource.live:
+        raise not_found("compartment")
+
+
+def require_references(call: ApiCall, references: Mapping[str, str], body: Mapping[str, Any]) -> None:
+    for name, kind in references.items():
+        value = body.get(name)
+        for identifier in value if isinstance(value, list) else [value] if value else []:
+            resource = call.store.get(identifier)
+            if resource is None or resource.kind != kind or not resource.live:
+                raise related_not_found(f"{name} {identifier}")
+
+
+def _details(kind: ResourceKind, call: ApiCall) -> Json:
+    details = call.details()
+    for name, reason in kind.unserved.items():
+        if details.get(name):
+            raise invalid(f"the local cloud does not support {name}: {reason}")
+    models.require_choices(kind.service, kind.title, details)
+    return details
+
+
+def create(kind: ResourceKind, call: ApiCall) -> Reply:
+    details = _details(kind, call)
+    parent = _parent(kind, call, details)
+    compartment = details.get("compartmentId") or _compartment_of(call, parent)
+    require_compartment(call, compartment)
+    require_references(call, kind.references, details)
+    limits.require_room(call, kind.name)
+    ocid = kind.ocid or kind.name.replace("-", "")
+    identifier = new_ocid(ocid, tenancy.REGION_KEY)
+    moment = http.now()
+    field_names = models.fields(kind.service, kind.title)
+    computed = {
+        "id": identifier,
+        "compartmentId": compartment,
+        kind.parent_param: parent,
+        kind.name_field: details.get(kind.name_field) or f"{ocid}{http.rfc3339(moment)[:19].translate(_DIGITS_ONLY)}",
+        "createdBy": call.principal.id,
+        "timeCreated": http.rfc3339(moment),
+        "timeLastModified": http.rfc3339(moment),
+    }
+    base = {"freeformTags": {}, "definedTags": {}, **kind.defaults, **details, **computed}
+    body = kind.on_create(call, {name: value for name, value in base.items() if name in field_names})
+    _require_unique(kind, call, body[kind.name_field], compartment, parent, "")
+    name, state = body[kind.name_field], body.pop("lifecycleState", kind.lifecycle.ready)
+    settles_at = moment + call.cloud.faults.seconds("transition", call.operation.name)
+    resource = call.store.add(
+        StoredResource(
+            identifier,
+            kind.name,
+            compartment,
+            name,
+            state,
+            body,
+            parent,
+            kind.lifecycle.making,
+            settles_at,
+            created=moment,
+        )
+    )
+    kind.after_create(call, resource)
+    return _answer(kind, call, "Create", "CREATED", resource, kind.lifecycle.making)
+
+
+def get(kind: ResourceKind, call: ApiCall) -> Reply:
+    resource = find(kind, call)
+    return Reply(200, render(kind, resource), {"etag": resource.etag})
+
+
+def list_(kind: ResourceKind, call: ApiCall) -> Reply:
+    query = dict(call.query)
+    if kind.parent_param:
+        query[kind.parent_param] = call.params[kind.parent_param]
+    else:
+        call.needed("compartmentId")
+    subtree = query.pop("compartmentIdInSubtree", query.pop("isCompartmentIdInSubtree", ""))
+    everywhere = subtree == "true" and query.get("compartmentId") == tenancy.TENANCY
+    if everywhere:
+        del query["compartmentId"]
+    columns = {name: "parent" for name in (kind.parent_field, kind.parent_param) if name} | {
+        kind.key: "id",
+        **kind.filters,
+    }
+    page = page_of(call.store, kind.name, query, columns, live_only=query.get("lifecycleState") != kind.lifecycle.gone)
+    seen = [item for item in page.items if not everywhere or may_see(call, item)]
+    items = [render(kind, item, model=kind.summary) for item in seen]
+    if not kind.collection:
+        return Reply(200, items, page.headers)
+    totals = {"items": items, "remainingItemsCount": 0, f"{kind.name.removeprefix('container-')}Count": len(items)}
+    return Reply(200, {"layerCount": 0, "layersSizeInBytes": 0, "imageCount": 0, **totals}, page.headers)
+
+
+def change(kind: ResourceKind, call: ApiCall) -> Reply:
+    resource = find_settled(kind, call)
+    details = _details(kind, call)
+    require_references(call, kind.references, details)
+    field_names = models.fields(kind.service, kind.title)
+    changes = {name: value for name, value in details.items() if name in field_names}
+    if "timeLastModified" in field_names:
+        changes["timeLastModified"] = http.rfc3339(http.now())
+    body = kind.on_update(call, resource, {**resource.body, **changes})
+    _require_unique(kind, call, body[kind.name_field], resource.compartment, resource.parent, resource.id)
+    state = body.pop("lifecycleState", resource.state)
+    changed = call.store.put(resource, body=body, name=body[kind.name_field], state=state)
+    return _answer(kind, call, "Update", "UPDATED", changed, "")
+
+
+def delete(kind: ResourceKind, call: ApiCall) -> Reply:
+    resource = find_settled(kind, call)
+    if holders := _holders(kind, call, resource):
+        by = names_of(call, holders)
+        raise conflict(f"The {kind.title} {resource.id} cannot be deleted while it is in use by {by}")
+    kind.on_delete(call, resource)
+    removed = remove(kind, call, resource)
+    return _answer(kind, call, "Delete", "DELETED", removed, "")
+
+
+def _holders(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> list[StoredResource]:
+    own = set(ocids_in(resource.body))  # its own parts, such as a VCN's defaults, are deleted with it
+    return [holder for holder in call.store.mentioning(resource.id, kind.held_by) if holder.id not in own]
+
+
+def remove(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> StoredResource:
+    """Deletes a resource. What remains visible of it depends on its lifecycle."""
+    until = http.now() + call.cloud.faults.seconds("transition", call.operation.name)
+    return call.store.put(
+        resource, state=kind.lifecycle.gone, settling=kind.lifecycle.leaving, settles_at=until, live=False
+    )
+
+
+def move_(kind: ResourceKind, call: ApiCall) -> Reply:
+    resource = find_living(kind, call)
+    resource.require_etag(call.if_match)
+    compartment = call.details().get("compartmentId")
+    if not compartment:
+        raise missing_parameter("compartmentId")
+    require_compartment(call, compartment)
+    changed = call.store.put(resource, compartment=compartment, body={**resource.body, "compartmentId": compartment})
+    for within in (within for name in kind.brings for within in call.store.live(name, parent=resource.id)):
+        call.store.put(within, compartment=compartment, body={**within.body, "compartmentId": compartment})
+    headers = {"etag": changed.etag}
+    if "Move" not in kind.asynchronous:
+        return Reply(204, headers=headers)
+    # Oracle's provider takes no other action for a move that has succeeded.
+    return Reply(202, headers=headers | _receipt(kind, call, "Move", "RELATED", changed))
+
+
+_DIGITS_ONLY = str.maketrans("", "", "-:T")
+
+
+def _parent(kind: ResourceKind, call: ApiCall, details: Json) -> str:
+    parent = call.params[kind.parent_param] if kind.parent_param else str(details.get(kind.parent_field, ""))
+    if kind.parent_param:
+        resource = call.store.get(parent)
+        if resource is None or not resource.live:
+            raise not_found(kind.parent_param)
+    return parent
+
+
+def _compartment_of(call: ApiCall, parent: str) -> str:
+    resource = call.store.get(parent)
+    return resource.compartment if resource else ""
+
+
+def _require_unique(kind: ResourceKind, call: ApiCall, name: str, compartment: str, parent: str, own_id: str) -> None:
+    if not kind.unique_in:
+        return
+    scope = {"compartment": {"compartment": compartment}, "parent": {"parent": parent}, "tenancy": {}}[kind.unique_in]
+    if any(other.id != own_id for other in call.store.live(kind.name, name=name, **scope)):
+        raise already_exists(f"A {kind.title} named {name}")
+
+
+def _answer(kind: ResourceKind, call: ApiCall, verb: str, action: str, resource: StoredResource, state: str) -> Reply:
+    headers = {"etag": resource.etag} if verb != "Delete" else {}
+    if verb in kind.asynchronous:
+        headers = _receipt(kind, call, verb, action, resource) | (
+            {} if kind.receipts and kind.receipts.silent else headers
+        )
+    if kind.receipts and kind.receipts.silent:
+        return Reply(202, headers=headers)
+    if verb == "Delete":
+        return Reply(202 if verb in kind.asynchronous else 204, headers=headers)
+    return Reply(200, render(kind, resource, state), headers)
+
+
+def _receipt(kind: ResourceKind, call: ApiCall, verb: str, action: str, resource: StoredResource) -> dict[str, str]:
+    names = kind.receipts or Receipts(kind.name, kind.name.upper())
+    return issue_receipt(call, names.operation.format(verb=verb.upper()), names.entity, action, resource)

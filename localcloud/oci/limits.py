@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much of each resource a tenancy may have: one row per limit, and the count that it applies to.
+
+The limits of network, object storage and registry have OCI's names. Those of Data Science are derived from the names
+of the shapes, because no document at hand gives OCI's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Any
+
+from catalog.tables import table
+from localcloud.oci.ocids import RUN_ACTIVE
+from localcloud.server.errors import ApiError
+from localcloud.server.operations import ApiCall
+
+_LIMIT_CODE = "LimitExceeded"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """`kind` is what is counted. A limit with a shape counts the active nodes on that shape."""
+
+    service: str
+    name: str
+    value: int
+    kind: str
+    shape: str = ""
+
+    @property
+    def described(self) -> str:
+        return f"{self.kind.replace('-', ' ')}s{f' on {self.shape}' if self.shape else ''} in the region"
+
+
+SERVICES = {
+    "data-science": "Data Science",
+    "object-storage": "Object Storage",
+    "vcn": "Virtual Cloud Network",
+    "container-registry": "Container Registry",
+    "identity": "Identity",
+    "logging": "Logging",
+}
+_COUNTED = (
+    Limit("vcn", "vcn-count", 50, "vcn"),
+    Limit("vcn", "subnet-count", 15_000, "subnet"),
+    Limit("vcn", "network-security-group-count", 10_000, "network-security-group"),
+    Limit("vcn", "security-list-count", 15_000, "security-list"),
+    Limit("object-storage", "bucket-count", 10_000, "bucket"),
+    Limit("container-registry", "container-repository-count", 500, "container-repository"),
+    Limit("logging", "log-group-count", 100, "log-group"),
+    Limit("identity", "policies-count", 100, "policy"),
+    Limit("identity", "dynamic-group-count", 50, "dynamic-group"),
+    Limit("data-science", "project-count", 1000, "project"),
+    Limit("data-science", "job-count", 1000, "job"),
+    Limit("data-science", "job-run-count", 1000, "job-run"),
+    Limit("data-science", "notebook-session-count", 100, "notebook-session"),
+)
+# The local cloud has no real capacity to run out of. A test sets a lower value with a fault.
+_NODES_ON_A_SHAPE = 1000
+
+
+@cache
+def limits() -> tuple[Limit, ...]:
+    shapes = (Limit("data-science", shape_limit(name), _NODES_ON_A_SHAPE, "node", name) for name in table("shapes"))
+    return (*_COUNTED, *shapes)
+
+
+def shape_limit(shape: str) -> str:
+    return f"ds-{shape.lower().replace('.', '-')}-count"
+
+
+def find(service: str, name: str) -> Limit | None:
+    return next((limit for limit in limits() if (limit.service, limit.name) == (service, name)), None)
+
+
+def value_of(call: ApiCall, limit: Limit) -> int:
+    fault = call.cloud.faults.limit(limit.name)
+    return fault.value if fault else limit.value
+
+
+def count_used(call: ApiCall, limit: Limit) -> int:
+    if limit.shape:
+        return sum(nodes for shape, nodes in _active_nodes(call) if shape == limit.shape)
+    row = call.store.connection.execute("SELECT count(*) FROM resources WHERE kind = ? AND live", (limit.kind,))
+    return int(row.fetchone()[0])
+
+
+def require_room(call: ApiCall, kind: str) -> None:
+    """Raises unless one more of a kind fits. It counts only where a fault sets a limit: nobody reaches the others."""
+    for limit in limits():
+        if limit.kind == kind and not limit.shape:
+            _require(call, limit, 1)
+
+
+def require_nodes(call: ApiCall, shape: str, nodes: int) -> None:
+    """Raises unless the limit and the capacity allow so many more nodes on a shape."""
+    limit = find("data-science", shape_limit(shape))
+    if limit:
+        _require(call, limit, nodes)
+    if call.cloud.faults.strike("no-capacity", call.operation.name, lambda fault: fnmatchcase(shape, fault.shape)):
+        raise ApiError(500, "InternalError", f"Out of host capacity for {nodes} node(s) of shape {shape}")
+
+
+def _require(call: ApiCall, limit: Limit, wanted: int) -> None:
+    fault = call.cloud.faults.limit(limit.name)
+    if fault is None:
+        return
+    have = count_used(call, limit)
+    if have + wanted > fault.value and call.cloud.faults.strike("limit", call.operation.name, lambda row: row == fault):
+        raise ApiError(
+            400,
+            fault.code or _LIMIT_CODE,
+            f"The following service limits were exceeded: {limit.name}. {have} of {fault.value} are in use, {wanted}"
+            " more were asked for. Request a service limit increase",
+        )
+
+
+def _active_nodes(call: ApiCall) -> Iterator[tuple[str, int]]:
+    for run in call.store.live("job-run"):
+        if run.state in RUN_ACTIVE:
+            yield from run.body.get("nodes", [])
+    for notebook in call.store.live("notebook-session"):
+        yield (notebook.body.get("notebookSessionConfigDetails") or {}).get("shape", ""), 1
+    for target in call.store.live("compute-target"):
+        configuration = target.body["computeConfigurationDetails"]
+        yield configuration["instanceConfiguration"]["instanceShape"], machines_of(configuration)
+
+
+def machines_of(configuration: Mapping[str, Any]) -> int:
+    """How many machines a compute target has. One that scales has those that it begins with: nothing here scales."""
+    policy = configuration["scalingPolicy"]
+    scaling = policy.get("autoScalingPolicies")
+    return int(scaling[0]["initialInstanceCount"] if scaling else policy["instanceCount"])
+
+
+def nodes_of(infrastructure: Mapping[str, Any], layout: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """(shape, nodes) of each node group of a run. On a compute target they have no shape: its machines are counted."""
+    groups = layout.get("jobNodeGroupConfigurationDetailsList") or [{}]
+    return [
+        (
+            (group.get("jobInfrastructureConfigurationDetails") or infrastructure).get("shapeName", ""),
+            group.get("replicas", 1),
+        )
+        for group in groups
+    ]

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the image manifests that container tools push into checked values: a digest has 64 hexadecimal digits, a size
+is a number. No other module uses a part of a manifest as a path or a type.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from localcloud.server.http import LARGEST, read_json
+
+MAXIMUM_BYTES = 4 * 1024 * 1024
+_MOST_LAYERS, _MOST_WORDS = 1000, 1000
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}")
+
+
+class UnreadableManifestError(Exception):
+    """Why a manifest cannot be read."""
+
+
+@dataclass(frozen=True)
+class Digest:
+    """The name of a blob. Every instance is a valid digest."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        if not is_digest(self.text):
+            raise UnreadableManifestError(f"{self.text[:80]!r} is not a digest")
+
+    @property
+    def hexadecimal(self) -> str:
+        return self.text.removeprefix("sha256:")
+
+
+@dataclass(frozen=True)
+class Layer:
+    digest: Digest
+    size: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One image of one platform."""
+
+    config: Digest
+    layers: tuple[Layer, ...]
+
+
+@dataclass(frozen=True)
+class ImageStart:
+    """How an image starts when a job does not say."""
+
+    entrypoint: tuple[str, ...]
+    cmd: tuple[str, ...]
+
+
+def is_digest(text: str) -> bool:
+    return bool(_DIGEST.fullmatch(text))
+
+
+def read_manifest(content: bytes) -> Manifest | Digest:
+    """The manifest, or the digest of the first manifest of an index: the nodes of one machine are all alike."""
+    stated = _mapping(_parsed(content), "the manifest")
+    if "manifests" in stated:
+        listed = _list(stated["manifests"], "manifests", _MOST_LAYERS)
+        if not listed:
+            raise UnreadableManifestError("manifests is empty")
+        return _digest_of(listed[0], "manifests[0]")
+    layers = _list(stated.get("layers"), "layers", _MOST_LAYERS)
+    return Manifest(
+        _digest_of(stated.get("config"), "config"),
+        tuple(Layer(_digest_of(one, "a layer"), _size(_mapping(one, "a layer").get("size"))) for one in layers),
+    )
+
+
+def read_start(content: bytes) -> ImageStart:
+    """Reads how an image starts from its configuration."""
+    config = _mapping(_mapping(_parsed(content), "the configuration").get("config") or {}, "config")
+    return ImageStart(_words(config.get("Entrypoint"), "Entrypoint"), _words(config.get("Cmd"), "Cmd"))
+
+
+def media_type(content: bytes) -> str:
+    """The media type under which a tool gets a manifest."""
+    stated = _mapping(_parsed(content), "the manifest")
+    named = stated.get("mediaType")
+    if isinstance(named, str) and _MEDIA_TYPE.fullmatch(named):
+        return named
+    return f"application/vnd.oci.image.{'index' if 'manifests' in stated else 'manifest'}.v1+json"
+
+
+def read_blob(path: Path) -> bytes:
+    """The content of a small blob."""
+    with open_regular_file(path) as file:
+        if os.fstat(file.fileno()).st_size > MAXIMUM_BYTES:
+            raise UnreadableManifestError(f"it is larger than {MAXIMUM_BYTES} bytes")
+        return file.read(MAXIMUM_BYTES + 1)
+
+
+def is_file(path: Path) -> bool:
+    """Whether the path is a regular file, not a link, folder or device."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+@contextmanager
+def open_regular_file(path: Path) -> Iterator[IO[bytes]]:
+    """Opens a regular file. It follows no link and opens no device or pipe, which might block or never end."""
+    number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(number, "rb") as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise UnreadableManifestError("it is not a regular file")
+        yield file
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        return read_json(content)
+    except (ValueError, RecursionError):
+        raise UnreadableManifestError("it is not JSON") from None
+
+
+def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise UnreadableManifestError(f"{what} is not an object")
+    return value
+
+
+def _list(value: Any, what: str, most: int) -> list[Any]:
+    if not isinstance(value, list) or len(value) > most:
+        raise UnreadableManifestError(f"{what} is not a list of at most {most}")
+    return value
+
+
+def _digest_of(value: Any, what: str) -> Digest:
+    return Digest(str(_mapping(value, what).get("digest")))
+
+
+def _size(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST:
+        raise UnreadableManifestError("the size of a layer is not a number of bytes")
+    return value
+
+
+def _words(value: Any, what: str) -> tuple[str, ...]:
+    words = _list(value or [], what, _MOST_WORDS)
+    if not all(isinstance(word, str) for word in words):
+        raise UnreadableManifestError(f"{what} is not a list of texts")
+    return tuple(words)

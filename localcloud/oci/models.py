@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Validates request bodies and trims replies, by the SDK's type tables."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from localcloud.oci import sdk
+from localcloud.server import http
+from localcloud.server.errors import cannot_parse, invalid, missing_parameter
+
+ALWAYS_SENT = ("freeformTags", "definedTags", "systemTags")
+_CONTAINER = re.compile(r"(list)\[(.+)\]|(dict)\(str, (.+)\)")
+
+
+def _is_date(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and http.parse_rfc3339(value) >= 0
+    except (ValueError, OverflowError):
+        return False
+
+
+_SCALARS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    "str": ("a string", lambda value: isinstance(value, str)),
+    "int": ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
+    "float": ("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool)),
+    "bool": ("true or false", lambda value: isinstance(value, bool)),
+    "datetime": ("a date in RFC 3339 format", _is_date),
+    "object": ("any value", lambda value: True),
+}
+
+
+def validate(service: str, name: str, value: Any, where: str = "") -> dict[str, Any]:
+    """The body without its nulls, or the error that OCI gives for the first mistake in it."""
+    if not isinstance(value, dict):
+        raise cannot_parse(f"{where or 'the body'} must be an object")
+    model = _narrowed(service, name, value)
+    for field in model.fields.values():
+        if field.required and value.get(field.wire) is None:
+            raise missing_parameter(_at(where, field.wire))
+    judged = {}
+    for key, item in value.items():
+        if key not in model.fields:
+            raise invalid(f"{_at(where, key)} is not a field of {model.name}{_nearest(key, model)}")
+        if item is not None:
+            judged[key] = _judge_field(service, model.fields[key], item, _at(where, key))
+    return judged
+
+
+def shape(service: str, name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Only the fields of the model, and the fields that OCI sends even when they are empty.
+
+    A client that gets no tags takes them as unknown, and every plan shows a change."""
+    model_fields = sdk.model(service, name).fields
+    empty: dict[str, Any] = {key: {} for key in ALWAYS_SENT if key in model_fields}
+    return empty | {key: value[key] for key in model_fields if key in value}
+
+
+def fields(service: str, name: str) -> frozenset[str]:
+    return frozenset(sdk.model(service, name).fields)
+
+
+def _narrowed(service: str, name: str, value: Mapping[str, Any]) -> sdk.Model:
+    model = sdk.model(service, name)
+    subtype = model.subtypes.get(str(value.get(model.discriminator))) if model.discriminator else None
+    if model.subtypes and subtype is None and model.discriminator in value:
+        choices = ", ".join(sorted(model.subtypes))
+        raise invalid(f"{model.discriminator} must be one of {choices}, not {value[model.discriminator]!r}")
+    return _subtype(service, name, subtype) if subtype and subtype != name else model
+
+
+@cache
+def _subtype(service: str, name: str, subtype: str) -> sdk.Model:
+    """A subtype with the required fields of its base model too: the SDK does not repeat them."""
+    base, model = sdk.model(service, name).fields, sdk.model(service, subtype)
+    fields = {
+        key: replace(field, required=True) if key in base and base[key].required else field
+        for key, field in model.fields.items()
+    }
+    return replace(model, fields=fields)
+
+
+def require_choices(service: str, name: str, details: Mapping[str, Any]) -> None:
+    """Checks values against the choices of the resource's model. The model of the details may list no choices."""
+    model_fields = sdk.model(service, name).fields
+    for key, value in details.items():
+        if key in model_fields:
+            _require_choice(model_fields[key], value, key)
+
+
+def _require_choice(field: sdk.Field, value: Any, where: str) -> None:
+    for item in value if isinstance(value, list) else [value]:
+        if field.allowed and item not in field.allowed:
+            raise invalid(f"{where} must be one of {', '.join(sorted(field.allowed))}, not {item!r}")
+
+
+def _judge_field(service: str, field: sdk.Field, value: Any, where: str) -> Any:
+    judged = _judge_type(service, field.type, value, where)
+    _require_choice(field, judged, where)
+    return judged
+
+
+def _judge_type(service: str, type_name: str, value: Any, where: str) -> Any:
+    container, inner = _container(type_name)
+    if container == "list":
+        if not isinstance(value, list):
+            raise invalid(f"{where} must be a list")
+        return [_judge_type(service, inner, item, f"{where}[{index}]") for index, item in enumerate(value)]
+    if container == "dict":
+        if not isinstance(value, dict):
+            raise invalid(f"{where} must be an object")
+        return {key: _judge_type(service, inner, item, f"{where}.{key}") for key, item in value.items()}
+    if type_name in _SCALARS:
+        wanted, fits = _SCALARS[type_name]
+        if not fits(value):
+            raise invalid(f"{where} must be {wanted}")
+        return value
+    return validate(service, type_name, value, where)
+
+
+@cache
+def _container(type_name: str) -> tuple[str, str]:
+    match = _CONTAINER.fullmatch(type_name)
+    if not match:
+        return "", type_name
+    return (match[1], match[2]) if match[1] else (match[3], match[4])
+
+
+def _at(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key
+
+
+def _nearest(key: str, model: sdk.Model) -> str:
+    near = difflib.get_close_matches(key, model.fields, n=1)
+    return f" (did you mean {near[0]}?)" if near else ""

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OCIDs: fresh ones for what clients create, fixed ones for what every local tenancy has."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from dataclasses import dataclass
+
+REGIONLESS = frozenset({"tenancy", "compartment", "user", "group", "dynamicgroup", "policy"})
+OVERRIDABLE = (
+    "oci_artifacts.ArtifactsClient",
+    "oci_core.VirtualNetworkClient",
+    "oci_datascience.DataScienceClient",
+    "oci_identity.IdentityClient",
+    "oci_limits.LimitsClient",
+    "oci_logging.LoggingManagementClient",
+    "oci_loggingingestion.LoggingClient",
+    "oci_loggingsearch.LogSearchClient",
+    "oci_monitoring.MonitoringClient",
+    "oci_object_storage.ObjectStorageClient",
+    "oci_secrets.SecretsClient",
+    "oci_vault.VaultsClient",
+    "oci_work_requests.WorkRequestClient",
+)
+
+
+def _encode(raw: bytes) -> str:
+    return base64.b32encode(raw).decode().lower().rstrip("=")
+
+
+def new_ocid(kind: str, region_key: str) -> str:
+    return _join(kind, region_key, _encode(os.urandom(35)))
+
+
+def fixed_ocid(kind: str, name: str, region_key: str = "") -> str:
+    """The same for the same name everywhere, so that a stack file can name it."""
+    return _join(kind, region_key, _encode(hashlib.sha512(f"trainyard/{kind}/{name}".encode()).digest()[:35]))
+
+
+def _join(kind: str, region_key: str, unique: str) -> str:
+    return f"ocid1.{kind}.oc1.{'' if kind in REGIONLESS else region_key}.aaaaaaaa{unique[:52]}"
+
+
+@dataclass(frozen=True)
+class Lifecycle:
+    """The state that a client reads while a resource is created, when it is ready, while it is deleted, and afterwards.
+
+    Each transition is instant unless a fault prolongs it. An empty `gone` means that a deleted resource is not found.
+    """
+
+    making: str
+    ready: str
+    leaving: str
+    gone: str
+
+
+NETWORK = Lifecycle("PROVISIONING", "AVAILABLE", "TERMINATING", "TERMINATED")
+IDENTITY = Lifecycle("CREATING", "ACTIVE", "DELETING", "DELETED")
+REGISTRY = Lifecycle("AVAILABLE", "AVAILABLE", "DELETING", "DELETED")
+LOGGING = Lifecycle("CREATING", "ACTIVE", "DELETING", "")
+PROJECT = Lifecycle("ACTIVE", "ACTIVE", "DELETING", "DELETED")
+JOB = Lifecycle("CREATING", "ACTIVE", "DELETING", "DELETED")
+JOB_RUN = Lifecycle("ACCEPTED", "ACCEPTED", "DELETED", "DELETED")
+
+RUN_ACTIVE = frozenset({"ACCEPTED", "IN_PROGRESS", "CANCELING"})
+RUN_TERMINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELED", "NEEDS_ATTENTION", "DELETED"})
+
+
+def client_variables(endpoint: str, object_storage: str = "") -> dict[str, str]:
+    """The endpoints, without credentials: a run has its own."""
+    own = {"oci_object_storage.ObjectStorageClient": object_storage or endpoint}
+    return {
+        "CLIENT_HOST_OVERRIDES": ";".join(f"{client}={own.get(client, endpoint)}" for client in OVERRIDABLE),
+        "OCI_ODSC_SERVICE_ENDPOINT": endpoint,
+        "OCI_CLI_ENDPOINT": endpoint,
+    }

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pulumi properties to models of the official SDK and back, by the SDK's own type tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from components.oci.client import sdk
+from components.platform.calls import ProviderError
+from components.platform.values import Properties
+
+_AFTER_DIGIT = re.compile(r"(?<=\d)[A-Z]")
+_RENAMED = {"lifecycleState": "state", "isStateless": "stateless", "inactiveStatus": "inactiveState"}
+_LIST = re.compile(r"^list\[(.+)\]$")
+_DICT = re.compile(r"^dict\(str, (.+)\)$")
+# Whole numbers of 64 bits, which the Pulumi provider writes as text.
+TEXT_NUMBERS = frozenset(
+    {
+        "approximateCount",
+        "approximateSize",
+        "artifactContentLength",
+        "billableSizeInGbs",
+        "layersSizeInBytes",
+        "maximumRuntimeInMinutes",
+        "timeAmount",
+    }
+)
+# The SDK's word for a text that is not in an enumeration.
+_NOT_A_CHOICE = "UNKNOWN_ENUM_VALUE"
+_NESTED_TAGS = "dict(str, dict(str, object))"
+
+
+def pulumi_name(api_name: str, swagger_type: str = "") -> str:
+    if api_name in _RENAMED:
+        return _RENAMED[api_name]
+    name = _AFTER_DIGIT.sub(lambda match: match[0].lower(), api_name).replace("GBs", "Gbs")
+    return f"{name}s" if swagger_type.startswith("list[") and not name.endswith("s") else name
+
+
+def models_of(service: str) -> Any:
+    return sdk.module(f"{service}.models")
+
+
+@cache
+def fields(service: str, model: str) -> Mapping[str, tuple[str, str]]:
+    """The SDK's attribute and type of each field of a model, by its Pulumi name."""
+    empty = getattr(models_of(service), model)()
+    return {
+        pulumi_name(empty.attribute_map[attribute], kind): (attribute, kind)
+        for attribute, kind in empty.swagger_types.items()
+    }
+
+
+def to_model(service: str, model: str, properties: Mapping[str, Any]) -> Any:
+    """The named model, or the subtype its discriminator asks for; properties it does not have are left out."""
+    name = _subtype(service, model, properties)
+    model_fields = fields(service, name)
+    try:
+        values = {
+            model_fields[key][0]: _to_api(service, model_fields[key][1], value)
+            for key, value in properties.items()
+            if key in model_fields and value is not None
+        }
+        made = getattr(models_of(service), name)(**values)
+    except ValueError as error:  # a value of the wrong form, or one that the SDK's model refuses
+        raise ProviderError(f"{name}: {error}") from None
+    for key, value in properties.items():
+        is_choice = key in model_fields and isinstance(value, str) and value != _NOT_A_CHOICE
+        if is_choice and getattr(made, model_fields[key][0]) == _NOT_A_CHOICE:
+            raise ProviderError(f"`{key}`: `{value}` is not a value that OCI accepts.")
+    return made
+
+
+def _subtype(service: str, model: str, properties: Mapping[str, Any]) -> str:
+    choose = getattr(getattr(models_of(service), model), "get_subtype", None)
+    if choose is None:
+        return model
+    empty = getattr(models_of(service), model)()
+    wire = {empty.attribute_map[a]: properties.get(key) for key, (a, _) in fields(service, model).items()}
+    return str(choose({key: value.upper() if isinstance(value, str) else value for key, value in wire.items()}))
+
+
+def _to_api(service: str, kind: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if kind == _NESTED_TAGS and isinstance(value, Mapping):
+        return _nested_tags(value)
+    if match := _LIST.match(kind):
+        return [_to_api(service, match[1], item) for item in value]
+    if match := _DICT.match(kind):
+        return {key: _to_api(service, match[1], item) for key, item in value.items()}
+    if kind in _SCALARS:
+        return _SCALARS[kind](value)
+    return to_model(service, kind, value) if isinstance(value, Mapping) else value
+
+
+_SCALARS: Mapping[str, Callable[[Any], Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": lambda value: value if isinstance(value, bool) else str(value).lower() == "true",
+    "datetime": datetime.fromisoformat,
+    "object": lambda value: value,
+}
+
+
+def from_model(value: Any, key: str = "") -> Any:
+    """The SDK's value in the form in which Pulumi's provider shows it."""
+    if isinstance(value, list):
+        return [from_model(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if hasattr(value, "swagger_types"):
+        return _from_object(value)
+    if isinstance(value, Mapping):
+        return _flat_tags(value)
+    return str(value) if key in TEXT_NUMBERS and value is not None else value
+
+
+def _from_object(model: Any) -> Properties:
+    shown = {}
+    for attribute, kind in model.swagger_types.items():
+        name = pulumi_name(model.attribute_map[attribute], kind)
+        value = from_model(getattr(model, attribute), name)
+        if value is not None:
+            shown[name] = value
+    return shown
+
+
+def _nested_tags(tags: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    nested: dict[str, dict[str, Any]] = {}
+    for key, value in tags.items():
+        namespace, _, name = key.partition(".")
+        nested.setdefault(namespace, {})[name] = value
+    return nested
+
+
+def _flat_tags(tags: Mapping[str, Any]) -> Properties:
+    """Defined tags are nested by namespace in the API, dotted in Pulumi; plain maps stay as they are."""
+    flat: Properties = {}
+    for key, value in tags.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{key}.{name}": item for name, item in value.items()}
+        else:
+            flat[key] = value
+    return flat

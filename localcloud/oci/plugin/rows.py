@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The resource types of the plugin: one row per type, by the conventions of OCI's API and its SDK.
+
+A row with the noun `vcn` calls `create_vcn`, `get_vcn`, `update_vcn` and `delete_vcn`, with the models
+`CreateVcnDetails` and `UpdateVcnDetails`. Where a type has behaviour, the row names it (`behaviour`, a class
+under localcloud.oci.plugin.behaviours). The states that are waited for are in catalog/oci_provider_calls.toml.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from catalog.tables import table
+from localcloud.plugins.rows import TypeRow
+
+
+@dataclass(frozen=True)
+class ResourceTypeRow(TypeRow):
+    service: str  # the SDK's package
+    client: str  # a row of components.oci.client.session.CLIENTS
+    noun: str
+    model: str
+    # What lists those of a compartment, for types whose names are unique and not their ids.
+    listed: str = field(default="", kw_only=True)
+    # Inputs that precede the id in the SDK's calls.
+    within: tuple[str, ...] = ()
+    # Pulumi name -> API name, for top-level properties that break the convention.
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    # Logging answers 202 with a work request, which names the new resource under this entity type.
+    entity: str = ""
+    delete_options: Mapping[str, str] = field(default_factory=dict)  # the SDK's option -> input
+    # Whether an update follows each move, though nothing else changes.
+    updates_after_move: bool = field(default=False, kw_only=True)
+
+
+def _core(noun: str, model: str, **more: Any) -> ResourceTypeRow:
+    return ResourceTypeRow("core", "core", noun, model, **more)
+
+
+def _as_the_provider_waits(token: str, row: ResourceTypeRow) -> ResourceTypeRow:
+    """The row with the states that the real provider waits for, and what it does after a move."""
+    life = table("oci_provider_calls")["types"][token]
+    moved = life.get("changed", {}).get("compartmentId", ())
+    return replace(
+        row,
+        ready=frozenset(life.get("ready", ())),
+        gone=frozenset(life.get("gone", ())),
+        updates_after_move=any(call.startswith("Update") for call in moved),
+    )
+
+
+_ROWS: Mapping[str, ResourceTypeRow] = {
+    "oci:Core/vcn:Vcn": _core("vcn", "Vcn", behaviour="addresses.VcnResource"),
+    "oci:Core/subnet:Subnet": _core("subnet", "Subnet"),
+    "oci:Core/securityList:SecurityList": _core(
+        "security_list", "SecurityList", behaviour="network.SecurityListResource"
+    ),
+    "oci:Core/routeTable:RouteTable": _core("route_table", "RouteTable"),
+    "oci:Core/natGateway:NatGateway": _core("nat_gateway", "NatGateway"),
+    "oci:Core/serviceGateway:ServiceGateway": _core("service_gateway", "ServiceGateway"),
+    "oci:Core/internetGateway:InternetGateway": _core(
+        "internet_gateway", "InternetGateway", renamed={"enabled": "isEnabled"}, defaults={"enabled": True}
+    ),
+    "oci:Core/networkSecurityGroup:NetworkSecurityGroup": _core("network_security_group", "NetworkSecurityGroup"),
+    "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule": _core(
+        "network_security_group_security_rule", "SecurityRule", behaviour="network.GroupRuleResource"
+    ),
+    "oci:Identity/dynamicGroup:DynamicGroup": ResourceTypeRow(
+        "identity",
+        "identity",
+        "dynamic_group",
+        "DynamicGroup",
+        existing="access: {{ existing: true, runs: {} }}",
+        listed="list_dynamic_groups",
+        named="name",
+    ),
+    "oci:Identity/policy:Policy": ResourceTypeRow(
+        "identity",
+        "identity",
+        "policy",
+        "Policy",
+        existing="access: {{ existing: true }}",
+        listed="list_policies",
+        named="name",
+    ),
+    "oci:ObjectStorage/bucket:Bucket": ResourceTypeRow(
+        "object_storage",
+        "object_storage",
+        "bucket",
+        "Bucket",
+        renamed={"accessType": "publicAccessType", "bucketId": "id"},
+        defaults={"accessType": "NoPublicAccess"},
+        extra=frozenset({"namespace"}),
+        named="name",
+        existing="bucket: {{ existing: {} }}",
+        behaviour="storage.BucketResource",
+    ),
+    "oci:ObjectStorage/storageObject:StorageObject": ResourceTypeRow(
+        "object_storage", "object_storage", "object", "ObjectSummary", behaviour="storage.ObjectResource"
+    ),
+    "oci:Artifacts/containerRepository:ContainerRepository": ResourceTypeRow(
+        "artifacts",
+        "artifacts",
+        "container_repository",
+        "ContainerRepository",
+        existing="registry: {{ existing: {} }}",
+        listed="list_container_repositories",
+    ),
+    "oci:Logging/logGroup:LogGroup": ResourceTypeRow(
+        "logging",
+        "logging",
+        "log_group",
+        "LogGroup",
+        entity="loggroup",
+        existing="logs: {{ existing: {{ group: {} }} }}",
+        listed="list_log_groups",
+        behaviour="logging.LoggingResource",
+    ),
+    "oci:Logging/log:Log": ResourceTypeRow(
+        "logging",
+        "logging",
+        "log",
+        "Log",
+        entity="log",
+        within=("logGroupId",),
+        existing="logs: {{ existing: {{ group: GROUP, log: {} }} }}",
+        listed="list_logs",
+        behaviour="logging.LogResource",
+    ),
+    "oci:DataScience/project:Project": ResourceTypeRow("data_science", "data_science", "project", "Project"),
+    "oci:DataScience/job:Job": ResourceTypeRow(
+        "data_science",
+        "data_science",
+        "job",
+        "Job",
+        defaults={"deleteRelatedJobRuns": False},
+        extra=frozenset({"jobArtifact", "artifactContentLength", "artifactContentDisposition", "deleteRelatedJobRuns"}),
+        delete_options={"delete_related_job_runs": "deleteRelatedJobRuns"},
+        behaviour="science.JobResource",
+    ),
+    "oci:DataScience/computeTarget:ComputeTarget": ResourceTypeRow(
+        "data_science",
+        "data_science",
+        "compute_target",
+        "ComputeTarget",
+        entity="compute-target",
+        renamed={"computeTargetSystemDatas": "computeTargetSystemData"},
+        behaviour="science.ComputeTargetResource",
+    ),
+    "oci:Vault/secret:Secret": ResourceTypeRow(
+        "vault",
+        "vault",
+        "secret",
+        "Secret",
+        renamed={"sourceRegionInformations": "sourceRegionInformation"},
+        behaviour="vault.SecretResource",
+    ),
+}
+
+ROWS: Mapping[str, ResourceTypeRow] = {token: _as_the_provider_waits(token, row) for token, row in _ROWS.items()}

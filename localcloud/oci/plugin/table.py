@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A resource type from a row, in the way that most of OCI's types share: `create_vcn`, `get_vcn`, `update_vcn`, …"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from components.oci.client.calls import attempt, is_gone, make_once, read_if_exists
+from components.oci.client.session import Session
+from components.platform.calls import Call, ProviderError
+from components.platform.values import Properties
+from localcloud.oci.plugin.convert import fields, from_model, to_model
+from localcloud.oci.plugin.rows import ResourceTypeRow
+from localcloud.plugins.table import TableResource, rules_of, seed_of, unchangeable_error
+
+T = TypeVar("T")
+
+_TAKEN = frozenset({"BucketAlreadyExists", "NotAuthorizedOrResourceAlreadyExists"})
+# Inputs whose keys users choose.
+MAPS = frozenset({
+    "definedTags", "environmentVariables", "freeformTags", "metadata", "parameters", "securityAttributes"
+})  # fmt: skip
+
+
+class OciResource(TableResource):
+    """The conventions. A type that departs from them has a subclass in localcloud.oci.plugin.behaviours."""
+
+    row: ResourceTypeRow
+
+    def __init__(self, token: str, row: ResourceTypeRow, session: Callable[[], Session]) -> None:
+        super().__init__(token, row, session)
+        self.rules = rules_of(token, MAPS)
+
+    # -- names and models
+
+    @property
+    def client(self) -> Any:
+        return self._session().client(self.row.client)
+
+    @property
+    def _stem(self) -> str:
+        return "".join(word.capitalize() for word in self.row.noun.split("_"))
+
+    def inputs_of_api(self) -> frozenset[str]:
+        created = fields(self.row.service, f"Create{self._stem}Details")
+        changed = fields(self.row.service, f"Update{self._stem}Details")
+        api = self._back(dict.fromkeys((*created, *changed)))
+        return frozenset(api) | self.row.extra | frozenset(self.row.within)
+
+    def outputs_of_api(self) -> frozenset[str]:
+        return frozenset(self._back(dict.fromkeys(fields(self.row.service, self.row.model))))
+
+    def _details(self, kind: str, inputs: Properties) -> Any:
+        renamed = {self.row.renamed.get(key, key): value for key, value in inputs.items()}
+        return to_model(self.row.service, f"{kind}{self._stem}Details", self.to_api(renamed))
+
+    def _back(self, properties: Properties) -> Properties:
+        names = {api: name for name, api in self.row.renamed.items()}
+        return {names.get(key, key): value for key, value in properties.items()}
+
+    def to_api(self, inputs: Properties) -> Properties:
+        return inputs
+
+    def from_api(self, outputs: Properties) -> Properties:
+        return outputs
+
+    def shown(self, model: Any, inputs: Properties) -> Properties:
+        return {**inputs, **self._back(self.from_api(from_model(model)))}
+
+    # -- the API's calls
+
+    def call_path(self, id: str, inputs: Properties) -> list[str]:  # noqa: A002
+        missing = [key for key in self.row.within if not inputs.get(key)]
+        if missing:
+            form = "/".join(
+                f"{key}/<ocid>" for key in (*self.row.within, f"{self._stem[:1].lower()}{self._stem[1:]}Id")
+            )
+            raise ProviderError(
+                f"The id `{id}` does not name its {' and '.join(missing)}.", f"Import it with an id of the form {form}."
+            )
+        return [*(inputs[key] for key in self.row.within), self.parse_id(id).get("id", id)]
+
+    def parse_id(self, id: str) -> Properties:  # noqa: A002
+        """The properties in an id for `pulumi import` that is more than an OCID, such as `logGroupId/…/logId/…`."""
+        parts = id.split("/")
+        if not self.row.within or len(parts) != 2 * (len(self.row.within) + 1):
+            return {}
+        return {**dict(zip(self.row.within, parts[1::2], strict=False)), "id": parts[-1]}
+
+    def id_of(self, model: Any, inputs: Properties) -> str:
+        return str(model.id)
+
+    def state_of(self, model: Any) -> str | None:
+        state: str | None = getattr(model, "lifecycle_state", None)
+        return state
+
+    def reason_of(self, model: Any) -> str:
+        return getattr(model, "lifecycle_details", None) or ""
+
+    def _operation(self, verb: str, more: str = "") -> Callable[..., Any]:
+        operation: Callable[..., Any] = getattr(self.client, f"{verb}_{self.row.noun}{more}")
+        return operation
+
+    def _create_once(self, call: Call, inputs: Properties) -> tuple[Any, bool]:
+        """The same inputs of the same resource give the same retry token, so OCI answers with what a killed attempt
+        created."""
+        began = datetime.now(UTC)
+        was_there = self._is_there(inputs)
+        details = self._details("Create", inputs)
+        seed = seed_of(call, inputs)
+        try:
+            model = make_once(
+                call, f"Create {call.name}", seed, lambda token: self._create(call, inputs, details, token)
+            )
+        except ProviderError as error:
+            if self.row.existing and getattr(error.__cause__, "code", None) in _TAKEN:
+                there = self._id_of_name(call, inputs) or "OCID"
+                raise ProviderError(error.cause, self._ways_out(call, _name_of(inputs), there)) from error.__cause__
+            raise
+        made = getattr(model, "time_created", None)
+        return model, was_there or (made is not None and made < began)
+
+    def _id_of_name(self, call: Call, inputs: Properties) -> str:
+        """By what the one is imported that has the name of this one; empty if it cannot be seen."""
+        where = [inputs[key] for key in self.row.within] or [inputs["compartmentId"]]
+        key = "name" if "name" in inputs else "display_name"
+        listing = getattr(self.client, self.row.listed)
+        answer = attempt(call, f"Look for {_name_of(inputs)}", lambda: listing(*where, **{key: _name_of(inputs)})).data
+        rows = [one.id for one in getattr(answer, "items", answer) if one.lifecycle_state not in self.row.gone]
+        path = "".join(f"{key}/{inputs[key]}/" for key in self.row.within)
+        own = f"{self._stem[:1].lower()}{self._stem[1:]}Id/" if path else ""
+        return f"{path}{own}{rows[0]}" if len(rows) == 1 else ""
+
+    def _is_there(self, inputs: Properties) -> bool:
+        """Whether a creation would change what is there; most of OCI's would not."""
+        return False
+
+    def _collides(self, error: BaseException) -> bool:
+        refused = getattr(error, "status", None)
+        return refused == 409 or (refused == 400 and "overlap" in str(getattr(error, "message", "")))
+
+    def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
+        within = [inputs[key] for key in self.row.within]
+        return self._operation("create")(*within, details, opc_retry_token=token).data
+
+    def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
+        path = self.call_path(id, inputs)
+        model = read_if_exists(call, f"Read {call.name}", lambda: self._operation("get")(*path))
+        return None if self.state_of(model) in self.row.gone else model
+
+    def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
+        """Reads what was created, ready or not: the calls are those of catalog/oci_provider_calls.toml."""
+        there = self._get(call, id, inputs)
+        if there is None:
+            raise ProviderError(f"{call.name} was deleted before it was ready.")
+        if (state := self.state_of(there)) not in {None, *self.row.ready}:
+            raise ProviderError(
+                f"{call.name} is {state}: what is created must be {' or '.join(sorted(self.row.ready))}."
+            )
+        return there
+
+    def _wait_ready(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
+        """Waits while the cloud is still at it. An update may end in another state than a creation, as INACTIVE."""
+        state = self.state_of(model)
+        is_busy = state is None or state.endswith("ING") or state in self.row.failed
+        return super()._wait_ready(call, id, model, inputs) if is_busy else model
+
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> Any:  # noqa: A002
+        path, served = self.call_path(id, new), self._back({**fields(self.row.service, f"Update{self._stem}Details")})
+        wanted = {key: value for key, value in changed.items() if key not in self.row.extra}
+        place = None if "compartmentId" in served else wanted.pop("compartmentId", None)
+        wanted = {key: _or_empty(value, served[key][1]) if key in served else value for key, value in wanted.items()}
+        if unserved := sorted(key for key, value in wanted.items() if key not in served or value is None):
+            raise unchangeable_error(call, unserved)
+        if place is not None:
+            where = to_model(self.row.service, f"Change{self._stem}CompartmentDetails", {"compartmentId": place})
+            self._write(call, f"Move {call.name}", self._operation("change", "_compartment"), *path, where)
+            if self.row.updates_after_move:
+                wanted = {key: value for key, value in new.items() if key in served and value is not None} | wanted
+        if not wanted:
+            return None
+        answer = self._write(
+            call, f"Update {call.name}", self._operation("update"), *path, self._details("Update", wanted)
+        )
+        return getattr(answer, "data", None)
+
+    def _write(self, call: Call, what: str, operation: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls an operation that changes the resource, and waits until the change is complete."""
+        return attempt(call, what, lambda: operation(*arguments))
+
+    def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
+        given = {option: inputs.get(key) for option, key in self.row.delete_options.items()}
+        options = {option: value for option, value in given.items() if value is not None}
+        self._operation("delete")(*self.call_path(id, inputs), **options)
+
+    def _attempt(self, call: Call, what: str, operation: Callable[[], T]) -> T:
+        return attempt(call, what, operation)
+
+    def _is_gone(self, error: BaseException) -> bool:
+        return is_gone(error)
+
+    def _in_use(self, error: BaseException) -> str | None:
+        in_use = getattr(error, "code", None) in {"Conflict", "IncorrectState"}
+        return str(getattr(error, "message", "")) if in_use else None
+
+
+def _name_of(inputs: Properties) -> object:
+    return inputs.get("name") or inputs.get("displayName")
+
+
+def _or_empty(value: Any, kind: str) -> Any:
+    """Empties a list or a map that the program no longer sets: the API leaves absent fields unchanged."""
+    if value is None and kind.startswith(("list[", "dict(")):
+        return [] if kind.startswith("list[") else {}
+    return value

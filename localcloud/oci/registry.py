@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The registry for container tools: the distribution API under /v2, and the tokens that it accepts.
+
+An image that a tool pushes under a tag is recorded by the same operation as with `trainyard cloud push`, and needs the
+same permissions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from localcloud.oci import access, authorization, manifests, registry_tokens, tenancy
+from localcloud.oci.dispatch import dispatch
+from localcloud.oci.image_address import is_repository
+from localcloud.oci.manifests import Digest, Manifest, is_digest
+from localcloud.oci.principals import Caller
+from localcloud.oci.services import artifacts
+from localcloud.server.errors import ApiError
+from localcloud.server.http import FilePart, Reply, Request, Said, Upload
+from localcloud.server.operations import ApiCall, LocalCloud
+from localcloud.server.store import StoredResource
+
+PATH = "/v2"
+Receive = Callable[[Path], Awaitable[Upload]]
+
+
+class RegistryError(Exception):
+    """A refusal in the form of the distribution API."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(f"{status} {code}: {message}")
+        self.reply = Reply(status, {"errors": [{"code": code, "message": message, "detail": None}]})
+
+
+@dataclass(frozen=True)
+class RegistryRequest:
+    """What one request of a tool says: its principal, the names in its path, and the digest in its query."""
+
+    cloud: LocalCloud
+    principal: Caller
+    named: Mapping[str, str]
+    digest: str
+    receive: Receive
+
+    @property
+    def repository(self) -> str:
+        """The repository's name within the namespace. It is no more than a name, so nobody reads a tag in it."""
+        namespace, _, name = self.named["name"].partition("/")
+        if namespace != tenancy.NAMESPACE or not is_repository(name):
+            raise RegistryError(404, "NAME_UNKNOWN", f"repository name not known to registry: {self.named['name']}")
+        return name
+
+    @property
+    def address(self) -> str:
+        return f"{artifacts.REGISTRY}/{tenancy.NAMESPACE}/{self.repository}"
+
+    @property
+    def folder(self) -> Path:
+        return self.cloud.home / "registry"
+
+    @property
+    def uploads(self) -> Path:
+        """The folder of unfinished uploads into this repository."""
+        return self.folder / "uploads" / hashlib.sha256(self.repository.encode()).hexdigest()
+
+    def blob(self, digest: Digest) -> Path:
+        return self.folder / "blobs" / digest.hexadecimal
+
+    def holds(self, digest: Digest) -> bool:
+        """Whether this repository has a blob. A blob that was pushed into another repository does not count."""
+        query = "SELECT 1 FROM blobs WHERE repository = ? AND digest = ?"
+        row = self.cloud.store.connection.execute(query, (self.repository, digest.text)).fetchone()
+        return row is not None and manifests.is_file(self.blob(digest))
+
+    def hold(self, digest: Digest) -> None:
+        query = "INSERT OR IGNORE INTO blobs (repository, digest) VALUES (?, ?)"
+        self.cloud.store.connection.execute(query, (self.repository, digest.text))
+
+
+def is_registry(request: Request) -> bool:
+    return request.path == registry_tokens.PATH or request.path == PATH or request.path.startswith(f"{PATH}/")
+
+
+async def answer(cloud: LocalCloud, request: Request, receive: Receive) -> tuple[Reply, str]:
+    """The reply, and its summary for the server's log."""
+    try:
+        if request.path == registry_tokens.PATH:
+            reply, principal = registry_tokens.answer(cloud, request)
+            return (reply, f"token for {principal.name}") if principal else _challenge(cloud)
+        principal = registry_tokens.bearer_principal(cloud, request)
+        if principal is None:
+            return _challenge(cloud)
+        return await _route_request(cloud, request, principal, receive)
+    except RegistryError as error:
+        return error.reply, str(error)
+    except manifests.UnreadableManifestError as error:
+        refused = RegistryError(400, "MANIFEST_INVALID", f"the manifest cannot be read: {error}")
+        return refused.reply, str(refused)
+    except ApiError as error:
+        # OCI's "not found" also stands for "exists, but is not allowed".
+        denied = error.status in (404, 409)
+        refused = RegistryError(403 if denied else error.status, "DENIED" if denied else "UNSUPPORTED", error.message)
+        return refused.reply, str(error)
+
+
+async def _route_request(cloud: LocalCloud, request: Request, principal: Caller, receive: Receive) -> tuple[Reply, str]:
+    for method, pattern, handler in _ROUTES:
+        match = pattern.fullmatch(request.path) if method == request.method else None
+        if match:
+            digest = request.query.get("digest", "")
+            reply = await handler(RegistryRequest(cloud, principal, match.groupdict(), digest, receive))
+            return reply, f"registry {handler.__name__.strip('_')} by {principal.name}"
+    raise RegistryError(404, "UNSUPPORTED", f"{request.method} {request.path} is not part of this registry")
+
+
+def _challenge(cloud: LocalCloud) -> tuple[Reply, str]:
+    challenge = f'Bearer realm="{cloud.endpoint}{registry_tokens.PATH}",service="{artifacts.REGISTRY}",scope=""'
+    refused = RegistryError(401, "UNAUTHORIZED", "authentication required").reply
+    return Reply(401, refused.body, {"www-authenticate": challenge}), "registry: authentication required"
+
+
+async def _ping(visit: RegistryRequest) -> Reply:
+    return Reply(200, {})
+
+
+async def _begin_upload(visit: RegistryRequest) -> Reply:
+    _may_push(visit)
+    upload = uuid.uuid4().hex
+    visit.uploads.mkdir(parents=True, exist_ok=True)
+    (visit.folder / "blobs").mkdir(parents=True, exist_ok=True)
+    (visit.uploads / upload).touch()
+    return _upload_reply(visit, upload)
+
+
+async def _add_to_upload(visit: RegistryRequest) -> Reply:
+    await _append(visit)
+    return _upload_reply(visit, visit.named["upload"])
+
+
+async def _finish_upload(visit: RegistryRequest) -> Reply:
+    file, digest = await _append(visit), visit.digest
+    with file.open("rb") as content:
+        actual = f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
+    if actual != digest:
+        file.unlink()
+        raise RegistryError(400, "DIGEST_INVALID", f"the received content has the digest {actual}, not {digest}")
+    file.replace(visit.blob(Digest(actual)))
+    visit.hold(Digest(actual))
+    place = f"{PATH}/{visit.named['name']}/blobs/{digest}"
+    return Reply(201, None, {"location": place, "docker-content-digest": digest})
+
+
+async def _append(visit: RegistryRequest) -> Path:
+    _may_push(visit)
+    file = visit.uploads / visit.named["upload"]
+    if not file.exists():
+        raise RegistryError(404, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry")
+    part = await visit.receive(file.with_suffix(f".{uuid.uuid4().hex}"))
+    with file.open("ab") as whole, part.path.open("rb") as more:
+        while chunk := more.read(1 << 20):
+            whole.write(chunk)
+    part.path.unlink()
+    return file
+
+
+def _upload_reply(visit: RegistryRequest, upload: str) -> Reply:
+    size = (visit.uploads / upload).stat().st_size
+    place = f"{PATH}/{visit.named['name']}/blobs/uploads/{upload}"
+    return Reply(202, None, {"location": place, "range": f"0-{max(size - 1, 0)}", "docker-upload-uuid": upload})
+
+
+async def _blob(visit: RegistryRequest) -> Reply:
+    repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
+    if not repositories or not _may_read(visit, repositories[0]):
+        raise RegistryError(404, "NAME_UNKNOWN", "repository name not known to registry")
+    wanted = Digest(visit.named["digest"])
+    file = visit.blob(wanted)
+    if not visit.holds(wanted):
+        raise RegistryError(404, "BLOB_UNKNOWN", "blob unknown to registry")
+    return _file_reply(file, visit.named["digest"], "application/octet-stream")
+
+
+async def _manifest(visit: RegistryRequest) -> Reply:
+    repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
+    reference = visit.named["reference"]
+    digest = reference if is_digest(reference) else _digest_of_tag(visit, reference)
+    file = visit.blob(Digest(digest))
+    pulls = repositories and _may_read(visit, repositories[0])
+    if not pulls or not visit.holds(Digest(digest)):
+        raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
+    return _file_reply(file, digest, manifests.media_type(manifests.read_blob(file)))
+
+
+def _digest_of_tag(visit: RegistryRequest, tag: str) -> str:
+    image = artifacts.find_image(visit.cloud.store, f"{visit.address}:{tag}")
+    if image is None:
+        raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
+    return str(image.body["digest"])
+
+
+async def _put_manifest(visit: RegistryRequest) -> Reply:
+    _may_push(visit)
+    (visit.folder / "blobs").mkdir(parents=True, exist_ok=True)
+    sent = await visit.receive(visit.folder / f"manifest-{uuid.uuid4().hex}")
+    digest = f"sha256:{sent.sha256}"
+    try:
+        image = _image_of(visit, sent, digest)
+        sent.path.replace(visit.blob(Digest(digest)))
+        visit.hold(Digest(digest))
+    finally:
+        sent.path.unlink(missing_ok=True)
+    if visit.named["reference"] != digest:
+        dispatch(_push_call(visit, image))
+    place = f"{PATH}/{visit.named['name']}/manifests/{digest}"
+    return Reply(201, None, {"location": place, "docker-content-digest": digest})
+
+
+def _image_of(visit: RegistryRequest, sent: Upload, digest: str) -> dict[str, Any]:
+    """The details of an image that OCI keeps, from its manifest and configuration."""
+    reference = visit.named["reference"]
+    if is_digest(reference) and reference != digest:
+        raise RegistryError(400, "DIGEST_INVALID", f"the manifest has the digest {digest}")
+    manifest = _manifest_of(visit, sent)
+    start = manifests.read_start(_read_pushed_blob(visit, manifest.config))
+    missing = [layer.digest.text for layer in manifest.layers if not visit.holds(layer.digest)]
+    if missing:
+        raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"the layer {missing[0]} was not pushed")
+    return {
+        "image": f"{visit.address}:{reference}@{digest}",
+        "entrypoint": start.entrypoint,
+        "cmd": start.cmd,
+        "layers": [{"digest": layer.digest.text, "sizeInBytes": layer.size} for layer in manifest.layers],
+        "manifestSizeInBytes": sent.size,
+    }
+
+
+def _manifest_of(visit: RegistryRequest, sent: Upload) -> Manifest:
+    """The manifest, or the first manifest of an index."""
+    manifest = manifests.read_manifest(manifests.read_blob(sent.path))
+    if isinstance(manifest, Digest):
+        manifest = manifests.read_manifest(_read_pushed_blob(visit, manifest))
+    if isinstance(manifest, Digest):
+        raise manifests.UnreadableManifestError("an index names another index")
+    return manifest
+
+
+def _read_pushed_blob(visit: RegistryRequest, digest: Digest) -> bytes:
+    try:
+        if visit.holds(digest):
+            return manifests.read_blob(visit.blob(digest))
+    except OSError:
+        pass  # its file is gone
+    raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"{digest.text} was not pushed")
+
+
+def _push_call(visit: RegistryRequest, image: Mapping[str, Any]) -> ApiCall:
+    repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
+    named = {"repositoryId": repositories[0].id} if repositories else {}
+    said = Said(named, target=artifacts.PUSH.path, body=json.dumps(image).encode())
+    return ApiCall(visit.cloud, artifacts.PUSH, said, visit.principal)
+
+
+def _may_push(visit: RegistryRequest) -> None:
+    """Raises unless the policies in force allow the push. A push creates a missing repository in the tenancy."""
+    call = _push_call(visit, {"image": visit.address})
+    authorization.authorize(call)
+
+
+def _may_read(visit: RegistryRequest, repository: StoredResource) -> bool:
+    """Whether the principal may read. Permission to push is enough: tools look first, and skip what is there."""
+    try:
+        _may_push(visit)
+    except ApiError:
+        image = replace(repository, body={"repositoryName": repository.name})
+        return access.may_pull(visit.cloud.access, visit.principal, image)
+    return True
+
+
+def _file_reply(file: Path, digest: str, media_type: str) -> Reply:
+    size = file.stat().st_size
+    headers = {"content-type": media_type, "docker-content-digest": digest}
+    return Reply(200, None, headers, FilePart(file, 0, size))
+
+
+def _row(
+    method: str, pattern: str, handler: Callable[[RegistryRequest], Awaitable[Reply]]
+) -> tuple[str, re.Pattern[str], Any]:
+    return method, re.compile(pattern), handler
+
+
+_UPLOAD = r"/v2/(?P<name>.+)/blobs/uploads/(?P<upload>[0-9a-f]{32})"
+_BLOB = r"/v2/(?P<name>.+)/blobs/(?P<digest>sha256:[0-9a-f]{64})"
+_MANIFEST = r"/v2/(?P<name>.+)/manifests/(?P<reference>sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9_.-]{0,199})"
+_ROUTES = (
+    _row("GET", r"/v2/?", _ping),
+    _row("POST", r"/v2/(?P<name>.+)/blobs/uploads/?", _begin_upload),
+    _row("PATCH", _UPLOAD, _add_to_upload),
+    _row("PUT", _UPLOAD, _finish_upload),
+    _row("HEAD", _BLOB, _blob),
+    _row("GET", _BLOB, _blob),
+    _row("HEAD", _MANIFEST, _manifest),
+    _row("GET", _MANIFEST, _manifest),
+    _row("PUT", _MANIFEST, _put_manifest),
+)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tokens of container tools: a signed request gets a token, and the token is the tool's password at the registry."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from localcloud.oci import signatures, tenancy
+from localcloud.oci.principals import Caller
+from localcloud.server import http
+from localcloud.server.errors import ApiError
+from localcloud.server.http import Reply, Request
+from localcloud.server.operations import LocalCloud
+
+# As at OCIR.
+PATH = "/20180419/docker/token"
+USER = "BEARER_TOKEN"
+SECONDS = 3600
+_KIND = "registry"
+
+
+def answer(cloud: LocalCloud, request: Request) -> tuple[Reply, Caller | None]:
+    """A token for the signer of the request. The bearer of a token gets another one with the same expiry."""
+    if signed := _signed(cloud, request):
+        return _token(cloud, signed, int(http.now()) + SECONDS), signed
+    principal = bearer_principal(cloud, request)
+    claims = _claims(cloud, request)
+    return (_token(cloud, principal, claims["exp"]) if principal and claims else Reply(401)), principal
+
+
+def bearer_principal(cloud: LocalCloud, request: Request) -> Caller | None:
+    """The principal behind a request with a token; None if it was deleted since."""
+    claims = _claims(cloud, request)
+    if claims is None:
+        return None
+    holder = Caller(claims["sub"], claims["name"], tenancy.TENANCY, claims["res_type"], claims["res_compartment"])
+    return cloud.credentials.present(holder)
+
+
+def _claims(cloud: LocalCloud, request: Request) -> dict[str, Any] | None:
+    """The claims of a request's valid token. The token may also come as the password of BEARER_TOKEN."""
+    kind, _, text = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() == "basic":
+        text = _password(text)
+    claims = cloud.credentials.verify_token(text) if text else None
+    return claims if claims and claims.get("ttype") == _KIND and claims["exp"] > http.now() else None
+
+
+def _password(text: str) -> str:
+    try:
+        user, _, password = base64.b64decode(text, validate=True).decode().partition(":")
+    except ValueError:
+        return ""
+    return password if user == USER else ""
+
+
+def _signed(cloud: LocalCloud, request: Request) -> Caller | None:
+    if not request.headers.get("authorization", "").startswith("Signature"):
+        return None
+
+    def key(key_id: str) -> Any:
+        credential = cloud.credentials.find(key_id)
+        return credential.key if credential else None
+
+    try:
+        key_id = signatures.verify(request.method, request.target, request.headers, key)
+    except ApiError:
+        return None
+    credential = cloud.credentials.find(key_id)
+    return credential.principal if credential else None
+
+
+def _token(cloud: LocalCloud, principal: Caller, end: int) -> Reply:
+    claims = {
+        "ttype": _KIND,
+        "sub": principal.id,
+        "name": principal.name,
+        "res_type": principal.resource_kind,
+        "res_compartment": principal.compartment,
+        "exp": end,
+    }
+    token = cloud.credentials.sign_token(claims)
+    return Reply(200, {"token": token, "access_token": token, "expires_in": int(end - http.now())})

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Projects, jobs, and the one artifact that a job can have."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import uuid
+from collections.abc import Sequence
+
+from catalog.tables import table
+from localcloud.oci import kinds, limits, ocids, tenancy
+from localcloud.oci.authorization import names_of
+from localcloud.oci.kinds import Receipts, ResourceKind
+from localcloud.oci.paging import plain_page
+from localcloud.server import http
+from localcloud.server.errors import ApiError, conflict, incorrect_state, invalid, missing_parameter, related_not_found
+from localcloud.server.http import FilePart, Json, Reply
+from localcloud.server.operations import ApiCall
+from localcloud.server.store import StoredResource
+
+SERVICE = "data_science"
+VERSION = "/20190101"
+_GROUPS = "jobNodeGroupConfigurationDetailsList"
+_DIRECTORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_MOST_MOUNTS = 5
+_MOST_ENVIRONMENT = 20_000
+_MOST_ARGUMENTS = 4_000
+_FILENAME = re.compile(r"""filename\*?=(?:"([^"]+)"|([^;\s]+))""")
+# The catalog has no sizes for flexible shapes, because users choose them. This is the smallest.
+_LEAST = {"vcpus": 2, "memory_gib": 1}
+_SERIES = (("GPU", "NVIDIA_GPU"), ("Standard.E", "AMD_ROME"), ("Standard.A", "ARM"), ("", "INTEL_SKYLAKE"))
+
+
+def _require_empty_project(call: ApiCall, project: StoredResource) -> None:
+    if held := call.store.live("job", parent=project.id):
+        raise conflict(f"The project {project.id} still has {len(held)} job(s): {names_of(call, held)}")
+    if notebooks := call.store.live("notebook-session", parent=project.id):
+        raise conflict(f"The project {project.id} still has {len(notebooks)} notebook session(s)")
+
+
+def _job(call: ApiCall, body: Json) -> Json:
+    require_network(call, subnet_of(body.get("jobInfrastructureConfigurationDetails"), _layout(body)))
+    require_targets(call, body.get("jobInfrastructureConfigurationDetails"), _layout(body))
+    require_logging(call, body.get("jobLogConfigurationDetails"))
+    require_configurations(body.get("jobConfigurationDetails"), _layout(body))
+    require_mounts(body.get("jobStorageMountConfigurationDetailsList"))
+    for name in ("jobConfigurationDetails", "jobInfrastructureConfigurationDetails"):
+        if name not in body and not body.get("jobNodeConfigurationDetails"):
+            raise ApiError(400, "MissingParameter", f"{name} is required")
+    container = body.get("jobEnvironmentConfigurationDetails") or body.get("jobNodeConfigurationDetails")
+    return {**body, "lifecycleState": "ACTIVE" if container else "CREATING"}
+
+
+def _updated_job(call: ApiCall, job: StoredResource, body: Json) -> Json:
+    require_mounts(body.get("jobStorageMountConfigurationDetailsList"))
+    require_network(call, subnet_of(body.get("jobInfrastructureConfigurationDetails"), _layout(body)))
+    require_targets(call, body.get("jobInfrastructureConfigurationDetails"), _layout(body))
+    return body
+
+
+def _layout(body: Json) -> Json | None:
+    return body.get("jobNodeConfigurationDetails")
+
+
+def _delete_runs(call: ApiCall, job: StoredResource) -> None:
+    runs = call.store.live("job-run", parent=job.id)
+    if runs and call.query.get("deleteRelatedJobRuns", "").lower() != "true":
+        raise conflict(f"The job {job.id} has {len(runs)} job run(s): delete them, or set deleteRelatedJobRuns")
+    if active := [run for run in runs if run.state in ocids.RUN_ACTIVE]:
+        raise incorrect_state(f"The job run {active[0].id} is {active[0].state}: cancel it first")
+    for run in runs:
+        call.store.put(run, state="DELETED", live=False)
+        forget_folder(call, run)
+    if artifact := job.body.get("artifact"):
+        path = call.cloud.home / "artifacts" / artifact["file"]
+        call.after_commit.append(lambda: path.unlink(missing_ok=True))
+
+
+def forget_folder(call: ApiCall, run: StoredResource) -> None:
+    """Deletes what the nodes of a run left on this machine, together with the run."""
+    folder = call.cloud.home / "runs" / run.id
+    call.after_commit.append(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+PROJECT = ResourceKind(
+    "project", "Project", SERVICE, f"{VERSION}/projects", "projectId", ocids.PROJECT,
+    ocid="datascienceproject", summary="ProjectSummary", on_delete=_require_empty_project,
+    receipts=Receipts("project", "PROJECT_{verb}"), asynchronous=frozenset({"Delete"}),
+)  # fmt: skip
+JOB = ResourceKind(
+    "job", "Job", SERVICE, f"{VERSION}/jobs", "jobId", ocids.JOB,
+    ocid="datasciencejob", parent_field="projectId", summary="JobSummary", references={"projectId": "project"},
+    on_create=_job, on_update=_updated_job, on_delete=_delete_runs,
+    receipts=Receipts("job", "JOB_{verb}"), asynchronous=frozenset({"Delete"}),
+)  # fmt: skip
+
+
+def subnet_of(infrastructure: Json | None, layout: Json | None) -> str:
+    """The subnet of all nodes. Node groups name it in their network, other jobs next to their shape."""
+    network, groups = ((layout or {}).get(name) for name in ("jobNetworkConfiguration", _GROUPS))
+    inner = (group.get("jobInfrastructureConfigurationDetails") for group in groups or [])
+    return next((each["subnetId"] for each in (network, infrastructure, *inner) if each and each.get("subnetId")), "")
+
+
+def require_network(call: ApiCall, subnet: str) -> None:
+    if subnet:
+        kinds.require_references(call, {"subnetId": "subnet"}, {"subnetId": subnet})
+
+
+def require_targets(call: ApiCall, infrastructure: Json | None, layout: Json | None) -> None:
+    """Raises unless every compute target that a job or a run names is there."""
+    groups = (layout or {}).get(_GROUPS) or []
+    for each in (infrastructure, *(group.get("jobInfrastructureConfigurationDetails") for group in groups)):
+        kinds.require_references(call, {"computeTargetId": "compute-target"}, each or {})
+
+
+def require_logging(call: ApiCall, logging: Json | None) -> None:
+    """Raises unless the log group and log of the settings exist, and the log is in the group."""
+    if not logging or logging.get("enableLogging") is False:
+        return
+    if logging.get("enableLogging") and not logging.get("logGroupId"):
+        raise invalid("logGroupId is required when logging is enabled")
+    kinds.require_references(call, {"logGroupId": "log-group", "logId": "log"}, logging)
+    log = call.store.get(logging["logId"]) if logging.get("logId") else None
+    if log and log.parent != logging.get("logGroupId"):
+        raise related_not_found(f"logId {log.id} in the log group {logging.get('logGroupId')}")
+
+
+def require_configurations(configuration: Json | None, layout: Json | None) -> None:
+    """Raises if the environment or the arguments are longer than OCI allows, in a job, a run or a node group."""
+    groups = (layout or {}).get(_GROUPS) or []
+    for one in (configuration, *(group.get("jobConfigurationDetails") for group in groups)):
+        variables = (one or {}).get("environmentVariables") or {}
+        if sum(len(name) + len(value) for name, value in variables.items()) > _MOST_ENVIRONMENT:
+            raise invalid(
+                f"environmentVariables have more than {_MOST_ENVIRONMENT} characters, names and values together"
+            )
+        if len((one or {}).get("commandLineArguments") or "") > _MOST_ARGUMENTS:
+            raise invalid(f"commandLineArguments have more than {_MOST_ARGUMENTS} characters")
+
+
+def require_mounts(mounts: Sequence[Json] | None) -> None:
+    """Raises unless OCI would accept the mounts: plain folder names, and no two with one destination."""
+    places = [(row.get("destinationPath") or "/mnt", row["destinationDirectoryName"]) for row in mounts or ()]
+    for _, name in places:
+        if not _DIRECTORY.fullmatch(name):
+            raise invalid(
+                f"destinationDirectoryName {name!r} may only have letters, digits, - and _; its parent folder belongs"
+                " into destinationPath"
+            )
+    if len(places) > _MOST_MOUNTS:
+        raise invalid(f"there are {len(places)} storage mounts; at most {_MOST_MOUNTS} are allowed")
+    if len(set(places)) < len(places):
+        raise invalid("two storage mounts have the same destination")
+
+
+def put_artifact(call: ApiCall) -> Reply:
+    job = kinds.find_living(JOB, call)
+    upload = call.said.upload
+    if upload is None or not upload.size:
+        raise invalid("the artifact is empty")
+    if job.body.get("artifact"):
+        raise conflict(f"The job {job.id} has an artifact already, and it cannot be replaced: create another job")
+    match = _FILENAME.search(call.headers.get("content-disposition", ""))
+    name = (match[1] or match[2]) if match else "artifact"
+    folder = call.cloud.home / "artifacts"
+    folder.mkdir(exist_ok=True)
+    artifact: Json = {
+        "file": uuid.uuid4().hex, "name": name, "size": upload.size, "md5": upload.md5, "etag": uuid.uuid4().hex,
+        "created": http.now(),
+    }  # fmt: skip
+    upload.path.rename(folder / artifact["file"])
+    call.store.put(job, body={**job.body, "artifact": artifact}, state="ACTIVE")
+    return Reply(204, headers={"etag": artifact["etag"]})
+
+
+def head_artifact(call: ApiCall) -> Reply:
+    artifact = _artifact(call)
+    return Reply(200, headers={**_artifact_headers(artifact), "content-length": str(artifact["size"])})
+
+
+def get_artifact(call: ApiCall) -> Reply:
+    artifact = _artifact(call)
+    path = call.cloud.home / "artifacts" / artifact["file"]
+    return Reply(200, headers=_artifact_headers(artifact), file=FilePart(path, 0, artifact["size"]))
+
+
+def _artifact(call: ApiCall) -> Json:
+    artifact = kinds.find_living(JOB, call).body.get("artifact")
+    if not artifact:
+        raise ApiError(404, "NotAuthorizedOrNotFound", "The job has no artifact")
+    return dict(artifact)
+
+
+def _artifact_headers(artifact: Json) -> dict[str, str]:
+    return {
+        "content-type": "application/octet-stream",
+        "content-disposition": f'attachment; filename="{artifact["name"]}"',
+        "content-md5": artifact["md5"],
+        "etag": artifact["etag"],
+        "last-modified": http.http_date(artifact["created"]),
+    }
+
+
+def _notebook(call: ApiCall, body: Json) -> Json:
+    settings = body.get("notebookSessionConfigDetails") or body.get("notebookSessionConfigurationDetails")
+    if not settings:
+        raise missing_parameter("notebookSessionConfigDetails")
+    require_network(call, settings.get("subnetId") or "")
+    limits.require_nodes(call, settings["shape"], 1)
+    url = f"https://{body['id'].rsplit('.', 1)[-1]}.notebook.{tenancy.REGION}.oci.oraclecloud.com"
+    return {**body, "notebookSessionConfigDetails": settings, "notebookSessionUrl": url}
+
+
+NOTEBOOK = ResourceKind(
+    "notebook-session", "NotebookSession", SERVICE, f"{VERSION}/notebookSessions", "notebookSessionId",
+    ocids.JOB, ocid="datasciencenotebooksession", parent_field="projectId", summary="NotebookSessionSummary",
+    references={"projectId": "project"}, on_create=_notebook,
+    receipts=Receipts("notebook-session", "NOTEBOOK_SESSION_{verb}"), asynchronous=frozenset({"Create", "Delete"}),
+)  # fmt: skip
+
+
+def activate(call: ApiCall) -> Reply:
+    return _change_state(call, "INACTIVE", "ACTIVE")
+
+
+def deactivate(call: ApiCall) -> Reply:
+    return _change_state(call, "ACTIVE", "INACTIVE")
+
+
+def _change_state(call: ApiCall, before: str, after: str) -> Reply:
+    notebook = kinds.find_living(NOTEBOOK, call)
+    notebook.require_etag(call.if_match)
+    if notebook.state != before:
+        raise incorrect_state(f"The notebook session {notebook.id} is {notebook.state}")
+    call.store.put(notebook, state=after)
+    return Reply(202)
+
+
+def list_(call: ApiCall) -> Reply:
+    call.needed("compartmentId")
+    name = call.query.get("name")
+    shapes = [_shape(shape, row) for shape, row in table("shapes").items() if name in (None, shape)]
+    page, headers = plain_page(shapes, call.query)
+    return Reply(200, page, headers)
+
+
+def _shape(name: str, row: Json) -> Json:
+    size = {**_LEAST, **row}
+    series = next(series for part, series in _SERIES if part in name)
+    return {
+        "name": name,
+        "coreCount": size["vcpus"] // 2,
+        "memoryInGBs": size["memory_gib"],
+        "shapeSeries": series,
+    }

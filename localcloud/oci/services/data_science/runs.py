@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Job runs as clients see them. localcloud/hosts runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from localcloud.oci import kinds, limits, ocids, tenancy
+from localcloud.oci.kinds import ResourceKind
+from localcloud.oci.ocids import new_ocid
+from localcloud.oci.services.data_science.jobs import (
+    SERVICE,
+    VERSION,
+    forget_folder,
+    require_configurations,
+    require_logging,
+    require_network,
+    require_targets,
+    subnet_of,
+)
+from localcloud.oci.services.logs import LOG
+from localcloud.server import http
+from localcloud.server.errors import incorrect_state, related_not_found
+from localcloud.server.http import Json, Reply
+from localcloud.server.operations import ApiCall
+from localcloud.server.store import StoredResource
+
+
+def _run(call: ApiCall, body: Json) -> Json:
+    job = call.store.get(body["jobId"])
+    if job is None or job.parent != body["projectId"]:
+        raise related_not_found(f"jobId {body['jobId']} in the project {body['projectId']}")
+    if job.state != "ACTIVE":
+        raise incorrect_state(f"The job {job.id} is {job.state}: it has neither an artifact nor a container image yet")
+    infrastructure = _infrastructure(job.body, body)
+    require_configurations(body.get("jobConfigurationOverrideDetails"), body.get("jobNodeConfigurationOverrideDetails"))
+    logging = body.get("jobLogConfigurationOverrideDetails") or job.body.get("jobLogConfigurationDetails")
+    require_logging(call, logging)
+    layout = body.get("jobNodeConfigurationOverrideDetails") or job.body.get("jobNodeConfigurationDetails") or {}
+    subnet = subnet_of(infrastructure, layout)
+    require_network(call, subnet)
+    require_targets(call, infrastructure, layout)
+    nodes = limits.nodes_of(infrastructure, layout)
+    for shape, count in nodes:
+        limits.require_nodes(call, shape, count)
+    return {
+        "jobConfigurationOverrideDetails": {"jobType": "DEFAULT"},
+        **body,
+        "timeAccepted": http.rfc3339(http.now()),
+        # A job of node groups has no common infrastructure: each group has its own.
+        **({"jobInfrastructureConfigurationDetails": infrastructure} if infrastructure else {}),
+        "jobStorageMountConfigurationDetailsList": job.body.get("jobStorageMountConfigurationDetailsList", []),
+        **_log_details(call, logging, body),
+        # OCI's model lacks these, so clients never see them: the nodes to count against limits, and their subnet.
+        "nodes": nodes,
+        "subnet": subnet,
+    }
+
+
+def _infrastructure(job: Mapping[str, Any], run: Json) -> Json:
+    """The job's machines with what the run says otherwise: of another type, they are others altogether."""
+    own, other = (
+        each or {}
+        for each in (
+            job.get("jobInfrastructureConfigurationDetails"), run.get("jobInfrastructureConfigurationOverrideDetails")
+        )
+    )  # fmt: skip
+    of_type = "jobInfrastructureType"
+    return {**own, **other} if other.get(of_type, own.get(of_type)) == own.get(of_type) else other
+
+
+def _log_details(call: ApiCall, logging: Json | None, body: Json) -> Json:
+    """The log of a run's lines: the one that the settings name, or a new one in the group."""
+    if not logging or not logging.get("enableLogging"):
+        return {}
+    group, log = logging["logGroupId"], logging.get("logId")
+    if not log and logging.get("enableAutoLogCreation"):
+        log = _create_log(call, group, body)
+    return {"logDetails": {"logGroupId": group, "logId": log}} if log else {}
+
+
+def _create_log(call: ApiCall, group: str, run: Json) -> str:
+    identifier, moment = new_ocid("log", tenancy.REGION_KEY), http.rfc3339(http.now())
+    within = call.store.get(group)
+    compartment = within.compartment if within else run["compartmentId"]
+    body = {
+        **LOG.defaults,
+        "id": identifier,
+        "logGroupId": group,
+        "displayName": run["id"],
+        "logType": "CUSTOM",
+        "timeCreated": moment,
+        "timeLastModified": moment,
+        "compartmentId": compartment,
+        "freeformTags": {},
+        "definedTags": {},
+    }
+    call.store.add(StoredResource(identifier, LOG.name, compartment, run["id"], "ACTIVE", body, parent=group))
+    return identifier
+
+
+def _submit(call: ApiCall, run: StoredResource) -> None:
+    call.after_commit.append(lambda: call.cloud.hosts.submit(run.id))
+
+
+def _require_ended(call: ApiCall, run: StoredResource) -> None:
+    if run.state in ocids.RUN_ACTIVE:
+        raise incorrect_state(f"The job run {run.id} is {run.state}: cancel it first")
+    forget_folder(call, run)
+
+
+JOB_RUN = ResourceKind(
+    "job-run", "JobRun", SERVICE, f"{VERSION}/jobRuns", "jobRunId", ocids.JOB_RUN,
+    ocid="datasciencejobrun", parent_field="jobId", summary="JobRunSummary",
+    references={"projectId": "project", "jobId": "job"},
+    on_create=_run, after_create=_submit, on_delete=_require_ended,
+)  # fmt: skip
+
+
+def cancel(call: ApiCall) -> Reply:
+    run = kinds.find_living(JOB_RUN, call)
+    run.require_etag(call.if_match)
+    if run.state not in ocids.RUN_ACTIVE:
+        raise incorrect_state(f"The job run {run.id} is {run.state} already")
+    if run.state != "CANCELING":
+        call.store.put(run, state="CANCELING")
+        call.after_commit.append(lambda: call.cloud.hosts.cancel(run.id))
+    return Reply(204)

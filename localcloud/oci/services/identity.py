@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identity: the tenancy, its compartments, users, groups and dynamic groups, and its policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from components.oci.iam.matching import parse_rule
+from components.oci.iam.parse import parse
+from components.oci.iam.wildcards import StatementError
+from localcloud.oci import kinds, models, ocids, tenancy, work_requests
+from localcloud.oci.access import compartments
+from localcloud.oci.authorization import delay_effect
+from localcloud.oci.kinds import Receipts, ResourceKind
+from localcloud.oci.ocids import fixed_ocid
+from localcloud.server import http
+from localcloud.server.errors import ApiError, conflict, invalid, not_found
+from localcloud.server.http import Json, Reply
+from localcloud.server.operations import ApiCall, ApiOperation
+from localcloud.server.store import StateStore, StoredResource
+
+SERVICE = "identity"
+VERSION = "/20160918"
+# OCI's own limit.
+MOST_STATEMENTS = 50
+
+
+def _in_tenancy(call: ApiCall, body: Json) -> Json:
+    if body["compartmentId"] != tenancy.TENANCY:
+        raise invalid("compartmentId must be the tenancy: users, groups and dynamic groups belong to it")
+    return body
+
+
+def _dynamic_group(call: ApiCall, body: Json, before: str = "") -> Json:
+    try:
+        parse_rule(body["matchingRule"])
+    except StatementError as error:
+        raise invalid(f"matchingRule: {error}") from None
+    return delay_effect(call, _in_tenancy(call, body), before)
+
+
+def _policy(call: ApiCall, body: Json, before: Sequence[str] = ()) -> Json:
+    """Refuses statements that do not parse, or that are about compartments outside the policy's own."""
+    if not body["statements"]:
+        raise invalid("a policy has at least one statement")
+    if len(body["statements"]) > MOST_STATEMENTS:
+        raise ApiError(
+            400,
+            "LimitExceeded",
+            f"The policy has {len(body['statements'])} statements; at most {MOST_STATEMENTS} are allowed",
+        )
+    tree = compartments(call.store)
+    for text in body["statements"]:
+        try:
+            statement = parse(text)
+        except StatementError as error:
+            raise invalid(f"statement {text!r}: {error}") from None
+        if tree.resolve(statement.location, body["compartmentId"]) is None:
+            raise invalid(f"statement {text!r}: its compartment does not exist at or below the policy's own")
+    return delay_effect(call, body, before)
+
+
+def _user(call: ApiCall, body: Json) -> Json:
+    capable = {"canUseApiKeys": True, "canUseConsolePassword": False, "canUseAuthTokens": False}
+    return {**_in_tenancy(call, body), "capabilities": capable}
+
+
+def _require_removable_user(call: ApiCall, user: StoredResource) -> None:
+    """Refuses to delete a user of the credentials file, or, like OCI, one that is still in a group."""
+    if user.id in (seeded.id for seeded in tenancy.USERS):
+        raise conflict(f"The user {user.name} belongs to the local tenancy and cannot be deleted")
+    if tenancy.groups_of(call.store, user.id):
+        raise conflict(f"The user {user.id} is still in a group")
+
+
+def _require_empty_group(call: ApiCall, group: StoredResource) -> None:
+    if call.store.live(tenancy.MEMBERSHIP, parent=group.id):
+        raise conflict(f"The group {group.id} still has users")
+
+
+def _require_empty_compartment(call: ApiCall, compartment: StoredResource) -> None:
+    held = call.store.select("compartment = ? AND live AND kind != ? LIMIT 1", (compartment.id, work_requests.KIND))
+    if held:
+        raise conflict(f"The compartment {compartment.id} is not empty: it has the {held[0].kind} {held[0].id}")
+
+
+_IN_THE_TENANCY = ("Create", "Get", "List", "Update", "Delete")
+COMPARTMENT = ResourceKind(
+    "compartment", "Compartment", SERVICE, f"{VERSION}/compartments", "compartmentId", ocids.IDENTITY,
+    name_field="name", unique_in="compartment", verbs=("Create", "List", "Update", "Delete"),
+    receipts=Receipts("compartment", "{verb}_COMPARTMENT"), asynchronous=frozenset({"Delete"}),
+    on_delete=_require_empty_compartment,
+)  # fmt: skip
+GROUP = ResourceKind(
+    "group", "Group", SERVICE, f"{VERSION}/groups", "groupId", ocids.IDENTITY, name_field="name",
+    unique_in="tenancy", verbs=_IN_THE_TENANCY, on_create=_in_tenancy, on_delete=_require_empty_group,
+)  # fmt: skip
+USER = ResourceKind(
+    "user", "User", SERVICE, f"{VERSION}/users", "userId", ocids.IDENTITY, name_field="name",
+    unique_in="tenancy", verbs=_IN_THE_TENANCY, defaults={"isMfaActivated": False}, on_create=_user,
+    on_delete=_require_removable_user,
+)  # fmt: skip
+DYNAMIC_GROUP = ResourceKind(
+    "dynamic-group", "DynamicGroup", SERVICE, f"{VERSION}/dynamicGroups", "dynamicGroupId", ocids.IDENTITY,
+    name_field="name", unique_in="tenancy", verbs=("Create", "Get", "List", "Update", "Delete"),
+    on_create=_dynamic_group,
+    on_update=lambda call, group, body: _dynamic_group(call, body, group.body["matchingRule"]),
+)  # fmt: skip
+POLICY = ResourceKind(
+    "policy", "Policy", SERVICE, f"{VERSION}/policies", "policyId", ocids.IDENTITY, plural="Policies",
+    name_field="name", unique_in="compartment", verbs=("Create", "Get", "List", "Update", "Delete"),
+    on_create=_policy, on_update=lambda call, policy, body: _policy(call, body, policy.body["statements"]),
+)  # fmt: skip
+KINDS = (COMPARTMENT, GROUP, USER, DYNAMIC_GROUP, POLICY)
+
+
+def seed(store: StateStore) -> None:
+    """Adds what exists in the tenancy from the start."""
+    moment = http.rfc3339(http.now())
+    _seed_one(
+        store, tenancy.TENANCY, "tenancy", tenancy.NAME, "", {"homeRegionKey": tenancy.REGION_KEY.upper()}, moment
+    )
+    _seed_one(store, tenancy.COMPARTMENT, "compartment", tenancy.COMPARTMENT_NAME, tenancy.TENANCY, {}, moment)
+    for group in tenancy.GROUPS:
+        _seed_one(store, fixed_ocid("group", group), "group", group, tenancy.TENANCY, {}, moment)
+    for user in tenancy.USERS:
+        _seed_one(store, user.id, "user", user.profile, tenancy.TENANCY, {"isMfaActivated": False}, moment)
+        for group in user.groups:
+            identifier = fixed_ocid("groupmembership", f"{user.profile} in {group}")
+            if store.get(identifier) is None:
+                tenancy.add_membership(store, user.id, fixed_ocid("group", group), identifier)
+
+
+def _seed_one(
+    store: StateStore, identifier: str, kind: str, name: str, compartment: str, more: Json, moment: str
+) -> None:
+    if store.get(identifier):
+        return
+    body = {
+        "id": identifier,
+        "compartmentId": compartment or identifier,
+        "name": name,
+        "description": f"{name}, made with the local tenancy",
+        "timeCreated": moment,
+        "freeformTags": {},
+        "definedTags": {},
+        **more,
+    }
+    store.add(StoredResource(identifier, kind, compartment or identifier, name, "ACTIVE", body))
+
+
+def _get_compartment(call: ApiCall) -> Reply:
+    resource = call.store.get(call.params["compartmentId"])
+    if resource is None or resource.kind not in ("compartment", "tenancy"):
+        raise not_found("compartment")
+    return Reply(200, kinds.render(COMPARTMENT, resource), {"etag": resource.etag})
+
+
+def _get_tenancy(call: ApiCall) -> Reply:
+    return Reply(200, models.shape(SERVICE, "Tenancy", _tenancy(call).body))
+
+
+def _tenancy(call: ApiCall) -> StoredResource:
+    resource = call.store.get(call.params["tenancyId"])
+    if resource is None or resource.kind != "tenancy":
+        raise not_found("tenancy")
+    return resource
+
+
+def _region_subscriptions(call: ApiCall) -> Reply:
+    _tenancy(call)
+    key = tenancy.REGION_KEY.upper()
+    return Reply(200, [{"regionKey": key, "regionName": tenancy.REGION, "status": "READY", "isHomeRegion": True}])
+
+
+def _regions(call: ApiCall) -> Reply:
+    return Reply(200, [{"key": tenancy.REGION_KEY.upper(), "name": tenancy.REGION}])
+
+
+def _availability_domains(call: ApiCall) -> Reply:
+    compartment = call.needed("compartmentId")
+    kinds.require_compartment(call, compartment)
+    return Reply(
+        200,
+        [
+            {"name": name, "id": fixed_ocid("availabilitydomain", name), "compartmentId": compartment}
+            for name in tenancy.AVAILABILITY_DOMAINS
+        ],
+    )
+
+
+def _fault_domains(call: ApiCall) -> Reply:
+    compartment, domain = call.needed("compartmentId"), call.needed("availabilityDomain")
+    if domain not in tenancy.AVAILABILITY_DOMAINS:
+        raise not_found(f"availability domain {domain}")
+    names = [f"FAULT-DOMAIN-{number}" for number in (1, 2, 3)]
+    return Reply(
+        200,
+        [
+            {
+                "name": name, "id": fixed_ocid("faultdomain", f"{domain}/{name}"), "compartmentId": compartment,
+                "availabilityDomain": domain,
+            }
+            for name in names
+        ],
+    )  # fmt: skip
+
+
+def _list_nothing(call: ApiCall) -> Reply:
+    """An empty list: the local cloud has no tag namespaces, and so no tag defaults."""
+    kinds.require_compartment(call, call.needed("compartmentId"))
+    return Reply(200, [])
+
+
+def operations() -> list[ApiOperation]:
+    rows = [row for kind in KINDS for row in kinds.operations(kind)]
+    tenant = f"{VERSION}/tenancies/{{tenancyId}}"
+    return [
+        *rows,
+        ApiOperation("GetCompartment", "GET", f"{VERSION}/compartments/{{compartmentId}}", _get_compartment, SERVICE),
+        ApiOperation("GetTenancy", "GET", tenant, _get_tenancy, SERVICE),
+        ApiOperation("ListRegionSubscriptions", "GET", f"{tenant}/regionSubscriptions", _region_subscriptions, SERVICE),
+        ApiOperation("ListRegions", "GET", f"{VERSION}/regions", _regions, SERVICE),
+        ApiOperation(
+            "ListAvailabilityDomains", "GET", f"{VERSION}/availabilityDomains", _availability_domains, SERVICE
+        ),
+        ApiOperation("ListFaultDomains", "GET", f"{VERSION}/faultDomains", _fault_domains, SERVICE),
+        ApiOperation("ListTagNamespaces", "GET", f"{VERSION}/tagNamespaces", _list_nothing, SERVICE),
+        ApiOperation("ListTagDefaults", "GET", f"{VERSION}/tagDefaults", _list_nothing, SERVICE),
+    ]

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Core networking: VCNs and what is in them."""
+
+from __future__ import annotations
+
+from localcloud.oci import kinds
+from localcloud.oci.services.network import gateways, security, subnets, vcns
+from localcloud.oci.services.network.common import SERVICE, VERSION
+from localcloud.server.operations import ApiOperation
+
+KINDS = (
+    vcns.VCN, vcns.ROUTE_TABLE, vcns.SECURITY_LIST, vcns.DHCP_OPTIONS, subnets.SUBNET, security.NSG,
+    gateways.INTERNET_GATEWAY, gateways.NAT_GATEWAY, gateways.SERVICE_GATEWAY,
+    subnets.VNIC, subnets.PRIVATE_IP,
+)  # fmt: skip
+
+
+def operations() -> list[ApiOperation]:
+    rules = f"{VERSION}/networkSecurityGroups/{{networkSecurityGroupId}}"
+    attach = f"{VERSION}/serviceGateways/{{serviceGatewayId}}/actions"
+    vcn = f"{VERSION}/vcns/{{vcnId}}/actions"
+    prefix = "NetworkSecurityGroupSecurityRules"
+    rows = (
+        ("ListServices", "GET", f"{VERSION}/services", gateways.list_services, ""),
+        ("GetService", "GET", f"{VERSION}/services/{{serviceId}}", gateways.get_service, ""),
+        ("AttachServiceId", "POST", f"{attach}/attachService", gateways.attach, "ServiceIdRequestDetails"),
+        ("DetachServiceId", "POST", f"{attach}/detachService", gateways.detach, "ServiceIdRequestDetails"),
+        (f"List{prefix}", "GET", f"{rules}/securityRules", security.list_rules, ""),
+        (f"Add{prefix}", "POST", f"{rules}/actions/addSecurityRules", security.add_rules, f"Add{prefix}Details"),
+        (
+            f"Update{prefix}",
+            "POST",
+            f"{rules}/actions/updateSecurityRules",
+            security.update_rules,
+            f"Update{prefix}Details",
+        ),
+        (
+            f"Remove{prefix}",
+            "POST",
+            f"{rules}/actions/removeSecurityRules",
+            security.remove_rules,
+            f"Remove{prefix}Details",
+        ),
+        ("ListPrivateIps", "GET", f"{VERSION}/privateIps", subnets.list_private_ips, ""),
+        ("AddVcnCidr", "POST", f"{vcn}/addCidr", vcns.add, "AddVcnCidrDetails"),
+        ("ModifyVcnCidr", "POST", f"{vcn}/modifyCidr", vcns.modify, "ModifyVcnCidrDetails"),
+        ("RemoveVcnCidr", "POST", f"{vcn}/removeCidr", vcns.remove, "RemoveVcnCidrDetails"),
+        ("ListNetworkSecurityGroupVnics", "GET", f"{rules}/vnics", security.list_vnics, ""),
+    )
+    return [
+        *(row for kind in KINDS for row in kinds.operations(kind)),
+        *(ApiOperation(name, method, path, handler, SERVICE, details) for name, method, path, handler, details in rows),
+    ]

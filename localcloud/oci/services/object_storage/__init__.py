@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Object storage: buckets, and objects as files on disk."""
+
+from __future__ import annotations
+
+from localcloud.oci import tenancy
+from localcloud.oci.services.object_storage import buckets, listing, objects, rules, uploads
+from localcloud.server.http import Reply
+from localcloud.server.operations import ApiCall, ApiOperation
+
+SERVICE = "object_storage"
+_STREAMED = frozenset({"PutObject", "UploadPart"})
+
+
+def _get_namespace(call: ApiCall) -> Reply:
+    return Reply(200, tenancy.NAMESPACE)
+
+
+def _get_namespace_metadata(call: ApiCall) -> Reply:
+    buckets.require_namespace(call)
+    return Reply(
+        200,
+        {
+            "namespace": tenancy.NAMESPACE,
+            "defaultS3CompartmentId": tenancy.TENANCY,
+            "defaultSwiftCompartmentId": tenancy.TENANCY,
+        },
+    )
+
+
+def operations() -> list[ApiOperation]:
+    bucket = "/n/{namespaceName}/b/{bucketName}"
+    item, upload = f"{bucket}/o/{{objectName}}", f"{bucket}/u/{{objectName}}"
+    rows = (
+        ("GetNamespace", "GET", "/n", _get_namespace, ""),
+        ("GetNamespaceMetadata", "GET", "/n/{namespaceName}", _get_namespace_metadata, ""),
+        ("CreateBucket", "POST", "/n/{namespaceName}/b", buckets.create, "CreateBucketDetails"),
+        ("ListBuckets", "GET", "/n/{namespaceName}/b", buckets.list_, ""),
+        ("GetBucket", "GET", bucket, buckets.get, ""),
+        ("HeadBucket", "HEAD", bucket, buckets.head, ""),
+        ("UpdateBucket", "POST", bucket, buckets.update, "UpdateBucketDetails"),
+        ("DeleteBucket", "DELETE", bucket, buckets.delete, ""),
+        ("ListObjects", "GET", f"{bucket}/o", listing.list_objects, ""),
+        ("ListObjectVersions", "GET", f"{bucket}/objectversions", listing.list_versions, ""),
+        ("PutObject", "PUT", item, objects.put, ""),
+        ("GetObject", "GET", item, objects.get, ""),
+        ("HeadObject", "HEAD", item, objects.head, ""),
+        ("DeleteObject", "DELETE", item, objects.delete, ""),
+        ("RenameObject", "POST", f"{bucket}/actions/renameObject", objects.rename, "RenameObjectDetails"),
+        ("CopyObject", "POST", f"{bucket}/actions/copyObject", objects.copy, "CopyObjectDetails"),
+        (
+            "BatchDeleteObjects", "POST", f"{bucket}/actions/batchDeleteObjects", objects.batch_delete,
+            "BatchDeleteObjectsDetails",
+        ),
+        ("CreateMultipartUpload", "POST", f"{bucket}/u", uploads.create, "CreateMultipartUploadDetails"),
+        ("ListMultipartUploads", "GET", f"{bucket}/u", uploads.list_, ""),
+        ("UploadPart", "PUT", upload, uploads.put_part, ""),
+        ("ListMultipartUploadParts", "GET", upload, uploads.list_parts, ""),
+        ("CommitMultipartUpload", "POST", upload, uploads.commit, "CommitMultipartUploadDetails"),
+        ("AbortMultipartUpload", "DELETE", upload, uploads.abort, ""),
+        ("GetObjectLifecyclePolicy", "GET", f"{bucket}/l", rules.get_lifecycle, ""),
+        ("PutObjectLifecyclePolicy", "PUT", f"{bucket}/l", rules.put_lifecycle, "PutObjectLifecyclePolicyDetails"),
+        ("DeleteObjectLifecyclePolicy", "DELETE", f"{bucket}/l", rules.delete_lifecycle, ""),
+        ("ListRetentionRules", "GET", f"{bucket}/retentionRules", rules.none_in_a_collection, ""),
+        ("ListPreauthenticatedRequests", "GET", f"{bucket}/p", rules.none, ""),
+        ("ListReplicationPolicies", "GET", f"{bucket}/replicationPolicies", rules.none, ""),
+        ("ListReplicationSources", "GET", f"{bucket}/replicationSources", rules.none, ""),
+    )  # fmt: skip
+    return [
+        ApiOperation(name, method, path, handler, SERVICE, details, streams=name in _STREAMED)
+        for name, method, path, handler, details in rows
+    ]

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Multipart uploads."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from localcloud.oci import tenancy
+from localcloud.oci.paging import plain_page
+from localcloud.oci.services.object_storage import buckets, listing, objects
+from localcloud.oci.services.object_storage.listing import StoredObject
+from localcloud.server import http
+from localcloud.server.errors import ApiError, invalid
+from localcloud.server.http import Json, Reply, whole_number
+from localcloud.server.operations import ApiCall
+from localcloud.server.store import StoredResource
+
+MAXIMUM_PARTS = 10_000
+_HEADERS = {
+    "contentType": "content-type",
+    "contentLanguage": "content-language",
+    "contentEncoding": "content-encoding",
+    "contentDisposition": "content-disposition",
+    "cacheControl": "cache-control",
+    "storageTier": "storage-tier",
+}
+
+
+@dataclass(frozen=True)
+class UploadedPart:
+    number: int
+    file: str
+    size: int
+    md5: str
+    etag: str
+
+
+def create(call: ApiCall) -> Reply:
+    bucket, details = buckets.find(call), call.details()
+    objects.require_name(details["object"])
+    objects.require_etag(call, listing.lookup(call.store, bucket.id, details["object"]))
+    _headers(details)
+    identifier, moment = str(uuid.uuid4()), http.now()
+    call.store.connection.execute(
+        "INSERT INTO uploads (id, bucket, name, created, details) VALUES (?, ?, ?, ?, ?)",
+        (identifier, bucket.id, details["object"], moment, json.dumps(details)),
+    )
+    return Reply(200, _shown(bucket, identifier, details["object"], moment, details))
+
+
+def put_part(call: ApiCall) -> Reply:
+    _, identifier, _ = _find(call)
+    number, upload = _number(call.needed("uploadPartNum")), call.said.upload
+    if upload is None:
+        raise invalid("a part needs a body")
+    objects.check_md5(call, upload)
+    part = UploadedPart(number, uuid.uuid4().hex, upload.size, upload.md5, str(uuid.uuid4()))
+    for before in _parts(call, identifier):
+        if before.number == number:
+            listing.discard(call, before.file)
+    upload.path.rename(call.cloud.objects / part.file)
+    call.store.connection.execute(
+        "INSERT OR REPLACE INTO parts (upload, number, file, size, md5, etag) VALUES (?, ?, ?, ?, ?, ?)",
+        (identifier, number, part.file, part.size, part.md5, part.etag),
+    )
+    return Reply(200, headers={"etag": part.etag, "opc-content-md5": part.md5})
+
+
+def list_parts(call: ApiCall) -> Reply:
+    _, identifier, _ = _find(call)
+    rows = [
+        {"partNumber": part.number, "size": part.size, "md5": part.md5, "etag": part.etag}
+        for part in _parts(call, identifier)
+    ]
+    page, headers = plain_page(rows, call.query)
+    return Reply(200, page, headers)
+
+
+def list_(call: ApiCall) -> Reply:
+    bucket = buckets.find(call)
+    rows = call.store.connection.execute(
+        "SELECT id, name, created, details FROM uploads WHERE bucket = ? ORDER BY name, created", (bucket.id,)
+    )
+    shown = [_shown(bucket, row[0], row[1], row[2], json.loads(row[3])) for row in rows]
+    page, headers = plain_page(shown, call.query)
+    return Reply(200, page, headers)
+
+
+def commit(call: ApiCall) -> Reply:
+    bucket, identifier, upload = _find(call)
+    name = call.params["objectName"]
+    current = listing.lookup(call.store, bucket.id, name)
+    objects.require_etag(call, current)
+    chosen = _chosen(call.details(), {part.number: part for part in _parts(call, identifier)})
+    digests = b"".join(base64.b64decode(part.md5) for part in chosen)
+    whole = f"{base64.b64encode(hashlib.md5(digests, usedforsecurity=False).digest()).decode()}-{len(chosen)}"
+    moment = http.now()
+    item = StoredObject(
+        bucket.id, name, sum(part.size for part in chosen), whole, {**_headers(upload), listing.MULTIPART_MD5: whole},
+        current.created if current else moment, moment,
+    )  # fmt: skip
+    _join(call, chosen, item)
+    listing.keep(call, bucket, item)
+    _forget(call, identifier)
+    return Reply(200, headers={**item.receipt, listing.MULTIPART_MD5: whole})
+
+
+def abort(call: ApiCall) -> Reply:
+    _, identifier, _ = _find(call)
+    _forget(call, identifier)
+    return Reply(204)
+
+
+def _shown(bucket: StoredResource, identifier: str, name: str, created: float, details: Json) -> Json:
+    return {
+        "namespace": tenancy.NAMESPACE,
+        "bucket": bucket.name,
+        "object": name,
+        "uploadId": identifier,
+        "timeCreated": http.rfc3339(created),
+        "storageTier": details.get("storageTier", "Standard"),
+    }
+
+
+def _find(call: ApiCall) -> tuple[StoredResource, str, Json]:
+    """The bucket, the upload's id, and the details with which it was started."""
+    bucket, identifier = buckets.find(call), call.needed("uploadId")
+    row = call.store.connection.execute(
+        "SELECT details FROM uploads WHERE id = ? AND bucket = ? AND name = ?",
+        (identifier, bucket.id, call.params["objectName"]),
+    ).fetchone()
+    if row is None:
+        raise ApiError(404, "NoSuchUpload", f"There is no upload {identifier!r} of {call.params['objectName']!r}")
+    return bucket, identifier, json.loads(row[0])
+
+
+def _headers(details: Json) -> dict[str, str]:
+    """The headers of the future object, from the details of the upload."""
+    headers = {header: details[field] for field, header in _HEADERS.items() if field in details}
+    metadata = details.get("metadata", {})
+    own = {f"opc-meta-{name.removeprefix('opc-meta-')}": value for name, value in metadata.items()}
+    return listing.sound_headers(headers | own)
+
+
+def _number(text: str) -> int:
+    number = whole_number(text)
+    if number is None or not 1 <= number <= MAXIMUM_PARTS:
+        raise invalid(f"uploadPartNum must be a number from 1 to {MAXIMUM_PARTS}, not {text[:80]!r}")
+    return number
+
+
+def _parts(call: ApiCall, identifier: str) -> list[UploadedPart]:
+    query = "SELECT number, file, size, md5, etag FROM parts WHERE upload = ? ORDER BY number"
+    return [UploadedPart(*row) for row in call.store.connection.execute(query, (identifier,))]
+
+
+def _chosen(details: Json, parts: dict[int, UploadedPart]) -> list[UploadedPart]:
+    """The parts to commit, in order. The request must commit or exclude every part."""
+    wanted = {item["partNum"]: item["etag"] for item in details["partsToCommit"]}
+    excluded = set(details.get("partsToExclude", []))
+    if not wanted or len(wanted) != len(details["partsToCommit"]) or excluded & wanted.keys():
+        raise _wrong_part("each part must be named once, and at least one committed")
+    for number, etag in wanted.items():
+        if number not in parts or parts[number].etag != etag:
+            raise _wrong_part(f"part {number} was not uploaded, or its etag is not {etag}")
+    if forgotten := sorted(parts.keys() - wanted.keys() - excluded):
+        raise _wrong_part(f"part {forgotten[0]} is neither committed nor excluded")
+    return [parts[number] for number in sorted(wanted)]
+
+
+def _wrong_part(why: str) -> ApiError:
+    return ApiError(400, "InvalidUploadPart", f"The parts cannot be committed: {why}")
+
+
+def _join(call: ApiCall, parts: Sequence[UploadedPart], item: StoredObject) -> None:
+    """Joins the parts into one file. It gets its final name only when it is complete."""
+    folder: Path = call.cloud.objects
+    draft = folder / "incoming" / item.file
+    try:
+        with draft.open("wb") as target:
+            for part in parts:
+                with (folder / part.file).open("rb") as source:
+                    _copy(source.fileno(), target.fileno(), part.size)
+            os.fdatasync(target.fileno())
+        draft.rename(folder / item.file)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _copy(source: int, target: int, size: int) -> None:
+    while size and (sent := os.sendfile(target, source, None, size)):
+        size -= sent
+
+
+def _forget(call: ApiCall, identifier: str) -> None:
+    for part in _parts(call, identifier):
+        listing.discard(call, part.file)
+    call.store.connection.execute("DELETE FROM parts WHERE upload = ?", (identifier,))
+    call.store.connection.execute("DELETE FROM uploads WHERE id = ?", (identifier,))

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memberships of users in groups, and the API keys with which users sign."""
+
+from __future__ import annotations
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from localcloud.oci import kinds, models, tenancy
+from localcloud.oci.paging import page_of
+from localcloud.oci.principals import Caller, Credential, fingerprint
+from localcloud.oci.tenancy import MEMBERSHIP, add_membership
+from localcloud.server import http
+from localcloud.server.errors import already_exists, invalid, not_found
+from localcloud.server.http import Json, Reply
+from localcloud.server.operations import ApiCall, ApiOperation
+from localcloud.server.store import StateStore, StoredResource
+
+SERVICE = "identity"
+VERSION = "/20160918"
+API_KEY = "api-key"
+MAXIMUM_KEYS = 3
+
+
+def find_key(store: StateStore, key_id: str) -> Credential | None:
+    """The credential of an uploaded key, by its key id `tenancy/user/fingerprint`."""
+    row = store.get(key_id)
+    if row is None or row.kind != API_KEY or not row.live:
+        return None
+    user = store.get(row.parent)
+    if user is None or not user.live:
+        return None
+    return Credential(Caller(user.id, user.name, tenancy.TENANCY), _public_key(row.body["keyValue"]))
+
+
+def _join(call: ApiCall) -> Reply:
+    details = call.details()
+    kinds.require_references(call, {"userId": "user", "groupId": "group"}, details)
+    user, group = details["userId"], details["groupId"]
+    if call.store.live(MEMBERSHIP, name=user, parent=group):
+        raise already_exists("This membership")
+    return _shown_membership(add_membership(call.store, user, group))
+
+
+def _get_membership(call: ApiCall) -> Reply:
+    return _shown_membership(_membership(call))
+
+
+def _leave(call: ApiCall) -> Reply:
+    membership = _membership(call)
+    membership.require_etag(call.if_match)
+    call.store.put(membership, state="DELETED", live=False)
+    return Reply(204)
+
+
+def _list_memberships(call: ApiCall) -> Reply:
+    call.needed("compartmentId")
+    page = page_of(call.store, MEMBERSHIP, call.query, {"userId": "name", "groupId": "parent"}, live_only=True)
+    return Reply(200, [_membership_body(row) for row in page.items], page.headers)
+
+
+def _membership(call: ApiCall) -> StoredResource:
+    membership = call.store.get(call.params["userGroupMembershipId"])
+    if membership is None or membership.kind != MEMBERSHIP or not membership.live:
+        raise not_found("membership")
+    return membership
+
+
+def _membership_body(row: StoredResource) -> Json:
+    return models.shape(SERVICE, "UserGroupMembership", {**row.body, "lifecycleState": row.state})
+
+
+def _shown_membership(row: StoredResource) -> Reply:
+    return Reply(200, _membership_body(row), {"etag": row.etag})
+
+
+def _upload_key(call: ApiCall) -> Reply:
+    user, text = _user(call), call.details()["key"]
+    key = _public_key(text)
+    identifier = f"{tenancy.TENANCY}/{user.id}/{fingerprint(key)}"
+    keys = call.store.live(API_KEY, parent=user.id)
+    if any(row.id == identifier for row in keys):
+        raise already_exists("This key")
+    if len(keys) >= MAXIMUM_KEYS:
+        raise invalid(f"a user has at most {MAXIMUM_KEYS} keys")
+    body: Json = {
+        "keyId": identifier,
+        "keyValue": text,
+        "fingerprint": fingerprint(key),
+        "userId": user.id,
+        "timeCreated": http.rfc3339(http.now()),
+        "lifecycleState": "ACTIVE",
+    }
+    call.store.connection.execute("DELETE FROM resources WHERE id = ?", (identifier,))  # the same key, deleted earlier
+    made = call.store.add(
+        StoredResource(identifier, API_KEY, tenancy.TENANCY, body["fingerprint"], "ACTIVE", body, parent=user.id)
+    )
+    return Reply(200, body, {"etag": made.etag})
+
+
+def _list_keys(call: ApiCall) -> Reply:
+    return Reply(200, [dict(row.body) for row in call.store.live(API_KEY, parent=_user(call).id)])
+
+
+def _delete_key(call: ApiCall) -> Reply:
+    keys = call.store.live(API_KEY, parent=_user(call).id, name=call.params["fingerprint"])
+    if not keys:
+        raise not_found("API key")
+    call.store.put(keys[0], live=False)
+    return Reply(204)
+
+
+def _user(call: ApiCall) -> StoredResource:
+    user = call.store.get(call.params["userId"])
+    if user is None or user.kind != "user" or not user.live:
+        raise not_found("user")
+    return user
+
+
+def _public_key(text: str) -> RSAPublicKey:
+    try:
+        key = serialization.load_pem_public_key(text.encode())
+    except (ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, RSAPublicKey) or key.key_size < 2048:
+        raise invalid("key must be an RSA public key in PEM form, of at least 2048 bits")
+    return key
+
+
+def operations() -> list[ApiOperation]:
+    memberships, keys = f"{VERSION}/userGroupMemberships", f"{VERSION}/users/{{userId}}/apiKeys"
+    one = f"{memberships}/{{userGroupMembershipId}}"
+    rows = (
+        ("AddUserToGroup", "POST", memberships, _join, "AddUserToGroupDetails"),
+        ("GetUserGroupMembership", "GET", one, _get_membership, ""),
+        ("ListUserGroupMemberships", "GET", memberships, _list_memberships, ""),
+        ("RemoveUserFromGroup", "DELETE", one, _leave, ""),
+        ("UploadApiKey", "POST", keys, _upload_key, "CreateApiKeyDetails"),
+        ("ListApiKeys", "GET", keys, _list_keys, ""),
+        ("DeleteApiKey", "DELETE", f"{keys}/{{fingerprint}}", _delete_key, ""),
+    )
+    return [
+        ApiOperation(name, method, path, handler, SERVICE, details) for name, method, path, handler, details in rows
+    ]

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vault: secrets with their versions, and the bundles through which runs read them.
+
+The vaults and keys that secrets name are not checked: they belong to another service, which is not here.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from localcloud.oci import kinds
+from localcloud.oci.kinds import ResourceKind
+from localcloud.oci.ocids import Lifecycle
+from localcloud.server import http
+from localcloud.server.errors import incorrect_state, invalid, missing_parameter, not_found
+from localcloud.server.http import Json, Reply, whole_number
+from localcloud.server.operations import ApiCall, ApiOperation
+from localcloud.server.store import StoredResource
+
+SERVICE = "vault"
+BUNDLES = "secrets"
+VERSION = "/20180608"
+BUNDLES_VERSION = "/20190301"
+MAXIMUM_BYTES = 25_600
+_DELETION_SECONDS = 30 * 24 * 3600
+# The contents of a secret, the newest last. OCI's model lacks this field, so clients never see it.
+_CONTENTS = "contents"
+
+
+def _secret(call: ApiCall, body: Json) -> Json:
+    content = call.details().get("secretContent")
+    if content is None:
+        raise missing_parameter("secretContent")
+    return {**body, "currentVersionNumber": 1, _CONTENTS: [_content(content)]}
+
+
+def _updated(call: ApiCall, secret: StoredResource, body: Json) -> Json:
+    content = call.details().get("secretContent")
+    if content is None:
+        return {**body, "currentVersionNumber": secret.body["currentVersionNumber"]}
+    contents = [*secret.body[_CONTENTS], _content(content)]
+    return {**body, "currentVersionNumber": len(contents), _CONTENTS: contents}
+
+
+def _content(details: Json) -> Json:
+    text = details.get("content", "")
+    try:
+        size = len(base64.b64decode(text, validate=True))
+    except (binascii.Error, ValueError):
+        raise invalid("secretContent.content must be base64") from None
+    if size > MAXIMUM_BYTES:
+        raise invalid(f"a secret has at most {MAXIMUM_BYTES} bytes")
+    return {"content": text, "name": details.get("name"), "timeCreated": http.rfc3339(http.now())}
+
+
+SECRET = ResourceKind(
+    "secret", "Secret", SERVICE, f"{VERSION}/secrets", "secretId",
+    Lifecycle("CREATING", "ACTIVE", "DELETING", "DELETED"), ocid="vaultsecret", name_field="secretName",
+    parent_field="vaultId", unique_in="parent", summary="SecretSummary", on_create=_secret, on_update=_updated,
+    verbs=("Create", "Get", "List", "Update", "Move"),
+    unserved=dict.fromkeys(("enableAutoGeneration", "secretGenerationContext"), "it generates no secrets"),
+)  # fmt: skip
+
+
+def _schedule_deletion(call: ApiCall) -> Reply:
+    secret = _in_state(call, "ACTIVE")
+    moment = call.details().get("timeOfDeletion") or http.rfc3339(http.now() + _DELETION_SECONDS)
+    return _change_state(call, secret, "PENDING_DELETION", {"timeOfDeletion": moment})
+
+
+def _cancel_deletion(call: ApiCall) -> Reply:
+    secret = _in_state(call, "PENDING_DELETION")
+    return _change_state(call, secret, "ACTIVE", {"timeOfDeletion": None})
+
+
+def _in_state(call: ApiCall, state: str) -> StoredResource:
+    secret = kinds.find_living(SECRET, call)
+    secret.require_etag(call.if_match)
+    if secret.state != state:
+        raise incorrect_state(f"The secret {secret.id} is {secret.state}")
+    return secret
+
+
+def _change_state(call: ApiCall, secret: StoredResource, state: str, more: Json) -> Reply:
+    return Reply(200, headers={"etag": call.store.put(secret, state=state, body={**secret.body, **more}).etag})
+
+
+def _bundle(call: ApiCall) -> Reply:
+    secret = call.store.get(call.params["secretId"])
+    if secret is None or secret.kind != SECRET.name or not secret.live:
+        raise not_found("secret")
+    return _shown_bundle(call, secret)
+
+
+def _bundle_by_name(call: ApiCall) -> Reply:
+    matching = call.store.live(SECRET.name, name=call.needed("secretName"), parent=call.needed("vaultId"))
+    if not matching:
+        raise not_found("secret")
+    return _shown_bundle(call, matching[0])
+
+
+def _shown_bundle(call: ApiCall, secret: StoredResource) -> Reply:
+    contents = secret.body[_CONTENTS]
+    text = call.query.get("versionNumber") or str(_version_of_stage(call, len(contents)))
+    number = whole_number(text) or 0
+    if not 1 <= number <= len(contents):
+        raise not_found(f"version {text[:80]} of the secret")
+    content = contents[number - 1]
+    body = {
+        "secretId": secret.id,
+        "timeCreated": content["timeCreated"],
+        "versionNumber": number,
+        "versionName": content["name"],
+        "secretBundleContent": {"contentType": "BASE64", "content": content["content"]},
+        "stages": ["CURRENT", "LATEST"] if number == len(contents) else ["PREVIOUS"],
+        "metadata": secret.body.get("metadata", {}),
+    }
+    return Reply(200, body, {"etag": secret.etag})
+
+
+def _version_of_stage(call: ApiCall, newest: int) -> int:
+    stage = call.query.get("stage", "CURRENT")
+    numbers = {"CURRENT": newest, "LATEST": newest, "PREVIOUS": newest - 1}
+    if stage not in numbers:
+        raise invalid(f"stage must be one of {', '.join(numbers)} here, not {stage!r}")
+    return numbers[stage]
+
+
+def operations() -> list[ApiOperation]:
+    one = f"{VERSION}/secrets/{{secretId}}/actions"
+    bundles = f"{BUNDLES_VERSION}/secretbundles"
+    deletion = "ScheduleSecretDeletionDetails"
+    return [
+        *kinds.operations(SECRET),
+        ApiOperation(
+            "ScheduleSecretDeletion", "POST", f"{one}/scheduleDeletion", _schedule_deletion, SERVICE, deletion
+        ),
+        ApiOperation("CancelSecretDeletion", "POST", f"{one}/cancelDeletion", _cancel_deletion, SERVICE),
+        ApiOperation("GetSecretBundle", "GET", f"{bundles}/{{secretId}}", _bundle, BUNDLES),
+        ApiOperation("GetSecretBundleByName", "POST", f"{bundles}/actions/getByName", _bundle_by_name, BUNDLES),
+    ]

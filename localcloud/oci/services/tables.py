@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every operation of the cloud. A new service is a module and a line here."""
+
+from __future__ import annotations
+
+from localcloud.oci import work_requests
+from localcloud.oci.services import (
+    artifacts,
+    data_science,
+    identity,
+    limits,
+    logs,
+    metrics,
+    network,
+    object_storage,
+    people,
+    secrets,
+    token_door,
+)
+from localcloud.server.doors import calls, evidence, faults, progress
+from localcloud.server.operations import ApiOperation
+
+
+def operations() -> list[ApiOperation]:
+    modules = (
+        identity, people, network, object_storage, artifacts, logs, metrics, data_science, secrets, limits,
+        work_requests, calls, evidence, faults, progress,
+        token_door,
+    )  # fmt: skip
+    return [row for module in modules for row in module.operations()]

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work requests: the records of asynchronous operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from localcloud.oci import authorization, models, tenancy
+from localcloud.oci.ocids import new_ocid
+from localcloud.oci.paging import page_of
+from localcloud.server import http
+from localcloud.server.errors import not_found
+from localcloud.server.http import Reply
+from localcloud.server.operations import ApiCall, ApiOperation
+from localcloud.server.store import StoredResource
+
+KIND = "work-request"
+# Each service has its own path and SDK package for them. Identity and the work-request service share a path.
+_PATHS: Mapping[str, str] = {
+    "/20190101": "data_science",
+    "/20200531": "logging",
+    "/20160918": "work_requests",
+    "": "object_storage",
+}
+
+
+def issue_receipt(
+    call: ApiCall, operation_type: str, entity: str, action: str, resource: StoredResource
+) -> dict[str, str]:
+    """Adds a work request about one resource, and returns the header that names it."""
+    moment = http.rfc3339(http.now())
+    identifier = new_ocid("workrequest", tenancy.REGION_KEY)
+    body = {
+        "id": identifier,
+        "operationType": operation_type,
+        "status": "COMPLETED" if call.operation.service == "object_storage" else "SUCCEEDED",
+        "compartmentId": resource.compartment,
+        "percentComplete": 100.0,
+        "resources": [
+            {
+                "entityType": entity,
+                "actionType": action,
+                "identifier": resource.id,
+                "entityUri": call.said.target.partition("?")[0],
+            }
+        ],
+        "timeAccepted": moment,
+        "timeStarted": moment,
+        "timeFinished": moment,
+        authorization.INHERITED: authorization.inheritance(call),
+    }
+    settles_at = resource.settles_at
+    call.store.add(
+        StoredResource(identifier, KIND, resource.compartment, "", "", body, parent=resource.id, settles_at=settles_at)
+    )
+    return {"opc-work-request-id": identifier}
+
+
+def _get(service: str, call: ApiCall) -> Reply:
+    request = _find(call)
+    return Reply(200, models.shape(service, "WorkRequest", _current_body(request)), {"etag": request.etag})
+
+
+def _list(service: str, call: ApiCall) -> Reply:
+    call.needed("compartmentId")
+    page = page_of(call.store, KIND, call.query, {"resourceId": "parent"}, live_only=True)
+    model = "WorkRequestSummary" if service != "object_storage" else "WorkRequest"
+    seen = (item for item in page.items if authorization.may_see(call, item))
+    return Reply(200, [models.shape(service, model, _current_body(item)) for item in seen], page.headers)
+
+
+def _list_nothing(call: ApiCall) -> Reply:
+    _find(call)
+    return Reply(200, [])
+
+
+def _find(call: ApiCall) -> StoredResource:
+    request = call.store.get(call.params["workRequestId"])
+    if request is None or request.kind != KIND:
+        raise not_found("work request")
+    return request
+
+
+def _current_body(request: StoredResource) -> Mapping[str, Any]:
+    """The work request as it is now. It ends when its resource has settled."""
+    if request.settles_at <= http.now():
+        return request.body
+    unfinished = {name: value for name, value in request.body.items() if name != "timeFinished"}
+    return {**unfinished, "status": "IN_PROGRESS", "percentComplete": 50.0}
+
+
+def operations() -> list[ApiOperation]:
+    rows = []
+    for prefix, service in _PATHS.items():
+        path = f"{prefix}/workRequests"
+        rows += [
+            ApiOperation("GetWorkRequest", "GET", f"{path}/{{workRequestId}}", partial(_get, service), service),
+            ApiOperation("ListWorkRequests", "GET", path, partial(_list, service), service),
+            ApiOperation("ListWorkRequestErrors", "GET", f"{path}/{{workRequestId}}/errors", _list_nothing, service),
+            ApiOperation("ListWorkRequestLogs", "GET", f"{path}/{{workRequestId}}/logs", _list_nothing, service),
+        ]
+    return rows

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An attempt of a task as an assignment: one node in the network that all hosts of the cluster share."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Network
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from catalog.openpai import UnreadableError, as_read, init_failure, local_grace
+from components.openpai.protocol import runtime_text, with_secrets
+from localcloud.hosts.assignment import (
+    Assignment,
+    CannotStartError,
+    Group,
+    Interface,
+    NetworkReach,
+    NodeWork,
+    Outline,
+    SharedFolder,
+    Subnet,
+)
+from localcloud.hosts.firewall import Direction, FirewallRule
+from localcloud.hosts.workplace import GIVEN
+from localcloud.openpai.hosts import images, runtime
+from localcloud.openpai.hosts.exits import InitError
+from localcloud.openpai.tasks import ABSENT_PLUGINS, CLUSTER_NETWORK, CLUSTER_ROUTER, TaskAttempt, TaskStorage
+
+_PLUGINS = "com.microsoft.pai.runtimeplugin"
+_RUNS_COMMANDS = "cmd"
+# What a prerequisite has beside its plugin's parameters.
+_OF_PREREQUISITES = ("plugin", "failurePolicy", "type")
+# The user's script begins so, too: a variable that is not set ends it.
+_STRICT = "set -o errexit\nset -o nounset\nset -o pipefail\n"
+_MUST_SUCCEED = "code=$?\n[ $code -eq 0 ] || exit $code\n"
+ALONE = Outline((Group("", 1, 1),), 0)
+# Tasks share storages, and with them the user whose files lie there: in a cluster that is root.
+_USER = "openpai"
+_MEBIBYTE = 1 << 20
+_ANYBODY = "0.0.0.0/0"
+# A folder of the job's choice cannot hide these from the task.
+_SYSTEM = ("/", "/dev", "/proc", "/sys")
+_START = f"import os, runpy; runpy.run_path(os.environ[{runtime.PLACE!r}] + '/runtime.py', run_name='__main__')"
+_RUNTIME = "runtime.py"
+Lines = Callable[[Sequence[bytes]], None]
+
+
+@dataclass(frozen=True)
+class TaskScripts:
+    """Texts for bash; the ones around the command may be empty."""
+
+    before: str
+    command: str
+    after: str
+
+
+@dataclass(frozen=True)
+class _Plugin:
+    name: str
+    parameters: Mapping[str, Any]
+    ignores: bool
+
+    def commands(self, event: str, key: str) -> list[str]:
+        """Those for `taskStarts` or `taskSucceeds`, or of the older key."""
+        callbacks = self.parameters.get("callbacks")
+        if callbacks is None:
+            return [str(each) for each in self.parameters.get(key) or ()]
+        return [str(each) for one in callbacks if one.get("event") == event for each in one.get("commands") or ()]
+
+
+def scripts_of(attempt: TaskAttempt) -> TaskScripts:
+    """Commands before the user's in the plugins' order, those after it the other way round."""
+    plugins = [_read(attempt, each) for each in _plugins(attempt.protocol, attempt.role)]
+    for plugin in plugins:
+        if plugin.name not in (_RUNS_COMMANDS, *ABSENT_PLUGINS):
+            raise CannotStartError(f"OpenPAI's runtime has no plugin {plugin.name!a}")
+    before = [_script(attempt, each, each.commands("taskStarts", "preCommands")) for each in plugins]
+    here = [each for each in plugins if each.name not in ABSENT_PLUGINS]
+    after = [_script(attempt, each, each.commands("taskSucceeds", "postCommands")) for each in reversed(here)]
+    command = _STRICT + with_secrets(attempt.command, attempt.protocol.get("secrets"))
+    return TaskScripts("".join(before), f"{command}\n", "".join(after))
+
+
+def _read(attempt: TaskAttempt, plugin: _Plugin) -> _Plugin:
+    """The plugin with its parameters as the runtime reads them: with what it does to quotes, backslashes and lines."""
+    shown = runtime_text(attempt.protocol, attempt.role, str(plugin.parameters))
+    try:
+        return replace(plugin, parameters=as_read(shown))
+    except UnreadableError as error:
+        reason = f"OpenPAI's runtime cannot read the parameters of the plugin {plugin.name!a}: {error}"
+        raise InitError(init_failure("plugins"), reason) from None
+
+
+def _script(attempt: TaskAttempt, plugin: _Plugin, commands: Sequence[str]) -> str:
+    """One plugin's commands in a shell of their own. What they set is gone after it."""
+    if plugin.name in ABSENT_PLUGINS:
+        return f"echo 'the local cluster has no plugin {plugin.name}: it is left out'\n"
+    if not commands:
+        return ""
+    lines = "\n".join(commands)
+    if plugin.ignores:
+        return f"(\n{lines}\n)\n"
+    return f"(\nset -o errexit\n{lines}\n)\n{_MUST_SUCCEED}"
+
+
+def _plugins(job: Mapping[str, Any], role: str) -> Iterator[_Plugin]:
+    """Those of the role's prerequisites, then those of the job's extras."""
+    rows = {row["name"]: row for row in job.get("prerequisites") or ()}
+    for name in job["taskRoles"][role].get("prerequisites") or ():
+        row = rows.get(name, {})
+        kind, _, plugin = str(row.get("plugin", "")).rpartition(".")
+        if kind == _PLUGINS:
+            own = {key: value for key, value in row.items() if key not in _OF_PREREQUISITES}
+            yield _Plugin(plugin, own, _ignores(row))
+    for row in (job.get("extras") or {}).get(_PLUGINS) or ():
+        if role in row.get("taskroles", (role,)):
+            yield _Plugin(str(row["plugin"]), row.get("parameters") or {}, _ignores(row))
+
+
+def _ignores(row: Mapping[str, Any]) -> bool:
+    return str(row.get("failurePolicy", "fail")).lower() == "ignore"
+
+
+def assignment_of(attempt: TaskAttempt, folder: Path, lines: Lines) -> Assignment:
+    _write_scripts(attempt, folder / GIVEN)
+    block = IPv4Network(CLUSTER_NETWORK)
+    subnet = Subnet("cluster", "cluster", CLUSTER_ROUTER, hardware(CLUSTER_ROUTER), block.prefixlen)
+    return Assignment(
+        id=attempt.id,
+        name=f"{attempt.role}-{attempt.index}",
+        folder=folder,
+        outline=ALONE,
+        works=[_work(attempt)],
+        code=None,
+        mounts=(),
+        subnet=subnet,
+        interfaces=[Interface(attempt.id, attempt.address, hardware(attempt.address), lambda: _REACH)],
+        lines=lambda group, rank: lines,
+        upkeep=_nothing,
+        shared=_all_shared(attempt.storages),
+        user=_USER,
+    )
+
+
+def hardware(address: str) -> str:
+    """A hardware address for an address, always the same."""
+    return "02:" + ":".join(f"{byte:02x}" for byte in hashlib.sha256(address.encode()).digest()[:5])
+
+
+async def _nothing() -> None:
+    """Nothing that a task is given expires."""
+
+
+def _rule(direction: Direction) -> FirewallRule:
+    everyone = (IPv4Network(_ANYBODY),)
+    return FirewallRule("", direction, 0, None, _ANYBODY, everyone, key=f"open_{direction}", implied=True)
+
+
+# Nothing is closed between hosts of a cluster.
+_REACH = NetworkReach((_rule("ingress"), _rule("egress")), ())
+
+
+def _work(attempt: TaskAttempt) -> NodeWork:
+    def environment(endpoints: Sequence[str], given: str) -> Mapping[str, str]:
+        return {**attempt.environment, runtime.PLACE: given, runtime.GRACE: str(local_grace())}
+
+    command = ("python", "-I", "-S", "-c", _START)
+    stands_in, memory = images.stand_in_name(attempt), attempt.memory_mb * _MEBIBYTE
+    return NodeWork(command, (), "", environment, stands_in, attempt.image.uri, memory, 0)
+
+
+def _write_scripts(attempt: TaskAttempt, given: Path) -> None:
+    scripts = scripts_of(attempt)
+    texts = {runtime.BEFORE: scripts.before, runtime.COMMAND: scripts.command, runtime.AFTER: scripts.after}
+    given.mkdir(parents=True, exist_ok=True)
+    for name, text in {_RUNTIME: Path(runtime.__file__).read_text(), **texts}.items():
+        if text:
+            (given / name).write_text(text)
+            (given / name).chmod(0o644)
+
+
+def _all_shared(storages: Sequence[TaskStorage]) -> list[SharedFolder]:
+    """None lies in another: tasks that write there could lead its path elsewhere."""
+    shared = [_shared(each) for each in storages]
+    for storage, inner in zip(storages, shared, strict=True):
+        if any(PurePosixPath(inner.target).is_relative_to(outer.target) for outer in shared if outer is not inner):
+            raise _wrong_mount(storage)
+    return shared
+
+
+def _wrong_mount(storage: TaskStorage) -> CannotStartError:
+    return CannotStartError(f"The storage {storage.name} cannot be shown at {storage.mount!a}: choose another path")
+
+
+def _shared(storage: TaskStorage) -> SharedFolder:
+    target = PurePosixPath("/" + storage.mount.lstrip("/"))  # two slashes would begin another root
+    if ".." in target.parts or str(target) in _SYSTEM or any(target.is_relative_to(each) for each in _SYSTEM[1:]):
+        raise _wrong_mount(storage)
+    return SharedFolder(str(target), storage.folder, storage.read_only)

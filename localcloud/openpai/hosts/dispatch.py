@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks of the local OpenPAI on the hosts: starts and stops their attempts, and reports how they go."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localcloud.hosts import evidence, former
+from localcloud.hosts.assignment import Assignment, Outline, RunVerdict
+from localcloud.hosts.fabric import NO_NODES, Fabric
+from localcloud.hosts.runs import Hosts
+from localcloud.hosts.specification import result_path
+from localcloud.openpai.hosts import runtime
+from localcloud.openpai.hosts.assignments import assignment_of
+from localcloud.openpai.hosts.exits import InitError, cannot_start, lost, stopped, task_exit
+from localcloud.openpai.tasks import TaskAttempt, TaskExit, TaskReports
+
+_PREFIX = "openpai/"
+# By the letter of a line. What the user's command prints is in `all`, too.
+_FILES = {runtime.OUTPUT: ("stdout", "all"), runtime.ERRORS: ("stderr", "all"), runtime.RUNTIME: ("runtime.log",)}
+_BY_ITSELF = "exited"
+
+
+def task_of(attempt: TaskAttempt) -> str:
+    """The id of a node's run (docs/decisions/0023)."""
+    return f"{_PREFIX}{attempt.framework}/{attempt.role}/{attempt.index}"
+
+
+def is_task(identifier: str) -> bool:
+    return identifier.startswith(_PREFIX)
+
+
+@dataclass(frozen=True)
+class TaskEvidence:
+    """`folder` has one of each task. Names of jobs may be as long as a file's may be, so a digest is the name."""
+
+    folder: Path
+
+    def keep(self, task: str, attempt: Path) -> None:
+        """`attempt`: the folder of the attempt that has ended. One that never got a host has nothing to keep."""
+        if seen := evidence.read(attempt):
+            place = self._place(task)
+            place.mkdir(parents=True, exist_ok=True)
+            evidence.write(place, {**seen, "run": task})
+
+    def read(self, task: str) -> Mapping[str, Any]:
+        return evidence.read(self._place(task)) or evidence.document(task, NO_NODES, ())
+
+    def _place(self, task: str) -> Path:
+        return self.folder / hashlib.sha256(task.encode()).hexdigest()[:32]
+
+
+_NAMES = tuple(dict.fromkeys(name for names in _FILES.values() for name in names))
+# OpenPAI's runtime looks for what it knows in so much of a log.
+_TAIL = 10 * 1024 * 1024
+
+
+class TaskLogs:
+    """Nobody but this cloud writes in the folder, so its files are what they seem."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        for name in _NAMES:
+            (folder / name).touch()
+
+    def give(self, lines: Sequence[bytes]) -> None:
+        """Lines as the runtime sends them. One that has no letter is not of the runtime: it belongs to `all`."""
+        parts: dict[str, list[bytes]] = {}
+        for line in lines:
+            names = _FILES.get(chr(line[0])) if line else None
+            if names is None or line[1:2] not in (b".", b"+"):
+                names, line = ("all",), b"o." + line
+            end = b"" if line[1:2] == b"+" else b"\n"
+            for name in names:
+                parts.setdefault(name, []).append(line[2:] + end)
+        for name, content in parts.items():
+            with (self._folder / name).open("ab") as file:
+                file.write(b"".join(content))
+
+    def tail(self) -> bytes:
+        """The end of what the user's command printed."""
+        with (self._folder / "all").open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - _TAIL))
+            return file.read()
+
+
+class ClusterTasks:
+    """`localcloud.openpai.tasks.Tasks`, and the dispatcher of its own hosts. An attempt never begins twice: the
+    controller takes those of a cloud that ended for lost."""
+
+    def __init__(self, folder: Path, fabric: Fabric, reports: TaskReports) -> None:
+        self._folder = folder
+        self._hosts = Hosts(folder, fabric, self)
+        self._reports = reports
+        self._attempts: dict[str, TaskAttempt] = {}
+        self._logs: dict[str, TaskLogs] = {}
+        self._seen = TaskEvidence(folder.with_name(f"{folder.name}-seen"))
+        self._asked: set[str] = set()
+        # How attempts ended that never began.
+        self._refused: dict[str, TaskExit] = {}
+        self._closing = False
+
+    async def recover(self) -> None:
+        """Ends what a killed cloud has left, and removes it: there are secrets in it."""
+        if self._folder.is_dir():
+            await asyncio.gather(*(former.end(folder) for folder in self._folder.iterdir()))
+            await asyncio.to_thread(shutil.rmtree, self._folder)
+
+    async def close(self) -> None:
+        """Ends every process, because the cloud ends."""
+        self._closing = True
+        await self._hosts.stop()
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    # What our own operations ask.
+
+    def has(self, machine: str) -> bool:
+        return is_task(machine)
+
+    async def evidence(self, machine: str) -> Mapping[str, Any]:
+        """What the firewall of a task's last attempt counted."""
+        living = next((one.id for one in self._attempts.values() if task_of(one) == machine), None)
+        return await self._hosts.evidence(living) if living else self._seen.read(machine)
+
+    # What the controller calls.
+
+    def start(self, attempt: TaskAttempt) -> None:
+        if attempt.id not in self._attempts and not self._closing:
+            self._attempts[attempt.id] = attempt
+            self._hosts.submit(attempt.id)
+
+    def stop(self, attempt: str) -> None:
+        if attempt in self._attempts:
+            self._asked.add(attempt)
+            self._hosts.cancel(attempt)
+
+    # What the hosts ask and say (`localcloud.hosts.assignment.Dispatcher`).
+
+    def unfinished(self) -> Iterator[tuple[str, bool]]:
+        return iter(())
+
+    def outline(self, run: str) -> Outline | None:
+        return None
+
+    async def assignment(self, run: str, folder: Path) -> Assignment:
+        attempt = self._attempts[run]
+        self._logs[run] = logs = TaskLogs(attempt.logs)
+        try:
+            return await asyncio.to_thread(assignment_of, attempt, folder, logs.give)
+        except InitError as error:
+            self._refused[run] = TaskExit(error.code, str(error))
+            raise
+
+    def begins_again(self, run: str) -> None: ...
+
+    def started(self, run: str) -> None:
+        self._reports.running(run)
+
+    def ended(self, run: str, verdict: RunVerdict, folder: Path) -> None:
+        result, logs = _result(folder), self._logs.pop(run, None)
+        attempt = self._attempts.pop(run, None)
+        if attempt is not None:
+            self._seen.keep(task_of(attempt), folder)
+        asked = run in self._asked
+        self._asked.discard(run)
+        if not self._closing or (result is not None and result["reason"] == _BY_ITSELF):
+            how = self._refused.get(run) or _exit(result, verdict.details, folder, asked, logs.tail() if logs else b"")
+            self._reports.ended(run, how)
+        self._refused.pop(run, None)
+        # Its logs are elsewhere, and its disk went with its host.
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _exit(result: Mapping[str, Any] | None, details: str, folder: Path, asked: bool, tail: bytes) -> TaskExit:
+    if result is not None:
+        return task_exit(result, tail)
+    if asked:
+        return stopped()
+    began = any(folder.glob("node-*.pid"))
+    return lost(details) if began else cannot_start(details)
+
+
+def _result(folder: Path) -> Mapping[str, Any] | None:
+    path = result_path(folder, 0)
+    try:
+        result: Mapping[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return result

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which local environment stands in for the image of a task: there is no Docker here, and no GPU."""
+
+from __future__ import annotations
+
+import base64
+import bz2
+import io
+import itertools
+import re
+import tarfile
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from catalog import frameworks
+from catalog.environments import Need
+from catalog.imports import MOST_BYTES, MOST_FILES, modules_of
+from catalog.openpai import image_problem, init_failure
+from localcloud.environments.find import Environment, MissingEnvironment, find_for
+from localcloud.hosts.assignment import CannotStartError
+from localcloud.openpai.hosts.exits import InitError
+from localcloud.openpai.tasks import TaskAttempt
+
+# What our own jobs say of themselves, in the job's own text.
+_EXTRAS = "trainyard"
+_CODE = "trainyard_code"
+_MOST_UNPACKED = 64 * 1024 * 1024
+_DIGEST = re.compile(r"[0-9a-f]{16}")
+# By a word in the image's name: a framework, and its strategy where environments differ by it.
+_BY_NAME = (
+    ("horovod", ("horovod", "pytorch")),
+    ("pytorch", ("pytorch", None)),
+    ("torch", ("pytorch", None)),
+    ("tensorflow", ("tensorflow", None)),
+    ("dask", ("dask", None)),
+    ("ray", ("ray", None)),
+)
+_WORD = re.compile(r"[a-z]+")
+
+
+def stand_in_name(attempt: TaskAttempt) -> str:
+    """Its name. Empty if any will do: then a task gets the interpreter of this checkout."""
+    if problem := image_problem(attempt.image.uri):
+        reason = f"OpenPAI's image checker refuses {attempt.image.uri!a}: {problem}"
+        raise InitError(init_failure("image"), reason)
+    framework, strategy, packages = _wanted(attempt)
+    if not framework:
+        return ""
+    modules = modules_of(_scripts(attempt))
+    chosen = find_for(Need(framework, strategy, modules, team_own=framework not in frameworks.names()), packages)
+    if isinstance(chosen, Environment):
+        return chosen.name
+    raise CannotStartError(_missing(attempt.image.uri, chosen))
+
+
+def _missing(image: str, chosen: MissingEnvironment) -> str:
+    return f"The image {image} needs the local environment {chosen.name}: {chosen.reason}. {chosen.remedy}".strip()
+
+
+def _wanted(attempt: TaskAttempt) -> tuple[str, str | None, str]:
+    """Framework, strategy and packages: as the job says, or by the name of its image. Strangers write both."""
+    extras = attempt.protocol.get("extras")
+    own = extras.get(_EXTRAS) if isinstance(extras, Mapping) else None
+    if isinstance(own, Mapping) and isinstance(own.get("framework"), str):
+        return own["framework"], _text(own, "strategy") or None, _digest(_text(own, "packages"))
+    words = set(_WORD.findall(attempt.image.uri.lower()))
+    framework, strategy = next((chosen for word, chosen in _BY_NAME if word in words), ("", None))
+    return framework, strategy, ""
+
+
+def _scripts(attempt: TaskAttempt) -> Iterator[bytes]:
+    """The scripts of our own jobs, which carry their code in a parameter. Strangers may write there what they like."""
+    parameters = attempt.protocol.get("parameters")
+    packed = parameters.get(_CODE) if isinstance(parameters, Mapping) else None
+    if not isinstance(packed, str):
+        return
+    try:
+        content = bz2.BZ2Decompressor().decompress(base64.b64decode(packed), _MOST_UNPACKED)
+        # Not packed once more, which no limit would see.
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
+            for member in itertools.islice(archive, MOST_FILES):
+                script = archive.extractfile(member) if member.isfile() and member.name.endswith(".py") else None
+                if script and member.size <= MOST_BYTES:
+                    yield script.read()
+    except (OSError, ValueError, EOFError, tarfile.TarError):
+        return
+
+
+def _text(row: Mapping[str, Any], key: str) -> str:
+    value = row.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _digest(text: str) -> str:
+    return text if _DIGEST.fullmatch(text) else ""

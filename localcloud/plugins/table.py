@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A resource type from a row: how check, diff, create, read, update and delete work, whatever the cloud's API is."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import uuid
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from catalog.tables import table
+from components.platform.calls import Call, InputFailure, PartialFailureError, ProviderError
+from components.platform.values import Properties, canonical
+from localcloud.plugins.recorded import note_deleted, recorded_ids, recorded_parent
+from localcloud.plugins.remedies import commands
+from localcloud.plugins.rows import TypeRow
+from provider.base.diff import Diff, DiffRules, changed_keys, compare
+from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
+
+T = TypeVar("T")
+
+_SECONDS = 1200.0  # the default of the real providers for nearly every type here
+_SECONDS_IN_USE = 60.0
+_FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 0.05, 5.0, 1.5
+_UNINTERESTING = frozenset({"__defaults", "id"})
+
+
+def project(live: Any, desired: Any, path: str, unordered: frozenset[str]) -> Any:
+    """The live value, reduced to the fields that the program sets: fields that the cloud filled in are no drift."""
+    if isinstance(live, Mapping) and isinstance(desired, Mapping):
+        return {
+            key: project(live.get(key), item, f"{path}.{key}" if path else key, unordered)
+            for key, item in desired.items()
+        }
+    if isinstance(live, list) and isinstance(desired, list):
+        return _project_list(live, desired, path, unordered)
+    return desired if live is None and desired in ("", [], {}, None, False) else live
+
+
+def _project_list(live: list[Any], desired: list[Any], path: str, unordered: frozenset[str]) -> list[Any]:
+    if path not in unordered:
+        reduced = [project(one, other, path, unordered) for one, other in zip(live, desired, strict=False)]
+        return reduced + live[len(desired) :]
+    left, matched = list(live), []
+    for item in desired:
+        twin = next((one for one in left if project(one, item, path, unordered) == item), None)
+        if twin is not None:
+            left.remove(twin)
+            matched.append(item)
+    return matched + left
+
+
+def rules_of(token: str, maps: frozenset[str]) -> DiffRules:
+    """How a type changes, by the table of replacements. `maps` are inputs whose keys users choose."""
+    row: Mapping[str, list[str]] = table("replacement").get(token, {})
+    return DiffRules(**{key: frozenset(row.get(key, ())) for key in ("replace", "computed", "unordered")}, maps=maps)
+
+
+def seed_of(call: Call, inputs: Properties) -> str:
+    """What tells a creation from any other. A repeated one has the same seed, so it finds what the first one made."""
+    if call.anew:
+        return str(uuid.uuid4())
+    return "\n".join([call.urn, canonical(inputs), *([call.instead_of] if call.instead_of else [])])
+
+
+class NameTakenError(ProviderError):
+    """Something else has the name already, as the plugin found without a refusal of the cloud."""
+
+
+class TableResource(ProviderResource):
+    """What the engine asks for. A cloud fills in how its API is called, and what its answers mean."""
+
+    def __init__(self, token: str, row: Any, session: Callable[[], Any]) -> None:
+        self.row: TypeRow = row
+        self.token = token
+        self._session = session
+
+    # -- what a cloud fills in
+
+    @abstractmethod
+    def inputs_of_api(self) -> frozenset[str]:
+        """The Pulumi names of all inputs."""
+
+    @abstractmethod
+    def outputs_of_api(self) -> frozenset[str]: ...
+
+    @abstractmethod
+    def shown(self, model: Any, inputs: Properties) -> Properties:
+        """The outputs: the inputs, overlaid with the live values."""
+
+    @abstractmethod
+    def id_of(self, model: Any, inputs: Properties) -> str: ...
+
+    @abstractmethod
+    def state_of(self, model: Any) -> str | None:
+        """The state in the resource's life; None for a type that has none."""
+
+    @abstractmethod
+    def reason_of(self, model: Any) -> str:
+        """Why the resource is in its state; empty if the cloud gives no reason."""
+
+    @abstractmethod
+    def _create_once(self, call: Call, inputs: Properties) -> tuple[Any, bool]:
+        """Creates the resource once, even if an earlier attempt was killed before it returned. Gives the model, and
+        whether it may have been there before."""
+
+    @abstractmethod
+    def _collides(self, error: BaseException) -> bool:
+        """Whether a creation was refused because of something that is there already, as a name or addresses."""
+
+    @abstractmethod
+    def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
+        """The model of the resource; None if it does not exist."""
+
+    @abstractmethod
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> Any:  # noqa: A002
+        """Makes all changes, or refuses: a change that the API cannot make must never appear as made. Returns the model
+        that the API answered with, or None to have it read."""
+
+    @abstractmethod
+    def _delete(self, id: str, inputs: Properties) -> None: ...  # noqa: A002
+
+    @abstractmethod
+    def _attempt(self, call: Call, what: str, operation: Callable[[], T]) -> T:
+        """Calls the cloud. It repeats what is worth repeating, and says refusals in words."""
+
+    @abstractmethod
+    def _is_gone(self, error: BaseException) -> bool: ...
+
+    @abstractmethod
+    def _in_use(self, error: BaseException) -> str | None:
+        """What keeps the resource from being deleted now and may end soon; None for any other error."""
+
+    def parse_id(self, id: str) -> Properties:  # noqa: A002
+        """The properties in an id for `pulumi import`."""
+        return {}
+
+    def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
+        """The steps after the creation that complete the resource. Returns the model after them."""
+        return model
+
+    # -- the engine's calls
+
+    def check(self, call: Call, old: Properties, new: Properties) -> CheckedInputs:
+        inputs = {**self.row.defaults, **new}
+        if self.row.named and inputs.get(self.row.named) is None:
+            inputs[self.row.named] = self._made_name(call, old, inputs)
+        accepted = self.inputs_of_api() | _UNINTERESTING
+        unknown = sorted(set(inputs) - accepted)
+        return CheckedInputs(inputs, tuple(InputFailure(key, self._refusal_of(key)) for key in unknown))
+
+    def _refusal_of(self, key: str) -> str:
+        return f"{self.token} has no input `{key}`."
+
+    def _made_name(self, call: Call, old: Properties, inputs: Properties) -> str:
+        seed = call.seed or call.urn.encode()
+        return old.get(self.row.named) or f"{call.name}-{hashlib.sha256(seed).hexdigest()[:7]}"
+
+    def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
+        keeps_its_name = bool(self.row.named) and old.get(self.row.named) == new.get(self.row.named)
+        return compare(old, new, self.rules, delete_before_replace=keeps_its_name)
+
+    def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
+        if old_outputs is not None:
+            return {**old_outputs, **inputs}
+        return unknown_where_missing(inputs, self.outputs_of_api() - {"id"})
+
+    def create(self, call: Call, inputs: Properties) -> CreatedResource:
+        model = self._create_new(call, inputs)
+        made = self.id_of(model, inputs)
+        try:
+            model = self._wait_ready(call, made, model, inputs)
+            model = self.after_create(call, made, model, inputs)
+        except ProviderError as error:
+            raise PartialFailureError(made, self.shown(model, inputs), error.cause, error.remedy) from error
+        return CreatedResource(made, self.shown(model, inputs))
+
+    def _create_new(self, call: Call, inputs: Properties) -> Any:
+        """What a killed attempt made is taken up, but never what the engine has and is about to replace."""
+        try:
+            model, was_there = self._create_once(call, inputs)
+            there, old = self.id_of(model, inputs), recorded_ids(call.urn) if was_there else frozenset()
+            if there not in old:
+                return model
+            model, _ = self._create_once(replace(call, instead_of=there), inputs)
+        except ProviderError as error:
+            collides = isinstance(error, NameTakenError) or (error.__cause__ and self._collides(error.__cause__))
+            if not collides or not recorded_ids(call.urn):
+                raise
+            raise ProviderError(error.cause, _old_first(call)) from error.__cause__
+        if self.id_of(model, inputs) in old:
+            raise ProviderError(f"{call.name}: there can be only one {there}.", _old_first(call))
+        return model
+
+    def read(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> LiveResource | None:  # noqa: A002
+        given = {**inputs, **self.parse_id(id)}
+        model = self._get(call, id, {**outputs, **given})
+        if model is None:
+            return None
+        real_id = self.id_of(model, given)
+        live = self.shown(model, {**outputs, **given})
+        return LiveResource(real_id, live, self._live_inputs(live, inputs))
+
+    def update(self, call: Call, id: str, outputs: Properties, old: Properties, new: Properties) -> Properties:  # noqa: A002
+        changed = changed_keys(compare(old, new, self.rules))
+        model = self._update(call, id, {key: new.get(key) for key in changed}, new) if changed else None
+        model = self._get(call, id, new) if model is None else model
+        if model is None:
+            raise ProviderError(f"{call.name} no longer exists in the cloud.", "`pulumi refresh`, then `pulumi up`.")
+        return self.shown(self._wait_ready(call, id, model, new), new)
+
+    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+        self._while_in_use(call, lambda: self._delete(id, {**outputs, **inputs}))
+        self._wait_gone(call, id, {**outputs, **inputs})
+        note_deleted(call.urn, id)
+
+    def _live_inputs(self, live: Properties, inputs: Properties) -> Properties:
+        if inputs:
+            return {
+                key: project(live.get(key, value), value, key, self.rules.unordered) for key, value in inputs.items()
+            }
+        wanted = self.inputs_of_api()
+        return {key: value for key, value in live.items() if key in wanted and value not in (None, {}, [])}
+
+    def _ways_out(self, call: Call, name: object, there: str) -> str:
+        """What to do where the name is taken. `there` is the id of what has it."""
+        above = recorded_parent(call.urn)
+        parent = ("--parent", f"parent={above}") if above else ()
+        return (
+            f"To use the existing one, write `trainyard:{self.row.existing.format(name)}` in the stack file. To let "
+            f"this stack manage it: {commands(call.urn, 'import', self.token, call.name, there, *parent)}. Or choose "
+            "another name."
+        )
+
+    # -- waits
+
+    def _wait_ready(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
+        pause, deadline = _FIRST_PAUSE, call.deadline(_SECONDS)
+        while (state := self.state_of(model)) not in {None, *self.row.ready}:
+            if state in self.row.failed or time.monotonic() > deadline:
+                reason = self.reason_of(model) or "no reason given"
+                raise ProviderError(f"{call.name} is {state}, not {' or '.join(sorted(self.row.ready))}: {reason}")
+            call.report.status(f"{state}, waiting until {' or '.join(sorted(self.row.ready))}")
+            call.stop.wait(pause)
+            pause = min(pause * _GROWTH, _LONGEST_PAUSE)
+            model = self._get(call, id, inputs)
+            if model is None:
+                raise ProviderError(f"{call.name} was deleted before it was ready.")
+        return model
+
+    def _wait_gone(self, call: Call, id: str, inputs: Properties) -> None:  # noqa: A002
+        pause, deadline = _FIRST_PAUSE, call.deadline(_SECONDS)
+        while (model := self._get(call, id, inputs)) is not None and (state := self.state_of(model)) is not None:
+            if time.monotonic() > deadline:
+                raise ProviderError(f"{call.name} is still {state}; its deletion takes too long.")
+            call.report.status(f"{state}, waiting until it is gone")
+            call.stop.wait(pause)
+            pause = min(pause * _GROWTH, _LONGEST_PAUSE)
+
+    def _while_in_use(self, call: Call, operation: Callable[[], None]) -> None:
+        """Repeats a deletion while the resource is still in use, for example by a run that has just ended."""
+        started = time.monotonic()
+        while True:
+            try:
+                return self._attempt(call, f"Delete {call.name}", operation)
+            except ProviderError as error:
+                cause = error.__cause__
+                if cause is not None and self._is_gone(cause):
+                    return None
+                in_use = None if cause is None else self._in_use(cause)
+                if in_use is None or time.monotonic() - started > _SECONDS_IN_USE:
+                    raise
+                call.report.status(f"still in use: {in_use}")
+            call.stop.wait(1.0)
+
+
+def _old_first(call: Call) -> str:
+    return (
+        "The one that is to be replaced is still there, because the engine makes the new one first. Remove the old one "
+        f"with all that needs it: {commands(call.urn, 'destroy', '--target', call.urn, '--target-dependents')}. Then "
+        "bring the stack up again."
+    )
+
+
+def unchangeable_error(call: Call, keys: Iterable[str]) -> ProviderError:
+    named = ", ".join(f"`{key}`" for key in keys)
+    return ProviderError(
+        f"{call.name}: the local cloud cannot change {named} of an existing resource.",
+        f"Restore the old value, or replace the resource: {commands(call.urn, 'up', '--replace', call.urn)}.",
+    )

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server process, one per folder. `localcloud.control` starts it: `python -m localcloud.server HOME [PORT]`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import gc
+import json
+import logging
+import os
+import re
+import signal
+import socket
+import sqlite3
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import uvicorn
+
+from catalog.version import VERSION
+from localcloud import files
+from localcloud.aws.cloud import AwsCloud
+from localcloud.aws.hosts import network
+from localcloud.aws.hosts.dispatch import Instances
+from localcloud.code_age import PROJECT
+from localcloud.control import ALREADY_RUNNING
+from localcloud.hosts.fabric import Fabric
+from localcloud.hosts.runs import Hosts
+from localcloud.oci import measuring, pruning, tenancy
+from localcloud.oci.access import AccessControl
+from localcloud.oci.job_runs.dispatch import JobRuns
+from localcloud.oci.principals import Caller
+from localcloud.oci.services import identity, people, tables
+from localcloud.oci.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
+from localcloud.oci.services.object_storage.listing import files_in_use
+from localcloud.openpai.cluster import OpenPaiCluster
+from localcloud.openpai.hosts.dispatch import ClusterTasks
+from localcloud.openpai.observing import Observer
+from localcloud.server import progress
+from localcloud.server.app import Application
+from localcloud.server.connections import DroppableConnection, serve_another
+from localcloud.server.errors import explain_disk_error
+from localcloud.server.faults import Faults
+from localcloud.server.operations import LocalCloud
+from localcloud.server.routing import Router
+from localcloud.server.store import StateStore
+
+UNUSABLE = 4
+# The file with the port that a cloud had last.
+LAST_PORT = "port"
+_NOT_PRINTED = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_SECONDS_BETWEEN_LOOKS_AT_THE_HOME = 2.0
+
+
+def current_principal(store: StateStore, principal: Caller) -> Caller | None:
+    """The principal as it is now, in its current compartment; None if it was deleted."""
+    resource = store.get(principal.id)
+    if resource is None or not resource.live:
+        return None
+    return replace(principal, compartment=resource.compartment) if principal.resource_kind else principal
+
+
+class UnusableError(Exception):
+    """Why this cloud cannot start. The text is for its user."""
+
+
+class _OneLine(logging.Formatter):
+    """Escapes control characters, so that a request can neither fake a log line nor command a terminal."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        return _NOT_PRINTED.sub(lambda match: ascii(match[0])[1:-1], super().formatMessage(record))
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Does nothing: uvicorn would raise the signal again before the hosts have stopped."""
+        yield
+
+
+def main(arguments: list[str]) -> int:
+    home = Path(arguments[0]).resolve()
+    port = int(arguments[1]) if len(arguments) > 1 else 0
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.chdir(home)
+    # The log skips these fields: computing them costs more than writing the line.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    output = logging.StreamHandler(sys.stderr)
+    output.setFormatter(_OneLine("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[output])
+    with (home / "server.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(
+                "another local cloud uses this folder and cannot be reached from here, as from another container:"
+                " stop it where it was started",
+                file=sys.stderr,
+            )
+            return ALREADY_RUNNING
+        try:
+            asyncio.run(_serve(home, port))
+        except UnusableError as reason:
+            print(reason, file=sys.stderr)
+            return UNUSABLE
+        except (OSError, sqlite3.DatabaseError) as error:
+            if not (why := explain_disk_error(error, home)):
+                raise
+            print(why, file=sys.stderr)
+            return UNUSABLE
+    return 0
+
+
+async def _serve(home: Path, port: int) -> None:
+    cloud = _open(home)
+    listener = _listener(port) if port else _listener_as_before(home)
+    cloud.endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    cloud.access = AccessControl(cloud.store)
+    cloud.faults = Faults(cloud.store)
+    aws = AwsCloud(home, cloud.endpoint, cloud.faults)
+    aws.after_put = partial(progress.take_up, cloud.store)
+    cloud.records["aws"] = aws.record
+    openpai = OpenPaiCluster(home, cloud.endpoint, cloud.faults)
+    cloud.doors = (aws, openpai)
+    application = Application(cloud, Router(tables.operations()))
+    config = uvicorn.Config(
+        application, http=DroppableConnection, loop="asyncio", ws="none", lifespan="off", log_config=None,
+        access_log=False, server_header=False, timeout_keep_alive=60, timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    server = _Server(config)
+    cloud.isolation = _isolation()
+    may_do_without = cloud.isolation == files.WHERE_POSSIBLE
+    services = (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS)
+    fabric = Fabric(cloud.endpoint, services, partial(serve_another, server), may_do_without)
+    cloud.hosts = Hosts(home / "runs", fabric, JobRuns(cloud))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
+    cloud.hosts.recover()
+    machines_fabric = Fabric(cloud.endpoint, network.ADDRESSES, partial(serve_another, server), may_do_without)
+    instances = Instances(home / "machines", machines_fabric, aws)
+    cloud.other_hosts.append(instances)
+    aws.hosts = instances
+    aws.recover()
+    tasks_fabric = Fabric(cloud.endpoint, (), partial(serve_another, server), may_do_without)
+    tasks = ClusterTasks(home / "tasks", tasks_fabric, openpai.controller)
+    cloud.other_hosts.append(tasks)
+    await openpai.recover(tasks)
+    _announce(home, listener.getsockname()[1])
+    upkeep = (
+        _leave_with_the_home(home, server), pruning.keep_pruned(cloud), measuring.keep_measured(cloud),
+        openpai.keep_pruned(), Observer(home, openpai.parts.store, cloud.store).keep_observed(),
+    )  # fmt: skip
+    watches = [asyncio.create_task(watch) for watch in upkeep]
+    gc.freeze()  # these objects live as long as the process: the collector need not visit them
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        for watch in watches:
+            watch.cancel()
+        await cloud.hosts.stop()
+        await instances.stop()
+        await tasks.close()
+        openpai.close()
+        await aws.close()
+        cloud.store.close()
+        (home / "server.json").unlink(missing_ok=True)
+
+
+async def _leave_with_the_home(home: Path, server: _Server) -> None:
+    """Ends the server once its folder is gone: people delete a checkout without stopping its cloud."""
+    while (home / "server.lock").exists():
+        await asyncio.sleep(_SECONDS_BETWEEN_LOOKS_AT_THE_HOME)
+    server.should_exit = True
+
+
+def _open(home: Path) -> LocalCloud:
+    incoming = home / "objects" / "incoming"
+    incoming.mkdir(parents=True, exist_ok=True)
+    state = home / "state.sqlite3"
+    try:
+        store = StateStore(state)
+    except sqlite3.DatabaseError as error:
+        if explain_disk_error(error, home):
+            raise
+        raise UnusableError(
+            f"{state} cannot be used ({error}): `trainyard cloud reset` starts with an empty cloud"
+        ) from None
+    with store.transaction():
+        identity.seed(store)
+    _sweep(home / "objects", files_in_use(store))
+    pruning.remove_folders(home / "runs", (run.id for run in store.live("job-run")))
+    credentials = tenancy.load_credentials(home, partial(people.find_key, store), partial(current_principal, store))
+    return LocalCloud(home, store, credentials)
+
+
+def _isolation() -> str:
+    chosen = os.environ.get(files.VARIABLE) or files.REQUIRED
+    if chosen not in files.CHOICES:
+        raise UnusableError(f"{files.VARIABLE} must be {' or '.join(files.CHOICES)}, not {chosen!r}")
+    return chosen
+
+
+def _sweep(objects: Path, in_use: set[str]) -> None:
+    """Removes the files that a killed server wrote but never recorded."""
+    for file in (*objects.iterdir(), *(objects / "incoming").iterdir()):
+        if file.is_file() and file.name not in in_use:
+            file.unlink()
+
+
+def _listener(port: int) -> socket.socket:
+    # asyncio turns Nagle's algorithm off only if the protocol is named. With Nagle a call takes 40 ms.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError as error:
+        listener.close()
+        what = f"port {port} is not available" if port else "this machine has no free port"
+        raise UnusableError(f"{what} ({error.strerror}): choose another port, or none to get a free one") from None
+    listener.listen(512)
+    return listener
+
+
+def _listener_as_before(home: Path) -> socket.socket:
+    """On the port that this cloud had last, so that addresses of it in states and files go on leading here. Another
+    program may have that port by now."""
+    try:
+        return _listener(int((home / LAST_PORT).read_text()))
+    except (OSError, ValueError, UnusableError):
+        return _listener(0)
+
+
+def _announce(home: Path, port: int) -> None:
+    (home / LAST_PORT).write_text(str(port))
+    content = {"pid": os.getpid(), "started": files.start_time(os.getpid()), "port": port, "version": VERSION}
+    content["code"] = str(PROJECT)
+    draft = home / "server.json.new"
+    draft.write_text(json.dumps(content))
+    draft.replace(home / "server.json")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ASGI application: bytes in, signature checked, dispatched, bytes out."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import logging
+import os
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from localcloud.console import page
+from localcloud.oci import manifests, registry, sdk, signatures
+from localcloud.oci.dispatch import admit, dispatch
+from localcloud.server import connections, faults, marker
+from localcloud.server.connections import CLIENT_SECONDS, FOR_NODES
+from localcloud.server.errors import ApiError, disk_error, not_authenticated, not_implemented, too_large, too_late
+from localcloud.server.http import FilePart, Reply, Request, Said, Upload, require_once, whole_number
+from localcloud.server.operations import ApiCall, ApiOperation, LocalCloud
+from localcloud.server.routing import Router
+
+MAXIMUM_BODY = 16 * 1024 * 1024
+MAXIMUM_UPLOAD = 50 * 1024**3
+_CHUNK = 256 * 1024
+# A body that arrives more slowly than this, in bytes per second, is refused.
+_SLOWEST = 4096
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+log = logging.getLogger("localcloud")
+
+
+class Application:
+    """OCI's API of one cloud, as an ASGI application, and the other APIs on the same endpoint."""
+
+    def __init__(self, cloud: LocalCloud, router: Router) -> None:
+        self._cloud = cloud
+        self._router = router
+        self._console = page.Console(cloud)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        started = time.monotonic()
+        request = _request(scope)
+        request_id = "/".join(filter(None, (request.headers.get("opc-request-id", "")[:64], uuid.uuid4().hex.upper())))
+        body = _Body(request, receive)
+        try:
+            reply, summary = await self._reply(request, body)
+        except faults.DroppedError:
+            await _drop(scope, receive)
+            return
+        log.info(
+            "%s %s %s %.1fms %s",
+            request.method,
+            request.shown,
+            reply.status,
+            (time.monotonic() - started) * 1000,
+            summary,
+        )
+        await _send(reply, request.method, request_id, send, body.is_over)
+
+    async def _reply(self, request: Request, body: _Body) -> tuple[Reply, str]:
+        """The reply, and its summary for the server's log."""
+        if request.path == marker.PATH:
+            return marker.answer(self._cloud, request), "marker"
+        name = ""
+        try:
+            for door in self._cloud.doors:
+                if door.takes(request):
+                    return await door.answer(request, body)
+            route = self._router.find(request.method, request.path)
+            name = route[0].name if route else ""
+            require_once(request)
+            if page.is_console(request):
+                return await self._console.answer(request), "console"
+            if registry.is_registry(request):
+                return await registry.answer(self._cloud, request, body.to_file)
+            call, admitted = await self._build_call(request, body, route)
+            return await self._answer(call, admitted), f"{name} by {call.principal.name}"
+        except ApiError as error:
+            return Reply(error.status, {"code": error.code, "message": error.message}), f"{name} {error}"
+        except faults.DroppedError:
+            raise
+        except Exception as problem:
+            if disk := disk_error(problem, self._cloud.home):
+                return Reply(disk.status, {"code": disk.code, "message": disk.message}), f"{name} {disk}"
+            log.exception("%s %s", request.method, request.shown)
+            message = "The local cloud failed; its log has the traceback"
+            return Reply(500, {"code": "InternalError", "message": message}), name
+
+    async def _answer(self, call: ApiCall, admitted: int | None) -> Reply:
+        # Faults never strike our own operations, or nobody could end them.
+        faulty = not call.operation.path.startswith(marker.PATH)
+        try:
+            if faulty:
+                await faults.strike_before(self._cloud.faults, call.operation.name)
+            reply = dispatch(call, admitted)
+            if reply.later:
+                reply = await reply.later()
+            if faulty:
+                faults.strike_after(self._cloud.faults, call.operation.name)
+            return reply
+        finally:
+            if call.said.upload:  # a handler that keeps the upload has moved it
+                call.said.upload.path.unlink(missing_ok=True)
+
+    async def _build_call(
+        self, request: Request, body: _Body, route: tuple[ApiOperation, dict[str, str]] | None
+    ) -> tuple[ApiCall, int | None]:
+        """The call with its body. A streamed body does not affect access, so the call is authorized before it."""
+        streams = route is not None and route[0].streams
+        key_id = signatures.verify(request.method, request.target, request.headers, self._find_key, streams)
+        credential = self._cloud.credentials.find(key_id)
+        if credential is None:
+            raise not_authenticated("this cloud does not know the key")
+        if route is None:
+            operation = sdk.operation_name(request.method, request.path)
+            log.warning("not implemented: %s", operation)
+            raise not_implemented(operation)
+        said = Said(MappingProxyType(route[1]), request.query, request.headers, request.target)
+        call = ApiCall(self._cloud, route[0], said, credential.principal)
+        admitted = admit(call) if streams else None
+        return replace(call, said=await self._receive_body(request.method, said, body, streams)), admitted
+
+    def _find_key(self, key_id: str) -> RSAPublicKey | None:
+        credential = self._cloud.credentials.find(key_id)
+        return credential.key if credential else None
+
+    async def _receive_body(self, method: str, said: Said, body: _Body, streams: bool) -> Said:
+        if streams:
+            upload = await body.to_file(self._cloud.objects / "incoming" / uuid.uuid4().hex)
+            try:
+                signatures.check_body(said.headers, bytes.fromhex(upload.sha256))
+            except ApiError:
+                upload.path.unlink()
+                raise
+            return replace(said, upload=upload)
+        content = await body.to_memory()
+        if method not in signatures.METHODS_WITH_BODY:
+            return said  # no signature covers the body of such a request, so it is ignored
+        signatures.check_body(said.headers, hashlib.sha256(content).digest())
+        return replace(said, body=content)
+
+
+def _request(scope: Scope) -> Request:
+    """The head of the request as it arrived."""
+    path = scope["raw_path"].decode("latin-1")
+    query = scope["query_string"].decode("latin-1")
+    headers: dict[str, str] = {}
+    repeated: set[str] = set()
+    for raw, value in scope["headers"]:
+        name = raw.decode("latin-1").lower()
+        if name in headers:
+            repeated.add(name)
+        headers[name] = value.decode("latin-1")
+    target = f"{path}?{query}" if query else path
+    client = scope["client"][0] if scope["client"] else ""
+    of_a_node = FOR_NODES in scope["state"]
+    return Request(
+        scope["method"], target, path, MappingProxyType(headers), frozenset(repeated), of_a_node, client
+    )  # fmt: skip
+
+
+class _Body:
+    """The body of one request. It is received on demand, and within a time limit."""
+
+    def __init__(self, request: Request, receive: Receive) -> None:
+        self._receive = receive
+        self._announced = request.headers.get("content-length", "0")
+        # Whether the whole body has been received.
+        self.is_over = self._announced == "0" and "transfer-encoding" not in request.headers
+
+    async def to_memory(self, most: int = MAXIMUM_BODY) -> bytes:
+        parts = [part async for part in self._parts(most)]
+        return b"".join(parts)
+
+    async def to_file(self, path: Path) -> Upload:
+        md5, sha256, size = hashlib.md5(usedforsecurity=False), hashlib.sha256(), 0
+        try:
+            with path.open("wb") as file:
+                async for part in self._parts(MAXIMUM_UPLOAD):
+                    size += len(part)
+                    md5.update(part)
+                    sha256.update(part)
+                    file.write(part)
+                file.flush()
+                os.fdatasync(file.fileno())
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        return Upload(path, size, base64.b64encode(md5.digest()).decode(), sha256.hexdigest())
+
+    async def _parts(self, most: int) -> AsyncIterator[bytes]:
+        if (whole_number(self._announced) or 0) > most:
+            raise too_large(most)
+        size, waited = 0, 0.0
+        while not self.is_over:
+            begun = time.monotonic()
+            try:
+                async with asyncio.timeout(CLIENT_SECONDS):
+                    message = await self._receive()
+            except TimeoutError:
+                raise too_late(f"no data for {CLIENT_SECONDS:g} seconds") from None
+            waited += time.monotonic() - begun
+            if message["type"] == "http.disconnect":
+                raise ApiError(
+                    400, "CannotParseRequest", "the client closed the connection before the end of its request"
+                )
+            self.is_over = not message.get("more_body")
+            size += len(message.get("body", b""))
+            if size > most:
+                raise too_large(most)
+            if waited > CLIENT_SECONDS + size / _SLOWEST:
+                raise too_late(f"it is slower than {_SLOWEST} bytes a second")
+            if message.get("body"):
+                yield message["body"]
+
+
+async def _drop(scope: Scope, receive: Receive) -> None:
+    if scope["client"]:
+        connections.drop_connection(tuple(scope["client"]))
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _send(reply: Reply, method: str, request_id: str, send: Send, keeps: bool) -> None:
+    """`keeps` says whether the connection stays open. It does not if a part of the body was not read."""
+    payload = b"" if reply.file else reply.payload()
+    headers = {"opc-request-id": request_id, **({} if keeps else {"connection": "close"}), **reply.headers}
+    if payload:
+        headers.setdefault("content-type", "application/json")
+    length = reply.file.length if reply.file else len(payload)
+    if reply.status not in (204, 304):
+        headers.setdefault("content-length", str(length))
+    encoded = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": reply.status, "headers": encoded})
+    if reply.file and method != "HEAD":
+        await _send_file(reply.file, send)
+    await send(
+        {"type": "http.response.body", "body": b"" if method == "HEAD" or reply.status in (204, 304) else payload}
+    )
+
+
+async def _send_file(part: FilePart, send: Send) -> None:
+    with manifests.open_regular_file(part.path) as file:
+        file.seek(part.start)
+        left = part.length
+        while left and (chunk := file.read(min(_CHUNK, left))):
+            left -= len(chunk)
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})

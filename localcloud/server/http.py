@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What crosses between the HTTP server and the handlers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import formatdate
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, unquote, unquote_plus
+
+from localcloud.server.errors import invalid
+
+_YEAR_10000 = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+# What 64 bits hold, as OCI's own numbers.
+LARGEST = 2**63 - 1
+_MOST_DIGITS = len(str(LARGEST))
+_MOST_PARAMETERS = 200
+# Whoever reads a log must not be able to act as whom it tells of.
+_SECRET_PARAMETERS = frozenset({"password", "signature", "token", "x-amz-security-token", "x-amz-signature"})
+_TOKEN_IN_PATH = re.compile(r"(?<=/tokens/)[^/?]{40,}")
+_MASK = "****"
+Json = dict[str, Any]
+# Container tools and browsers send these more than once.
+_MAY_REPEAT = frozenset({"accept", "accept-encoding", "accept-language", "connection", "cookie", "via"})
+
+
+def now() -> float:
+    return time.time()
+
+
+def rfc3339(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def http_date(moment: float) -> str:
+    return formatdate(moment, usegmt=True)
+
+
+def parse_rfc3339(text: str) -> float:
+    """Seconds since the epoch. ValueError for a text that is not a date, or a date that `rfc3339` cannot write."""
+    parsed = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    moment = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+    if moment >= _YEAR_10000:
+        raise ValueError(f"{text!r} is later than the year 9999")
+    return moment
+
+
+def read_json(body: bytes) -> Any:
+    """Parses JSON. ValueError for JSON that other programs could not store or could read in another way, RecursionError
+    for very deep nesting."""
+    value = json.loads(
+        body.decode(), parse_constant=_no_constant, parse_int=_whole, parse_float=_finite, object_pairs_hook=_once
+    )
+    if b"\\u" in body:  # JSON allows half of a surrogate pair; encoding it fails
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a text of digits stands for; None for any other text, and for numbers beyond 64 bits."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
+        return None
+    number = int(text)
+    return number if number <= LARGEST else None
+
+
+def path_parameter(text: str) -> str:
+    """Decodes one part of a path. Different parts never decode to the same text."""
+    try:
+        return unquote(text, errors="strict")
+    except ValueError:
+        raise invalid(f"{text[:80]!r} is not percent-encoded UTF-8") from None
+
+
+def query_parameters(text: str) -> dict[str, str]:
+    """The parameters of a query. One that stands twice is refused: programs differ in which of them counts."""
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
+    except UnicodeDecodeError:
+        raise invalid("the query is not percent-encoded UTF-8") from None
+    except ValueError:
+        raise invalid(f"the query has more than {_MOST_PARAMETERS} parameters") from None
+    parameters = dict(pairs)
+    if len(parameters) < len(pairs):
+        raise invalid("a parameter of the query stands twice")
+    return parameters
+
+
+def without_secrets(target: str) -> str:
+    """A request's target for a log: a token or signature in it opens nothing."""
+    path, mark, query = target.partition("?")
+    parts = [_masked(part) for part in query.split("&")]
+    return _TOKEN_IN_PATH.sub(_MASK, path) + mark + "&".join(parts)
+
+
+def _masked(parameter: str) -> str:
+    name, mark, _ = parameter.partition("=")
+    return f"{name}{mark}{_MASK}" if mark and unquote_plus(name).lower() in _SECRET_PARAMETERS else parameter
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text in a JSON value, at any depth, without the keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from texts_in(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts_in(item)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("a key of an object stands twice")
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _whole(text: str) -> int:
+    if whole_number(text.removeprefix("-")) is None:
+        raise ValueError("the number does not fit into 64 bits")
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("the number is not finite")
+    return value
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A streamed body, on disk under a temporary name. A handler that keeps it moves it."""
+
+    path: Path
+    size: int
+    md5: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """The head of one request as it came over the wire; header names are in lower case. It goes no further than the
+    doors: what they read of it is a value."""
+
+    method: str
+    target: str
+    path: str
+    headers: Mapping[str, str]
+    repeated: frozenset[str] = frozenset()  # headers that came more than once: only the last of them is above
+    of_a_node: bool = False  # it arrived at the nodes' listener
+    client: str = ""  # the address that it came from
+
+    @cached_property
+    def query(self) -> Mapping[str, str]:
+        """The parameters, each once. InvalidParameter for a query that two readers could read in two ways."""
+        return MappingProxyType(query_parameters(self.target.partition("?")[2]))
+
+    @property
+    def shown(self) -> str:
+        """The target for a log, without tokens and signatures."""
+        return without_secrets(self.target)
+
+
+def require_once(request: Request) -> None:
+    """InvalidParameter for a header that stands twice, unless nobody here reads it: programs differ in which counts."""
+    if twice := sorted(request.repeated - _MAY_REPEAT):
+        raise invalid(f"the header {twice[0][:80]} stands twice")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one call says. It is read once, at the border: who judges the call, carries it out or remembers it gets this
+    value and nothing of the request, so that nobody can read another one."""
+
+    params: Mapping[str, str]  # of the path
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    target: str = ""
+    body: bytes = b""
+    upload: Upload | None = None
+
+    @cached_property
+    def json(self) -> Any:
+        """The parsed body. ValueError or RecursionError if it is not valid JSON."""
+        return read_json(self.body)
+
+    @property
+    def digest(self) -> str:
+        """Tells two calls apart that bear the same token for retries."""
+        content = self.upload.sha256.encode() if self.upload else self.body
+        return hashlib.sha256(self.target.encode() + b"\0" + content).hexdigest()
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A reply's body that is a slice of a file."""
+
+    path: Path
+    start: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer: JSON, bytes, a slice of a file, nothing, or (`later`) a coroutine that gives the answer."""
+
+    status: int = 200
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    file: FilePart | None = None
+    later: Callable[[], Awaitable[Reply]] | None = None
+    content: bytes = b""
+
+    def payload(self) -> bytes:
+        """The body as bytes; empty where the service sends none."""
+        if self.content:
+            return self.content
+        return b"" if self.body is None else json.dumps(self.body, separators=(",", ":")).encode()
+
+
+class Body(Protocol):
+    """The body of one request, received on demand."""
+
+    async def to_memory(self, most: int) -> bytes:
+        """ApiError if it is larger than `most`, or comes too slowly."""
+
+
+class Door(Protocol):
+    """Another API on the cloud's endpoint, such as another provider's, with signatures and errors of its own."""
+
+    def takes(self, request: Request) -> bool: ...
+
+    async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
+        """The reply, and its summary for the server's log."""

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""API operations as rows, and what a handler gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from localcloud.oci import models
+from localcloud.oci.access import AccessControl
+from localcloud.oci.principals import Caller, Credentials
+from localcloud.server.errors import cannot_parse, missing_parameter
+from localcloud.server.faults import Faults
+from localcloud.server.http import Door, Reply, Said
+from localcloud.server.store import StateStore
+
+
+class RunHosts(Protocol):
+    """What the API needs from the hosts that run job runs. `localcloud/hosts/runs.py` implements it."""
+
+    def submit(self, run: str) -> None: ...
+    def cancel(self, run: str) -> None: ...
+    def recover(self) -> None: ...
+    def network_changed(self) -> None: ...
+    async def stop(self) -> None: ...
+    async def why_not_enforced(self) -> str: ...
+    async def evidence(self, run_id: str) -> Mapping[str, Any]: ...
+
+
+class MachineHosts(Protocol):
+    """What our own operations need from the hosts of another API."""
+
+    def has(self, machine: str) -> bool: ...
+
+    async def evidence(self, machine: str) -> Mapping[str, Any]: ...
+
+
+class CallRecord(Protocol):
+    """The access decisions of an API, as rows with numbers."""
+
+    forgotten: int
+
+    def since(self, number: int) -> list[dict[str, Any]]: ...
+
+
+@dataclass
+class LocalCloud:
+    """One local cloud: its folder, its state and its hosts."""
+
+    home: Path
+    store: StateStore
+    credentials: Credentials
+    endpoint: str = ""
+    isolation: str = ""
+    hosts: RunHosts = field(init=False)
+    # Other APIs on the same endpoint, and their hosts, which run no job runs.
+    doors: Sequence[Door] = ()
+    other_hosts: list[MachineHosts] = field(default_factory=list)
+    access: AccessControl = field(init=False)
+    faults: Faults = field(init=False)
+    # The decisions of other APIs on the same endpoint, by the name of the API.
+    records: dict[str, CallRecord] = field(default_factory=dict)
+    # What flow logs say already of the flows of each living job run.
+    recorded_flows: dict[str, dict[tuple[Any, ...], int]] = field(default_factory=dict)
+
+    @property
+    def objects(self) -> Path:
+        return self.home / "objects"
+
+    async def evidence(self, machine: str) -> Mapping[str, Any]:
+        """What the firewalls of a job run, or of a machine of another API, counted so far or until its end."""
+        hosts = next((one for one in self.other_hosts if one.has(machine)), self.hosts)
+        return await hosts.evidence(machine)
+
+
+@dataclass(frozen=True)
+class ApiCall:
+    """One authenticated call on its way through a handler."""
+
+    cloud: LocalCloud
+    operation: ApiOperation
+    said: Said
+    principal: Caller
+    after_commit: list[Callable[[], None]] = field(default_factory=list)
+
+    @property
+    def store(self) -> StateStore:
+        return self.cloud.store
+
+    @property
+    def params(self) -> Mapping[str, str]:
+        """The parameters of the path."""
+        return self.said.params
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        return self.said.query
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self.said.headers
+
+    @property
+    def if_match(self) -> str | None:
+        return self.headers.get("if-match")
+
+    def json(self) -> Any:
+        try:
+            return self.said.json
+        except (ValueError, RecursionError):
+            raise cannot_parse("the body is not JSON") from None
+
+    def details(self) -> dict[str, Any]:
+        """The body, validated by the operation's model."""
+        return models.validate(self.operation.service, self.operation.details, self.json())
+
+    def needed(self, name: str) -> str:
+        """A query parameter that must be there."""
+        value = self.query.get(name)
+        if not value:
+            raise missing_parameter(name)
+        return value
+
+
+Handler = Callable[[ApiCall], Reply]
+
+
+@dataclass(frozen=True)
+class ApiOperation:
+    """One row: OCI's name, method and path of an operation, and its handler."""
+
+    name: str
+    method: str
+    path: str
+    handler: Handler
+    service: str = ""
+    details: str = ""
+    streams: bool = False
+
+    @property
+    def writes(self) -> bool:
+        return self.method not in ("GET", "HEAD")

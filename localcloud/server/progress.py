@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Remembers how far runs came. A node replaces its status object again and again; the numbers of each version stay.
+
+Anybody who may write to the bucket may write such an object. So only few, finite numbers of it are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sqlite3
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from components.platform.progress import ProgressPoint, crowded, read_point, thin, written_point
+from localcloud.server import http
+from localcloud.server.store import StateStore
+
+# docs/contracts.md names the object. A launcher writes far less than this.
+_STATUS = re.compile(r"(?:.*/)?status/[0-9]{1,6}\.json", re.DOTALL)
+_IN_FOLDER = re.compile(r"/status/([0-9]{1,6})\.json")
+LONGEST_BYTES = 64 * 1024
+log = logging.getLogger("localcloud")
+
+
+def elsewhere(bucket: str) -> str:
+    """How a bucket of another API is called here. Those of OCI go by their OCIDs."""
+    return f"s3://{bucket}"
+
+
+def is_status(name: str, size: int) -> bool:
+    return size <= LONGEST_BYTES and _STATUS.fullmatch(name) is not None
+
+
+def remember(store: StateStore, bucket: str, name: str, status: Mapping[str, Any], moment: float) -> None:
+    """Keeps the numbers of a status object that was just put."""
+    point = read_point(moment, status.get("progress"))
+    if point is None:
+        return
+    rows = store.connection.execute(
+        "SELECT sequence, moment, point FROM progress WHERE bucket = ? AND name = ? ORDER BY sequence", (bucket, name)
+    ).fetchall()
+    written = point.written()
+    if rows and rows[-1][2] == written:
+        return
+    values = (bucket, name, moment, written)
+    store.connection.execute("INSERT INTO progress (bucket, name, moment, point) VALUES (?, ?, ?, ?)", values)
+    gone = crowded([*(row[1] for row in rows), moment])
+    if gone is not None:
+        store.connection.execute("DELETE FROM progress WHERE sequence = ?", (rows[gone][0],))
+
+
+def take_up(store: StateStore, bucket: str, name: str, content: bytes) -> None:
+    """An object that another API took. It stays put even if its numbers cannot be kept."""
+    if is_status(name, len(content)):
+        try:
+            with store.transaction():
+                remember(store, elsewhere(bucket), name, parse_status(content), http.now())
+        except (OSError, sqlite3.Error):
+            log.exception("progress of %a", name)
+
+
+def read_status(file: Path) -> Mapping[str, Any]:
+    """A status object as it is written. Empty if it is none."""
+    try:
+        with file.open("rb") as opened:
+            return parse_status(opened.read(LONGEST_BYTES))
+    except OSError:
+        return {}
+
+
+def parse_status(content: bytes) -> Mapping[str, Any]:
+    try:
+        status = json.loads(content[:LONGEST_BYTES])
+    except (ValueError, RecursionError):
+        return {}
+    return status if isinstance(status, dict) else {}
+
+
+def progress_of(store: StateStore, bucket: str, folder: str, most: int) -> dict[int, list[ProgressPoint]]:
+    """What the status objects of a run's folder said, by rank: at most so many points of each, the oldest first."""
+    rows = store.connection.execute(
+        "SELECT name, moment, point FROM progress WHERE bucket = ? AND name >= ? AND name < ? ORDER BY sequence",
+        (bucket, f"{folder}/status/", f"{folder}/status0"),
+    )
+    by_rank: defaultdict[int, list[tuple[float, str]]] = defaultdict(list)
+    for name, moment, text in rows:
+        if match := _IN_FOLDER.fullmatch(name[len(folder) :]):
+            by_rank[int(match[1])].append((moment, text))
+    return {rank: [written_point(*row) for row in thin(points, most)] for rank, points in sorted(by_rank.items())}

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state on disk: one SQLite file, one transaction per request. It is consistent after any kill."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from components.oci.iam.wildcards import fits
+from localcloud.files import transaction
+from localcloud.oci.log_query import FITS
+from localcloud.server import http
+from localcloud.server.errors import etag_mismatch
+from localcloud.server.http import texts_in
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS resources (
+    sequence INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, compartment TEXT NOT NULL,
+    parent TEXT NOT NULL, name TEXT NOT NULL, state TEXT NOT NULL, settling TEXT NOT NULL, settles_at REAL NOT NULL,
+    live INTEGER NOT NULL, etag TEXT NOT NULL, created REAL NOT NULL, body TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS by_compartment ON resources (kind, compartment, sequence);
+CREATE INDEX IF NOT EXISTS by_parent ON resources (kind, parent, sequence);
+CREATE INDEX IF NOT EXISTS by_name ON resources (kind, name);
+CREATE INDEX IF NOT EXISTS deleted ON resources (sequence) WHERE NOT live;
+CREATE TABLE IF NOT EXISTS mentions (
+    source TEXT NOT NULL, target TEXT NOT NULL, PRIMARY KEY (source, target)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_target ON mentions (target);
+CREATE TABLE IF NOT EXISTS objects (
+    bucket TEXT NOT NULL, name TEXT NOT NULL, file TEXT NOT NULL, size INTEGER NOT NULL, md5 TEXT NOT NULL,
+    etag TEXT NOT NULL, created REAL NOT NULL, modified REAL NOT NULL, headers TEXT NOT NULL,
+    PRIMARY KEY (bucket, name)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS versions (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT, bucket TEXT NOT NULL, name TEXT NOT NULL, file TEXT NOT NULL UNIQUE,
+    size INTEGER NOT NULL, md5 TEXT NOT NULL, etag TEXT NOT NULL, created REAL NOT NULL, modified REAL NOT NULL,
+    headers TEXT NOT NULL, marker INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS by_object ON versions (bucket, name, sequence);
+CREATE TABLE IF NOT EXISTS uploads (
+    id TEXT NOT NULL PRIMARY KEY, bucket TEXT NOT NULL, name TEXT NOT NULL, created REAL NOT NULL,
+    details TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_bucket ON uploads (bucket, name);
+CREATE TABLE IF NOT EXISTS parts (
+    upload TEXT NOT NULL, number INTEGER NOT NULL, file TEXT NOT NULL, size INTEGER NOT NULL, md5 TEXT NOT NULL,
+    etag TEXT NOT NULL, PRIMARY KEY (upload, number)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS blobs (
+    repository TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (repository, digest)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS log_lines (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT, log TEXT NOT NULL, time REAL NOT NULL, ingested REAL NOT NULL,
+    id TEXT NOT NULL, source TEXT NOT NULL, subject TEXT NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS by_log ON log_lines (log, time);
+CREATE TABLE IF NOT EXISTS metrics (
+    compartment TEXT NOT NULL, namespace TEXT NOT NULL, resource_group TEXT NOT NULL, name TEXT NOT NULL,
+    dimensions TEXT NOT NULL, time REAL NOT NULL, value REAL NOT NULL, count INTEGER NOT NULL, metadata TEXT NOT NULL,
+    PRIMARY KEY (compartment, namespace, resource_group, name, dimensions, time)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_time ON metrics (time);
+CREATE TABLE IF NOT EXISTS progress (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT, bucket TEXT NOT NULL, name TEXT NOT NULL, moment REAL NOT NULL,
+    point TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS by_status ON progress (bucket, name, sequence);
+CREATE TABLE IF NOT EXISTS retries (
+    token TEXT NOT NULL, principal TEXT NOT NULL, operation TEXT NOT NULL, digest TEXT NOT NULL,
+    status INTEGER NOT NULL, headers TEXT NOT NULL, body TEXT NOT NULL, resource TEXT NOT NULL, created REAL NOT NULL,
+    PRIMARY KEY (token, principal, operation)) WITHOUT ROWID;
+"""
+# Nearly every resource names its compartment and creator. Other rules decide whether those can be deleted.
+_HELD_BY_NOTHING = ("ocid1.compartment.", "ocid1.tenancy.", "ocid1.user.")
+_COLUMNS = "id, kind, compartment, parent, name, state, settling, settles_at, live, etag, created, body"
+
+
+@dataclass(frozen=True)
+class StoredResource:
+    """One resource of a client. `body` is what the client reads, in wire names, without the state."""
+
+    id: str
+    kind: str
+    compartment: str
+    name: str
+    state: str
+    body: Mapping[str, Any]
+    parent: str = ""
+    settling: str = ""
+    settles_at: float = 0.0
+    live: bool = True
+    etag: str = field(default_factory=lambda: uuid.uuid4().hex)
+    created: float = field(default_factory=http.now)
+
+    @property
+    def shown_state(self) -> str:
+        """The state that a client reads now; during a transition, the state of its lifecycle for that."""
+        return self.settling if self.settles_at > http.now() else self.state
+
+    def require_etag(self, if_match: str | None) -> None:
+        if if_match not in (None, "*", self.etag):
+            raise etag_mismatch()
+
+
+class StateStore:
+    """The tables of one tenancy. Only one thread uses them. Reads see the last commit, writes need `transaction`."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = sqlite3.connect(path, isolation_level=None)
+        self.connection.create_function(FITS, 2, fits, deterministic=True)
+        self.connection.execute("PRAGMA journal_mode=WAL")
+        self.connection.execute("PRAGMA synchronous=NORMAL")
+        # The same pages are written again and again. Rarer checkpoints copy each page less often.
+        self.connection.execute("PRAGMA wal_autocheckpoint=4000")
+        self.connection.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        self.connection.close()
+
+    @property
+    def changes(self) -> int:
+        """A number that grows with every changed row."""
+        return self.connection.total_changes
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        if self.connection.in_transaction:
+            yield
+            return
+        with transaction(self.connection):
+            yield
+
+    def add(self, resource: StoredResource) -> StoredResource:
+        self.connection.execute(
+            f"INSERT INTO resources ({_COLUMNS}) VALUES ({', '.join('?' * 12)})",
+            (
+                resource.id, resource.kind, resource.compartment, resource.parent, resource.name, resource.state,
+                resource.settling, resource.settles_at, resource.live, resource.etag, resource.created,
+                json.dumps(resource.body),
+            ),
+        )  # fmt: skip
+        self._mention(resource)
+        return resource
+
+    def put(self, resource: StoredResource, **changes: Any) -> StoredResource:
+        """Stores the resource with these changes and a new etag."""
+        changed = replace(resource, **changes, etag=uuid.uuid4().hex)
+        self.connection.execute(
+            "UPDATE resources SET compartment=?, parent=?, name=?, state=?, settling=?, settles_at=?, live=?, etag=?,"
+            " body=? WHERE id=?",
+            (
+                changed.compartment, changed.parent, changed.name, changed.state, changed.settling, changed.settles_at,
+                changed.live, changed.etag, json.dumps(changed.body), changed.id,
+            ),
+        )  # fmt: skip
+        self._mention(changed)
+        return changed
+
+    def get(self, identifier: str) -> StoredResource | None:
+        rows = self.select("id = ?", (identifier,))
+        return rows[0] if rows else None
+
+    def live(self, kind: str, **columns: str) -> list[StoredResource]:
+        """The living resources of a kind whose columns have these values, oldest first."""
+        wanted = "".join(f" AND {column} = ?" for column in columns)
+        return self.select(f"kind = ? AND live{wanted} ORDER BY sequence", (kind, *columns.values()))
+
+    def select(self, where: str, values: Sequence[object]) -> list[StoredResource]:
+        rows = self.connection.execute(f"SELECT {_COLUMNS} FROM resources WHERE {where}", values)
+        return [_resource(row) for row in rows]
+
+    def mentioning(self, identifier: str, kinds: Iterable[str]) -> list[StoredResource]:
+        """The living resources of these kinds whose bodies name the identifier."""
+        wanted = tuple(kinds)
+        if not wanted:
+            return []
+        return self.select(
+            f"kind IN ({', '.join('?' * len(wanted))}) AND live"
+            " AND id IN (SELECT source FROM mentions WHERE target = ?) ORDER BY sequence",
+            (*wanted, identifier),
+        )
+
+    def _mention(self, resource: StoredResource) -> None:
+        self.connection.execute("DELETE FROM mentions WHERE source = ?", (resource.id,))
+        if resource.live:
+            targets = {target for target in ocids_in(resource.body) if not target.startswith(_HELD_BY_NOTHING)}
+            rows = [(resource.id, target) for target in targets - {resource.id}]
+            self.connection.executemany("INSERT INTO mentions (source, target) VALUES (?, ?)", rows)
+
+
+def ocids_in(value: Any) -> Iterator[str]:
+    return (text for text in texts_in(value) if text.startswith("ocid1."))
+
+
+def _resource(row: tuple[Any, ...]) -> StoredResource:
+    (identifier, kind, compartment, parent, name, state, settling, settles_at, live, etag, created, body) = row
+    return StoredResource(
+        identifier,
+        kind,
+        compartment,
+        name,
+        state,
+        json.loads(body),
+        parent,
+        settling,
+        settles_at,
+        bool(live),
+        etag,
+        created,
+    )

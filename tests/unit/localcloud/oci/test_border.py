@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each request is read once: what could be read in two ways is refused, and no handler sees the request itself."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcloud.oci.finders import pushed_repository
+from localcloud.oci.image_address import is_repository, parse_address
+from localcloud.server import marker
+from localcloud.server.errors import ApiError
+from localcloud.server.http import Request, query_parameters, read_json, require_once, without_secrets
+
+ROOM = Path(__file__).parents[4] / "localcloud"
+# What reads requests: the server, its doors, and what answers without being an operation.
+DOORS = {
+    "server/http.py", "server/app.py", "server/marker.py", "oci/registry.py", "oci/registry_tokens.py",
+    "console/page.py", "openpai/cluster.py",
+}  # fmt: skip
+_PLAIN = "http://127.0.0.1:8080"
+
+
+def test_only_doors_see_requests() -> None:
+    """AWS's own door has a test of its own."""
+    seen = {
+        path.relative_to(ROOM).as_posix()
+        for path in ROOM.rglob("*.py")
+        if "aws" not in path.relative_to(ROOM).parts
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Name) and node.id == "Request"
+    }
+    assert seen == DOORS
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a=1&a=2", "a=1&%61=2", "a&a", "a=1&b=2&a=", "a=1&a=1", "&".join(f"a{n}=1" for n in range(201)), "a=%ff"],
+)
+def test_a_parameter_stands_once(text: str) -> None:
+    with pytest.raises(ApiError) as refusal:
+        query_parameters(text)
+    assert refusal.value.status == 400
+
+
+def test_parameters_that_differ_are_two() -> None:
+    assert query_parameters("a=1&A=2&b=&=x") == {"a": "1", "A": "2", "b": "", "": "x"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"a": 1, "a": 2}',
+        b'{"x": {"a": 1, "\\u0061": 2}}',
+        '{"a": 1}'.encode("utf-16"),
+        '{"a": 1}'.encode("utf-8-sig"),
+        '{"a": 1}'.encode("utf-32-be"),
+        b'{"a": "\xc0\xaf"}',
+        b'{"a": NaN}',
+        b'{"a": "\\ud800"}',
+    ],
+    ids=["twice", "escaped", "UTF-16", "BOM", "UTF-32", "overlong", "NaN", "half a pair"],
+)
+def test_json_that_others_could_read_otherwise_is_none(body: bytes) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        read_json(body)
+
+
+def _request(headers: dict[str, str], *repeated: str, of_a_node: bool = False) -> Request:
+    return Request("GET", marker.PATH, marker.PATH, headers, frozenset(repeated), of_a_node)
+
+
+@pytest.mark.parametrize("name", ["if-match", "opc-retry-token", "content-type", "host", "opc-meta-a"])
+def test_a_header_stands_once(name: str) -> None:
+    with pytest.raises(ApiError, match=f"{name} stands twice"):
+        require_once(_request({name: "x"}, name))
+    require_once(_request({"accept": "x"}, "accept"))
+
+
+class _Cloud:
+    endpoint = _PLAIN
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "told"),
+    [
+        (_request({"host": "127.0.0.1:8080"}), 200, True),
+        (_request({"host": "localhost:8080"}), 200, True),
+        (_request({"host": "rebound.example.com:8080"}), 403, False),
+        (_request({"host": "127.0.0.1:8080"}, "host"), 403, False),
+        (_request({}), 403, False),
+        (_request({"host": "127.0.0.1:8080"}, of_a_node=True), 200, False),
+        (_request({"host": "10.0.0.1"}, of_a_node=True), 200, False),
+    ],
+)
+def test_the_marker_tells_this_machine_only(request_: Request, status: int, told: bool) -> None:
+    cloud: Any = _Cloud()
+    reply = marker.answer(cloud, request_)
+    assert (reply.status, "tenancy" in reply.body) == (status, told)
+    assert "home" not in reply.body
+    if status == 200:
+        assert reply.body["cloud"] == marker.CLOUD
+
+
+@pytest.mark.parametrize(
+    ("target", "shown"),
+    [
+        ("/a/b?limit=1", "/a/b?limit=1"),
+        ("/log-manager/x?pod-uid=1&token=abc&tail-mode=true", "/log-manager/x?pod-uid=1&token=****&tail-mode=true"),
+        ("/b/k?X-Amz-Signature=00ff&X-Amz-Date=1", "/b/k?X-Amz-Signature=****&X-Amz-Date=1"),
+        ("/b/k?%58-amz-security-token=00ff", "/b/k?%58-amz-security-token=****"),
+        (f"/rest-server/api/v2/tokens/{'e' * 150}?x", "/rest-server/api/v2/tokens/****?x"),
+        ("/rest-server/api/v2/tokens/check", "/rest-server/api/v2/tokens/check"),
+    ],
+)
+def test_a_log_shows_no_token(target: str, shown: str) -> None:
+    assert without_secrets(target) == shown
+    assert Request("GET", target, target.partition("?")[0], {}).shown == shown
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "iad.ocir.io/ns/mine/x:1", "iad.ocir.io/ns/mine:x:1", "iad.ocir.io/ns/mine@x", "iad.ocir.io/ns/mine", "mine:1",
+        "iad.ocir.io/ns/mine/x@sha256:" + "0" * 64, "iad.ocir.io/ns/:1", "iad.ocir.io//mine:1", 5, None, ["x"],
+    ],
+)  # fmt: skip
+def test_an_address_names_one_repository(address: Any) -> None:
+    """Whoever judges a push means the repository that gets it; what no push takes is none."""
+    parts = parse_address(address)
+    assert pushed_repository(address) == (parts.repository if parts else "")
+    assert parts is None or (":" not in parts.repository and "@" not in parts.repository)
+
+
+def test_names_of_repositories() -> None:
+    assert is_repository("team/name")
+    assert not any(map(is_repository, ["", "mine:x", "mine@x", "a//b", "../a", "a%2fb", "A", "a/", "a\n"]))

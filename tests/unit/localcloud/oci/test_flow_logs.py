@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of flow logs, from what firewalls counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from localcloud.oci.services.flow_logs import Recorded, new_records
+
+# The fields of a record's data, as Oracle's "Details for VCN Flow Logs" lists them.
+FIELDS = {
+    "action", "bytesOut", "destinationAddress", "destinationPort", "endTime", "flowid", "packets", "protocol",
+    "protocolName", "sourceAddress", "sourcePort", "startTime", "status", "version",
+}  # fmt: skip
+
+
+def flow(direction: str, source: str, target: str, **counted: int) -> dict[str, Any]:
+    return {"direction": direction, "from": source, "to": target, "port": 29500, "protocol": "tcp", **counted}
+
+
+def document(refused: int, accepted: int = 0) -> dict[str, Any]:
+    return {
+        "nodes": [{"address": "10.0.0.2", "vnic": "ocid1.vnic.a"}, {"address": "10.0.0.3", "vnic": "ocid1.vnic.b"}],
+        "flows": [flow("egress", "10.0.0.3", "10.0.0.2", connections=accepted)],
+        "free": [flow("egress", "10.0.0.3", "169.254.169.254", connections=4)],
+        "dropped": [flow("ingress", "10.0.0.3", "10.0.0.2", packets=refused)],
+    }
+
+
+def told(seen: dict[str, Any], recorded: Recorded) -> list[tuple[str, str, int]]:
+    return [(vnic, data["action"], data["packets"]) for vnic, data in new_records(seen, recorded, 1_000.5)]
+
+
+def test_a_record_has_the_documented_fields_and_the_vnic_that_saw_it() -> None:
+    (accepted, (vnic, refused)) = new_records(document(3, 1), {}, 1_000.5)
+    assert accepted[0] == "ocid1.vnic.b", "the sender let it out"
+    assert vnic == "ocid1.vnic.a", "the receiver refused it"
+    assert set(refused) == FIELDS
+    assert (refused["action"], refused["packets"], refused["protocol"], refused["protocolName"]) == (
+        "REJECT", 3, 6, "TCP",
+    )  # fmt: skip
+    assert (refused["sourceAddress"], refused["destinationAddress"], refused["destinationPort"]) == (
+        "10.0.0.3", "10.0.0.2", 29500,
+    )  # fmt: skip
+    assert refused["startTime"] == 1_000
+
+
+def test_each_packet_is_recorded_once_and_link_local_traffic_never() -> None:
+    recorded: Recorded = {}
+    assert told(document(3), recorded) == [("ocid1.vnic.a", "REJECT", 3)]
+    assert told(document(5), recorded) == [("ocid1.vnic.a", "REJECT", 2)]
+    assert told(document(4), recorded) == [], "an answer that came late"
+    assert told(document(6), recorded) == [("ocid1.vnic.a", "REJECT", 1)]

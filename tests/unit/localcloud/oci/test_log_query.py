@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+import sqlite3
+import time
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from components.oci.iam.wildcards import fits
+from localcloud.oci.log_query import FITS, MAXIMUM_LENGTH, MOST_CONDITIONS, MOST_SCOPES, parse, scopes_of
+from localcloud.oci.metric_query import parse as parse_metrics
+from localcloud.server.errors import ApiError
+
+
+def _matches(query: str, **columns: str) -> bool:
+    where, values = parse(query).where
+    row = {"source": "", "subject": "", "type": "", "id": "", "data": "", **columns}
+    with sqlite3.connect(":memory:") as connection:
+        connection.create_function(FITS, 2, fits)
+        connection.execute("CREATE TABLE log_lines (source, subject, type, id, data)")
+        connection.execute("INSERT INTO log_lines VALUES (?, ?, ?, ?, ?)", tuple(row.values()))
+        found = connection.execute(f"SELECT count(*) FROM log_lines WHERE {where}", values).fetchone()[0]
+    connection.close()
+    return bool(found)
+
+
+def test_scopes_order_and_limit() -> None:
+    query = parse('search "c/g/l", "c/g2" | sort by datetime asc | limit 5')
+    assert (query.scopes, query.order, query.limit) == ((("c", "g", "l"), ("c", "g2")), "ASC", 5)
+    assert parse('search "c"').order == "DESC"
+
+
+@pytest.mark.parametrize(
+    ("condition", "matched"),
+    [
+        ("source = 'run'", True),
+        ("source != 'run'", False),
+        ("logContent.source = '*un'", True),
+        ("source = 'RUN'", False),
+        ("source = 'run' and subject = '1'", False),
+        ("source = 'x' or subject = '0'", True),
+        ("data.message like '*loss | 0.5*'", True),
+        ("data = '*[0.5]*'", False),
+    ],
+)
+def test_conditions(condition: str, matched: bool) -> None:
+    assert _matches(f'search "c" | where {condition}', source="run", subject="0", data="loss | 0.5") == matched
+
+
+RECORD = '{"action": "REJECT", "sourceAddress": "10.0.0.2", "destinationPort": 29500}'
+
+
+@pytest.mark.parametrize(
+    ("condition", "matched"),
+    [
+        ("data.action = 'REJECT' and data.destinationPort = 29500", True),
+        ("data.action = 'REJECT' and data.destinationPort != 29500", False),
+        ("logContent.data.sourceAddress = '10.0.0.*'", True),
+        ("data.protocolName = 'TCP'", False),
+    ],
+)
+def test_conditions_on_a_flow_record(condition: str, matched: bool) -> None:
+    assert _matches(f'search "c" | where {condition}', data=RECORD) == matched
+    assert not _matches(f'search "c" | where {condition}', data="a line of text, no record")
+
+
+def test_two_stages_of_conditions_both_hold() -> None:
+    assert not _matches("search \"c\" | where source = 'a' | where source = 'b'", source="a")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "find it",
+        "search nothing",
+        'search "c" | stats count',
+        'search "c" | where x = 1',
+        "search \"c\" | where x = '1'",
+        "search \"c\" | where data.destinationPort = '1'",
+        'search "c" | where data.destinationPort like 1',
+        'search "c" | where data.destinationPort = 1.5',
+        "search \"c\" | where source = 'a' and",
+        "search \"c\" | where source = 'a' nonsense",
+        'search "c" | where source = \'a',
+        'search "c" "d"',
+        'search "c", ""',
+        'search "c" | limit \u0665',
+        'search "c" | limit 123456',
+        "search " + ", ".join(['"c"'] * (MOST_SCOPES + 1)),
+        'search "c" | where ' + " or ".join(["id = 'a'"] * (MOST_CONDITIONS + 1)),
+        'search "c"' + " " * MAXIMUM_LENGTH,
+    ],
+)
+def test_what_cannot_be_read_is_refused(query: str) -> None:
+    with pytest.raises(ApiError, match="cannot be read"):
+        parse(query)
+
+
+@given(st.text(alphabet="search |where'\"=*and()c/;-", max_size=60))
+def test_no_query_does_more_than_be_refused(text: str) -> None:
+    with suppress(ApiError):
+        _matches('search "c" | where ' + text)
+
+
+def test_as_many_conditions_as_are_taken_are_not_too_many_for_the_store() -> None:
+    assert _matches('search "c" | where ' + " or ".join(["id = '*b*'"] * (MOST_CONDITIONS - 1) + ["id = 'a'"]), id="a")
+
+
+@given(st.text("ab*", max_size=12), st.text("ab*[]?", max_size=20))
+def test_a_pattern_fits_as_a_glob_does(pattern: str, text: str) -> None:
+    with sqlite3.connect(":memory:") as connection:
+        ((expected,),) = connection.execute("SELECT ? GLOB ?", (text, pattern)).fetchall()
+    connection.close()
+    assert fits(pattern, text) == bool(expected)
+
+
+@pytest.mark.parametrize(
+    "piece", ["|'", '|"', "'\"", '"', "'", "|", " ", "a = ", '"a"|', "*", "'*'", "[", '{a = "b", ']
+)
+def test_reading_takes_as_long_as_the_text_is_long(piece: str) -> None:
+    """A quarter of a megabyte took hours when the words were looked for by looking ahead."""
+    begun = time.process_time()
+    for read in (parse, scopes_of, parse_metrics):
+        for text in (
+            piece * (MAXIMUM_LENGTH // len(piece)),
+            'search "c" | where data = ' + piece * 20_000,
+            piece * 10**6,
+        ):
+            with suppress(ApiError):
+                read(text)
+    fits("a*" * 20_000 + "b", "a" * 40_000)
+    assert time.process_time() - begun < 5

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of references fits the operations that are served, Oracle's models and the table of permissions."""
+
+import re
+from functools import cache
+
+import pytest
+
+from catalog.tables import table
+from components.oci.iam.permissions import operation
+from localcloud.oci.authorization import CIRCUMSTANCES, STANDS_FOR
+from localcloud.oci.references import kinds_of, rows_of
+from localcloud.oci.services import tables
+from localcloud.server.operations import ApiOperation
+from tests.support.access_matrix import fields_of
+
+TABLE = table("references")
+BY_NAME = {row.name: row for row in tables.operations()}
+# Nothing here is such a thing, so nothing can lead there or ask for it.
+NOT_SERVED = frozenset({"local peering", "added local peering", "removed local peering", "security group"})
+
+
+def _places(name: str) -> list[str]:
+    rows = rows_of(name)
+    both = [*(place for place in rows if place != "own"), *([rows["own"]] if "own" in rows else [])]
+    return [part for place in both for part in re.split(r" [|&+] ", place)]
+
+
+@cache
+def _known(row: ApiOperation) -> frozenset[str]:
+    known = {f"{source}.{field}" for source, fields in fields_of(row).items() for field in fields}
+    return frozenset(known | {place.removesuffix("[]") for place in known})
+
+
+@pytest.mark.parametrize("name", TABLE["operations"])
+def test_a_row_names_places_that_its_call_has(name: str) -> None:
+    for place in _places(name):
+        first = place.split(" > ")[0].replace("new.", "body.")
+        if place.endswith("enableAutoLogCreation"):  # a flag, not a reference
+            continue
+        assert first.startswith("kept.") or first in _known(BY_NAME[name]), f"{name} has no {first}"
+        assert kinds_of(place.rpartition(".")[2].rpartition(" ")[2].removesuffix("[]")), f"{place} refers to nothing"
+
+
+@pytest.mark.parametrize("name", TABLE["operations"])
+def test_a_row_takes_what_the_catalog_says_that_its_call_needs(name: str) -> None:
+    needs = operation(STANDS_FOR.get(name, name))
+    for place, takes in rows_of(name).items():
+        words = takes.split()
+        if place != "own" and all(word.isupper() for word in words):
+            assert set(words) <= needs.permissions, place
+        elif place != "own":
+            assert {" ".join(case.split()) for case in takes.split(",")} <= needs.conditional.keys(), place
+
+
+def test_no_circumstance_of_a_call_is_left_out() -> None:
+    """Each is placed by a row, or read from what is there."""
+    for name in BY_NAME:
+        conditional = table("operations")["also"].get(STANDS_FOR.get(name, name), {})
+        placed = {" ".join(case.split()) for takes in rows_of(name).values() for case in takes.split(",")}
+        read = {case for operation_name, case in CIRCUMSTANCES if operation_name == name}
+        assert conditional.keys() <= placed | read | NOT_SERVED, name
+
+
+def test_a_name_is_a_reference_or_is_none() -> None:
+    assert not TABLE["kinds"].keys() & TABLE["opaque"].keys()
+    assert TABLE["operations"].keys() <= BY_NAME.keys()
