@@ -7,7 +7,7 @@ The names of small objects below `peers/` carry all of it, so one list request r
     peers/g<generation>/<rank>/<nonce>/end/<how>/<code>
     peers/g<generation>/<rank>/<nonce>/idle/<number>
 
-The folder is that of one start (launcher/starts.py), so nobody meets an earlier one here. The nonce is one launcher's
+The folder is that of one start (launcher/retries.py), so nobody meets an earlier one here. The nonce is one launcher's
 life: nodes may begin again within a start. Times are the object store's own, so no node's clock matters.
 """
 
@@ -17,8 +17,8 @@ import calendar
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from launcher.completion import Final
 from launcher.document import Launch
+from launcher.retries import Final
 from launcher.stores import Stored
 
 SUCCEEDED, FAILED, RETRY, STOPPED = "succeeded", "failed", "retry", "stopped"

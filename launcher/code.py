@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from launcher.compatibility import unlink
@@ -15,6 +17,7 @@ from launcher.say import Voice
 
 _SECONDS = 600
 _KEY = "repository-key"
+_ANY = "**"
 
 
 def fetch(launch: Launch, environment: Mapping[str, str], root: Path, say: Voice) -> str:
@@ -65,3 +68,50 @@ def _ssh(root: Path, key: bytes) -> str:
     with os.fdopen(number, "wb") as opened:
         opened.write(key.rstrip() + b"\n")
     return f"ssh -i {file} -o IdentitiesOnly=yes -o StrictHostKeyChecking=accept-new -o BatchMode=yes"
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """Each pattern as the parts of its path."""
+
+    patterns: tuple[tuple[str, ...], ...] = ()
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> Patterns:
+        return cls(tuple(tuple(part for part in text.split("/") if part not in ("", ".")) for text in texts))
+
+    def match(self, name: str) -> bool:
+        """Whether some pattern means this file."""
+        parts = name.split("/")
+        return any(_matches(pattern, parts) for pattern in self.patterns)
+
+    def spell(self, folder: str) -> bool:
+        """Whether some pattern has this folder's own name in it, letter by letter."""
+        return any(folder in pattern for pattern in self.patterns)
+
+
+def _matches(pattern: tuple[str, ...], parts: list[str]) -> bool:
+    """Walks all ways through the pattern at once: with several `**` there may be very many."""
+    if not pattern:
+        return False
+    places = _with_skipped(pattern, {0})
+    for part in parts:
+        if len(pattern) in places:
+            return True
+        steps = {at if pattern[at] == _ANY else at + 1 for at in places if _takes(pattern[at], part)}
+        places = _with_skipped(pattern, steps)
+    return len(pattern) in places
+
+
+def _takes(pattern: str, part: str) -> bool:
+    return pattern == _ANY or fnmatchcase(part, pattern)
+
+
+def _with_skipped(pattern: tuple[str, ...], places: set[int]) -> set[int]:
+    """`**` may also stand for no folder at all."""
+    every = set(places)
+    for at in sorted(places):
+        while at < len(pattern) and pattern[at] == _ANY:
+            at += 1
+            every.add(at)
+    return every

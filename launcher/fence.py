@@ -23,9 +23,9 @@ from typing import IO
 
 from launcher.board import seconds
 from launcher.errors import MissingError
+from launcher.readiness import Wait
 from launcher.say import Voice
 from launcher.stores import EXISTS, REFUSED, Folder, Stored, StoreError
-from launcher.waiting import Wait
 
 # Beside the checkpoints, not among them: what lies there is the team's own.
 SUFFIX = ".writers"

@@ -9,22 +9,20 @@ from dataclasses import dataclass, field
 
 from launcher import commands, exits, network, peers, scratch_logs
 from launcher.board import FAILED, RETRY, STOPPED, SUCCEEDED, Board
-from launcher.completion import Final, Verdict, verdict
 from launcher.desk import Desk
 from launcher.document import Launch
 from launcher.errors import LaunchError, MissingError, PeerFailedError
-from launcher.peers.meeting import named
+from launcher.peers import named
 from launcher.pin import Pin
 from launcher.placeholders import Place
 from launcher.processes import ChildProcesses
-from launcher.retries import Retries
+from launcher.readiness import StoppedError, Wait, patience
+from launcher.retries import Final, Retries, Verdict, verdict
 from launcher.say import Voice
 from launcher.settings import number
-from launcher.signals import Signals
 from launcher.stalls import Stalls
 from launcher.status import StatusReporter
-from launcher.supervise import GRACE_SECONDS, GRACE_VARIABLE, READY_SECONDS, READY_VARIABLE, Ended, Life
-from launcher.waiting import StoppedError, Wait, patience
+from launcher.supervise import GRACE_SECONDS, GRACE_VARIABLE, READY_SECONDS, READY_VARIABLE, Ended, Life, Signals
 from launcher.workplace import Workplace
 
 _REMEDY = "check whether it started (capacity, limits, image) and what it printed, then raise `attempt`"

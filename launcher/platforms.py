@@ -35,12 +35,12 @@ class PlatformModules:
 PLATFORMS = (
     PlatformModules(
         stores={"oci": "launcher.oci.bucket"},
-        peers={"cluster-metadata": "launcher.oci.cluster_metadata"},
+        peers={"cluster-metadata": "launcher.oci.bucket"},
         identity="launcher.oci.identity",
         prefixes=("JOB_RUN_OCID", "MAIN_JOB_RUN_OCID", "OCI_RESOURCE_PRINCIPAL_", "OCI__"),
     ),
     PlatformModules(
-        peers={"openpai": "launcher.openpai.peers"},
+        peers={"openpai": "launcher.openpai.identity"},
         identity="launcher.openpai.identity",
         prefixes=("PAI_",),
     ),

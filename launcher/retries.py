@@ -8,10 +8,12 @@ permanent failure is never retried. Retries that are not counted end with the ru
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from launcher import exits
+from launcher.document import Launch
 from launcher.settings import number
 
 MAXIMUM_VARIABLE = "TRAINYARD_MAXIMUM_MINUTES"
@@ -87,3 +89,58 @@ class Retries:
 def _pause(kind: str, times: int) -> float:
     """Twice as long each time."""
     return min(_FIRST_PAUSE * 2.0 ** min(times - 1, 20), _LONGEST_PAUSE[kind])
+
+
+@dataclass(frozen=True)
+class Final:
+    """A node that will not start again. `code` None: it was lost."""
+
+    rank: int
+    succeeded: bool
+    code: int | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the run ended, and whose ending decided it."""
+
+    succeeded: bool
+    rank: int
+    code: int | None
+
+
+def verdict(launch: Launch, finals: Iterable[Final]) -> Verdict | None:
+    """None while the run goes on. `finals` in the order in which they happened: the first to decide decides."""
+    succeeded: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    open_ranks = {rank for role in launch.roles if not role.service for rank in launch.ranks_of(role.name)}
+    for final in finals:
+        role = launch.role_of(final.rank)
+        (succeeded if final.succeeded else failed)[role.name] += 1
+        open_ranks.discard(final.rank)
+        enough = role.min_succeeded is not None and role.min_succeeded >= 0
+        if final.succeeded and enough and succeeded[role.name] >= (role.min_succeeded or 0):
+            return Verdict(True, final.rank, 0)
+        if final.succeeded and final.rank == 0 and launch.elastic:
+            return Verdict(True, 0, 0)
+        if not final.succeeded and not launch.spares(final.rank, sum(failed.values())):
+            if launch.elastic or (role.min_failed >= 0 and (launch.gang or failed[role.name] >= role.min_failed)):
+                return Verdict(False, final.rank, final.code)
+            if launch.gang:
+                return Verdict(True, final.rank, final.code)
+        if not open_ranks:
+            return Verdict(True, final.rank, final.code)
+    return None
+
+
+def name_of(launch: Launch) -> str:
+    """The start's name, alike on all its nodes; empty where nothing but the attempt tells starts apart."""
+    return launch.identity.start(launch.rank, launch.nodes)
+
+
+def placed(launch: Launch) -> Launch:
+    """The same launch with the folder of its start in place of the attempt's."""
+    if launch.folder is None:
+        return launch
+    name = name_of(launch)
+    return replace(launch, folder=f"{launch.folder}/{name}") if name else launch

@@ -3,26 +3,51 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import FrameType
 
 from launcher import exits
 from launcher.commands import Work
 from launcher.document import Launch
 from launcher.errors import LaunchError, MissingError
+from launcher.network import missing_program
 from launcher.placeholders import Place
 from launcher.processes import ChildProcesses, Spec
 from launcher.readiness import Readiness
 from launcher.say import Voice
-from launcher.signals import Signals
-from launcher.surroundings import missing_program
 
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_HANDED_OVER = (signal.SIGUSR1, signal.SIGUSR2)
 GRACE_VARIABLE = "TRAINYARD_GRACE_SECONDS"
 GRACE_SECONDS = 6.0
 READY_VARIABLE = "TRAINYARD_READY_SECONDS"
 READY_SECONDS = 300.0
 _TURN = 0.05
+
+
+class Signals:
+    """Remembers the first signal that asks for the end; hands all of them over to `target` once there is one."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.target: Callable[[int], None] | None = None
+        for number in (*_ENDING, *_HANDED_OVER):
+            # Ignored on purpose by what started us, as nohup does with SIGHUP: then it stays ignored.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
+
+    def ended(self) -> bool:
+        """Whether the platform, or a person, asked for the end."""
+        return bool(self.received)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if number in _ENDING and not self.received:
+            self.received = number
+        if self.target is not None:
+            self.target(number)
 
 
 @dataclass(frozen=True)

@@ -10,20 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from launcher.code import fetch
+from launcher.code import Patterns, fetch
 from launcher.desk import ACCESS_SECONDS, ACCESS_VARIABLE, LOST_SECONDS, LOST_VARIABLE
 from launcher.document import Launch
 from launcher.errors import MissingError
 from launcher.fence import SUFFIX, Fence
 from launcher.leavings import Kept, Leavings
 from launcher.losses import Loss, amount, count, record, words
-from launcher.patterns import Patterns
+from launcher.readiness import Wait
+from launcher.retries import name_of
 from launcher.say import Voice
 from launcher.settings import number, writable_folder
-from launcher.starts import name_of
 from launcher.stores import Open, StoreError
 from launcher.sync import Sync
-from launcher.waiting import Wait
 
 PLACE_VARIABLE = "TRAINYARD_PLACE"
 # Beside the output: what training made in its working directory.

@@ -20,7 +20,7 @@ from launcher import network
 from launcher.aws_dl1 import host_nic
 from launcher.aws_dl1.identity import CODE_VARIABLE
 from launcher.aws_dl1.machine import options, ssh
-from launcher.aws_dl1.machine.places import write
+from launcher.aws_dl1.machine.facts import write
 from launcher.compatibility import unlink
 from launcher.errors import LaunchError, MissingError
 from launcher.say import Voice

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from launcher.activity import Gpus
 from launcher.document import Launch
-from launcher.gpus import Gpus
 
 _ON_PROCESSORS = "ACCELERATE_USE_CPU"
 

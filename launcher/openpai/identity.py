@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from launcher import exits
 from launcher.errors import LaunchError
 from launcher.identities import Identity
+from launcher.peers import PeerRequest, gather
 
 VARIABLES: Mapping[str, str] = {}
 _ROLE, _INDEX = "PAI_CURRENT_TASK_ROLE_NAME", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
@@ -85,3 +86,19 @@ def ports_variable(label: str, role: str, index: object) -> str:
 def _in_controller(role: str) -> str:
     """OpenPAI's controller keeps lowercase letters and digits of a role's name only."""
     return "".join(letter for letter in role.lower() if letter.isascii() and letter.isalnum())
+
+
+def find(request: PeerRequest) -> dict[int, str]:
+    """Everything is known at once, as a rule."""
+    launch, told = request.launch, request.environment
+    names = [host_variable(role.name, index) for role in launch.roles for index in range(role.replicas)]
+    missing = [name for name in names if not told.get(name)]
+    own, alone = launch.identity.address(), launch.identity.starts_nodes_again
+    if alone and request.desk is not None and own:
+        # Also who knows all others is expected by those who came before.
+        request.desk.arrive(request.generation, own)
+    if not missing:
+        return {rank: told[name] for rank, name in enumerate(names)}
+    if not alone or request.desk is None or not own:
+        raise LaunchError(f"{missing[0]} is not set: OpenPAI sets such a variable to the address of each task")
+    return gather(launch, request.desk, request.generation, request.wait)

@@ -22,7 +22,7 @@ WRITTEN_BY = {
     "launcher/aws_dl1/services.py": "AWS",
     "launcher/images/lock.py": "pip, while an image is built",
     "launcher/oci/bucket.py": "OCI",
-    "launcher/oci/vault.py": "OCI",
+    "launcher/oci/identity.py": "OCI",
     "localcloud/hosts/told.py": "our own process beside",
     "localcloud/aws/hosts/machine/agent.py": "the cloud, for the instance",
     "localcloud/aws/hosts/machine/boot.py": "the cloud, for the instance",

@@ -22,7 +22,7 @@ from components.platform.status import parse_status
 from launcher.document import VARIABLE, VERSIONS, read
 from launcher.errors import LaunchError
 from launcher.placeholders import Place, node_values, process_values
-from launcher.starts import name_of
+from launcher.retries import name_of
 from launcher.status import Status
 from localcloud.oci.ocids import fixed_ocid
 from tests.support.examples import EXAMPLES, plan, stack

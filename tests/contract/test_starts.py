@@ -11,7 +11,7 @@ import pytest
 
 from components.oci.client import job_runs
 from launcher.errors import LaunchError
-from launcher.starts import name_of, placed
+from launcher.retries import name_of, placed
 from localcloud.oci.ocids import fixed_ocid
 from tests.support.documents import launch
 

@@ -128,7 +128,11 @@ def take_down(stack: str, desk: dict[str, str], work: Path) -> None:
 def type_the_page(desk: dict[str, str], work: Path) -> None:
     shutil.copytree(SCRIPTS, work / "docs" / "first-hour")
     cannot = [NEEDS_ROOT] if os.geteuid() and missing_packages(rows()["horovod-pytorch"]) else []
-    printed = run_typed("\n".join(map(as_shell, blocks(without=cannot))), desk, work)
+    try:
+        printed = run_typed("\n".join(map(as_shell, blocks(without=cannot))), desk, work)
+    except AssertionError:
+        print(run_typed("trainyard runs logs first --local --stacks first 2>&1 | tail -150 || true", desk, work))
+        raise
     for script in SCRIPTS.rglob("*.*"):
         copy = work / "first" / script.relative_to(SCRIPTS)
         assert copy.read_bytes() == script.read_bytes(), "a script had to be changed"

@@ -21,7 +21,7 @@ WORK_VARIABLE = "OCI__WORK_DIR"
 # Our launcher reads it: how long it may retry failures that do not count.
 MAXIMUM_VARIABLE = "TRAINYARD_MAXIMUM_MINUTES"
 _WORK = re.compile(r"/start-[0-9a-f]{12}$")
-# How much of an OCID names a start, as the launcher has it (launcher/starts.py).
+# How much of an OCID names a start, as the launcher has it (launcher/retries.py).
 _LETTERS = 12
 # The states of node groups, in the words of job runs.
 _GROUP_STATES = {"CREATING": "ACCEPTED", "ACTIVE": "IN_PROGRESS", "DELETING": "IN_PROGRESS"}

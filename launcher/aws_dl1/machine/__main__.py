@@ -13,8 +13,7 @@ from launcher.aws_dl1.bucket import Store
 from launcher.aws_dl1.fetch import Identity
 from launcher.aws_dl1.machine import equipment
 from launcher.aws_dl1.machine.cluster import Cluster
-from launcher.aws_dl1.machine.facts import Instance, Settings, read_instance, read_settings
-from launcher.aws_dl1.machine.places import Places, places
+from launcher.aws_dl1.machine.facts import Instance, Places, Settings, places, read_instance, read_settings
 from launcher.aws_dl1.machine.serve import Server
 from launcher.aws_dl1.machine.starting import Machine
 from launcher.aws_dl1.machine.wake import Bell, ring
@@ -22,7 +21,7 @@ from launcher.errors import LaunchError, MissingError
 from launcher.escaping import terminal_lines
 from launcher.exits import CONFIGURATION, TEMPORARY
 from launcher.say import Voice, secret_values
-from launcher.signals import Signals
+from launcher.supervise import Signals
 
 _HELP = """\
 trainyard-node serve    serve the runs of this machine's cluster, until the machine goes

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.aws_dl1.machine.commands import CommandError, run
-from launcher.aws_dl1.machine.places import Places
+from launcher.aws_dl1.machine.facts import Places
 from launcher.say import Voice
 
 # How these disks call themselves; those of Elastic Block Store have another name.

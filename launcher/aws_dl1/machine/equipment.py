@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from launcher.aws_dl1.machine.commands import CommandError, run
-from launcher.aws_dl1.machine.facts import Settings
+from launcher.aws_dl1.machine.facts import Places, Settings
 from launcher.aws_dl1.machine.options import RUNTIME
-from launcher.aws_dl1.machine.places import Places
 
 CARDS = 8
 _IMAGE = "use an AMI made for Gaudi release {}, or install what is missing there"

@@ -19,9 +19,9 @@ from launcher.aws_dl1.machine.record import Record
 from launcher.aws_dl1.machine.starting import Machine, Starting, clean, container_name, in_progress
 from launcher.aws_dl1.machine.tickets import CANCELED, FAILED, SUCCEEDED, Ticket
 from launcher.errors import LaunchError, MissingError
+from launcher.readiness import StoppedError
 from launcher.say import Voice
 from launcher.stores import StoreError
-from launcher.waiting import StoppedError
 
 _LOOK_SECONDS = 1.0
 _SPOT_SECONDS = 5.0

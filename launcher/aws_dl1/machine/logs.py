@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.aws_dl1.fetch import AwsError, Identity
-from launcher.aws_dl1.machine.places import read_json, write_json
+from launcher.aws_dl1.machine.facts import read_json, write_json
 from launcher.aws_dl1.services import ask
 from launcher.say import Voice
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from launcher.aws_dl1.machine.places import Places, read_json, write_json
+from launcher.aws_dl1.machine.facts import Places, read_json, write_json
 
 ACCEPTED, STARTING, RUNNING, ENDED = "accepted", "starting", "running", "ended"
 

@@ -14,17 +14,16 @@ from typing import Any
 from launcher.aws_dl1.fetch import AwsError
 from launcher.aws_dl1.machine import commands, disks, equipment, record, ssh
 from launcher.aws_dl1.machine.cluster import Queue, rfc3339
-from launcher.aws_dl1.machine.facts import interruption
+from launcher.aws_dl1.machine.facts import interruption, read_json, write_json
 from launcher.aws_dl1.machine.life import End, Life, tidy
-from launcher.aws_dl1.machine.places import read_json, write_json
 from launcher.aws_dl1.machine.renewal import renew
 from launcher.aws_dl1.machine.starting import Machine, in_progress, shown
 from launcher.aws_dl1.machine.tickets import CANCELED, FAILED, IN_PROGRESS, Ticket, turn
 from launcher.aws_dl1.machine.wake import Bell
 from launcher.aws_dl1.services import secret
 from launcher.errors import MissingError
-from launcher.signals import Signals
 from launcher.stores import StoreError
+from launcher.supervise import Signals
 
 # Being woken is a matter of a moment. Without: a lost command costs no more than this.
 _LOOK_SECONDS, _WAITING_SECONDS = 20.0, 1.0

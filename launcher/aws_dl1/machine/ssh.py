@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from launcher.aws_dl1.machine.commands import CommandError, run
-from launcher.aws_dl1.machine.places import write
+from launcher.aws_dl1.machine.facts import write
 from launcher.compatibility import unlink
 from launcher.errors import MissingError
 

@@ -14,10 +14,9 @@ from launcher import network
 from launcher.aws_dl1 import container as inside
 from launcher.aws_dl1 import host_nic
 from launcher.aws_dl1.fetch import AwsError, Identity, unpacked
-from launcher.aws_dl1.machine import commands, images, options, record, ssh
+from launcher.aws_dl1.machine import commands, options, record, ssh
 from launcher.aws_dl1.machine.cluster import Cluster, rfc3339
-from launcher.aws_dl1.machine.facts import Instance, Settings
-from launcher.aws_dl1.machine.places import Places, remove, write, write_json
+from launcher.aws_dl1.machine.facts import Instance, Places, Settings, remove, write, write_json
 from launcher.aws_dl1.machine.record import Record
 from launcher.aws_dl1.machine.tickets import ENDS, IN_PROGRESS, Ticket, variable
 from launcher.aws_dl1.services import secret
@@ -25,9 +24,9 @@ from launcher.compatibility import unlink
 from launcher.errors import LaunchError, MissingError
 from launcher.identities import START_VARIABLE
 from launcher.network import ADDRESS_VARIABLE
+from launcher.readiness import Wait, patience
 from launcher.retries import MAXIMUM_VARIABLE
 from launcher.say import Voice
-from launcher.waiting import Wait, patience
 
 _LOOK_SECONDS = 1.0
 _REMEDY = "look at the reports of these nodes (`trainyard runs`), and start the run again"
@@ -70,7 +69,7 @@ class Starting:
         code, launcher = self._fetched("code"), self._fetched("launcher")
         if launcher is None:
             raise LaunchError("neither the ticket nor the machine names a launcher: start the run again by its stack")
-        images.pull(machine.identity, ticket.image, self.say, lambda: bool(self.stopped()))
+        commands.pull(machine.identity, ticket.image, self.say, lambda: bool(self.stopped()))
         port = ssh.free_port(machine.settings.ssh_port)
         self.record.state.update(address=machine.me.address, sshPort=port)
         self._put()

@@ -8,7 +8,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from launcher.aws_dl1.machine.places import Places
+from launcher.aws_dl1.machine.facts import Places
 
 
 def _pipe(places: Places) -> Path:

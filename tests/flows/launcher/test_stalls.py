@@ -114,7 +114,7 @@ def test_nvidia_gpus_are_asked_through_the_drivers_library(tmp_path: Path) -> No
     subprocess.run(
         [require_program("gcc"), "-shared", "-fPIC", "-o", "libnvidia-ml.so.1", "nvml.c"], cwd=tmp_path, check=True
     )
-    asks = "from launcher.gpus import Gpus; print(Gpus().readable, Gpus().busiest())"
+    asks = "from launcher.activity import Gpus; print(Gpus().readable, Gpus().busiest())"
     environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
     answer = subprocess.run(
         [sys.executable, "-c", asks], env=environment, capture_output=True, text=True, check=True,

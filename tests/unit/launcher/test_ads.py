@@ -15,9 +15,9 @@ from launcher.connections import Connection
 from launcher.desk import Strangers
 from launcher.document import VARIABLE, read
 from launcher.errors import LaunchError
-from launcher.oci import ads
-from launcher.oci.ads import Ads
+from launcher.oci import identity
 from launcher.oci.bucket import BucketFolder
+from launcher.oci.identity import Ads
 from launcher.oci.principal import Signer
 from launcher.say import Voice
 from launcher.stores import Open, Stored
@@ -145,7 +145,7 @@ def test_stop_ends_them_and_one_of_an_earlier_start_is_said() -> None:
     shelf = shelf_of(found)
     shelf.lay("MAIN_config.json", {"MASTER_ADDR": "10.0.1.1"})
     assert [sign.how for sign in found.events({1: here(1)}, NOW)] == [""]
-    shelf.lay(ads.STOP, b"stop")
+    shelf.lay(identity.STOP, b"stop")
     signs = found.events({1: here(1)}, NOW)
     assert [(final.rank, final.succeeded) for final in Board((here(1), *signs), NOW).finals(launch())] == [(0, True)]
     late = told(1)

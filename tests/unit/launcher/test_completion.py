@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launcher.completion import Final, verdict
 from launcher.document import Launch, Role
+from launcher.retries import Final, verdict
 from tests.support.documents import launch
 
 

@@ -18,9 +18,9 @@ from launcher.errors import MissingError
 from launcher.fence import Fence, FencedError
 from launcher.oci.bucket import BucketFolder
 from launcher.oci.principal import Signer
+from launcher.readiness import Wait
 from launcher.say import Voice
 from launcher.stores import Stored, StoreError
-from launcher.waiting import Wait
 from tests.support.counts import FIRST, wanted
 
 

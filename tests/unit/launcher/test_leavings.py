@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from launcher.code import Patterns
 from launcher.losses import Loss, words
-from launcher.patterns import Patterns
 from launcher.say import Voice
 from launcher.stores import Folder, opener
 from launcher.sync import CHANGED, Sync, stamp_of

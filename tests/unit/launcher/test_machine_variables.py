@@ -10,8 +10,8 @@ from importlib.machinery import ModuleSpec
 import pytest
 
 from launcher import frameworks
+from launcher.activity import Gpus
 from launcher.document import Launch, read
-from launcher.gpus import Gpus
 from tests.support.examples import plan
 
 

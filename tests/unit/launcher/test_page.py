@@ -8,8 +8,7 @@ from pathlib import Path
 
 from catalog import frameworks
 from launcher import exits
-from launcher.caches import CACHES
-from launcher.leavings import ALL_BYTES, FILE_BYTES, MOST_FILES
+from launcher.leavings import ALL_BYTES, CACHES, FILE_BYTES, MOST_FILES
 from launcher.placeholders import Place, node_values, process_values
 from tests.support.documents import launch
 

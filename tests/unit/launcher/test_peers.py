@@ -13,9 +13,9 @@ from launcher import peers
 from launcher.board import Board, Event, end_name, events, here_name, seconds
 from launcher.errors import LaunchError, MissingError
 from launcher.peers import PeerRequest
+from launcher.readiness import StoppedError, Wait
 from launcher.say import Voice
 from launcher.stores import Stored
-from launcher.waiting import StoppedError, Wait
 from tests.support.documents import launch
 
 

@@ -12,8 +12,8 @@ import pytest
 from launcher import platforms
 from launcher.errors import LaunchError, MissingError
 from launcher.network import own_address
+from launcher.retries import name_of
 from launcher.say import Voice
-from launcher.starts import name_of
 from launcher.stores import opener
 from tests.support.documents import launch
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from launcher.oci.rsa import KeyFormError, read_pem
+from launcher.oci.principal import KeyFormError, read_pem
 
 KEYS = {bits: rsa.generate_private_key(public_exponent=65537, key_size=bits) for bits in (1024, 2048, 3072)}
 FORMS = (serialization.PrivateFormat.TraditionalOpenSSL, serialization.PrivateFormat.PKCS8)

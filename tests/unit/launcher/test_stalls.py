@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from launcher import activity, board, exits
-from launcher.activity import Meter, Reading, network_bytes, used
+from launcher.activity import Gpus, Meter, Reading, network_bytes, used
 from launcher.board import Board, events, here_name, sign_name
-from launcher.gpus import Gpus
 from launcher.retries import Retries
 from launcher.say import Voice
 from launcher.stalls import Idleness, Stalls

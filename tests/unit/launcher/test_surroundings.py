@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from launcher.surroundings import missing_program
+from launcher.network import missing_program
 
 
 def test_a_missing_program_is_missing_from_what_is_there() -> None:

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes meet in the run's folder: everyone puts one small object, and one list shows all of them."""
+"""Where the addresses of the other nodes come from: the store, a list, or the platform (launcher/platforms.py).
+
+In the run's folder everyone puts one small object, and one list shows all of them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from launcher import network, platforms
 from launcher.board import RENEW_SECONDS, Board
 from launcher.desk import Desk, meeting_interval, watching_interval
 from launcher.document import Launch
-from launcher.errors import MissingError, PeerFailedError
-from launcher.waiting import Wait
+from launcher.errors import LaunchError, MissingError, PeerFailedError
+from launcher.readiness import Wait
 
 # An end from before our own arrival may be of an earlier life of a node that begins again: it gets so long to appear.
 _BELIEVED_AFTER = 30.0
@@ -64,3 +71,52 @@ def named(launch: Launch, ranks: list[int]) -> str:
     shown = ", ".join(launch.label(rank) for rank in ranks[:8])
     more = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
     return f"rank{'s' if len(ranks) > 1 else ''} {shown}{more}"
+
+
+@dataclass(frozen=True)
+class PeerRequest:
+    """What a source of peers may need. `wait.what` is set by the source."""
+
+    launch: Launch
+    environment: Mapping[str, str]
+    generation: int
+    wait: Wait
+    desk: Desk | None
+
+
+def find(request: PeerRequest) -> dict[int, str]:
+    """Addresses of all that take part, by rank; MissingError naming who did not come."""
+    source = request.launch.peers["from"]
+    ask = _SOURCES.get(source) or platforms.peers_of(source).find
+    found: dict[int, str] = ask(request)
+    if source != "bucket" and request.desk is not None and request.desk.watches:
+        request.desk.arrive(request.generation, found[request.launch.rank])
+        if request.generation:
+            # The addresses are as they were, but all must have ended before anyone starts again.
+            members = gather(request.launch, request.desk, request.generation, request.wait)
+            found = {rank: found[rank] for rank in members}
+    return found
+
+
+def _from_bucket(request: PeerRequest) -> dict[int, str]:
+    """Arrives, then waits until all have."""
+    if request.desk is None:
+        raise LaunchError("peers come from the bucket, but the launch document names no `folder`")
+    address = network.own_address(request.environment, request.desk.folder.host)
+    if request.launch.nodes == 1:
+        return {0: address}
+    if request.generation and request.desk.strangers is not None and request.desk.strangers.members:
+        raise MissingError(request.desk.strangers.alone)
+    request.desk.arrive(request.generation, address)
+    return gather(request.launch, request.desk, request.generation, request.wait)
+
+
+def _from_list(request: PeerRequest) -> dict[int, str]:
+    """As they are written."""
+    addresses = tuple(str(address) for address in request.launch.peers["addresses"])
+    if len(addresses) != request.launch.nodes:
+        raise LaunchError(f"`peers` lists {len(addresses)} addresses for {request.launch.nodes} nodes")
+    return dict(enumerate(addresses))
+
+
+_SOURCES = {"bucket": _from_bucket, "list": _from_list}
