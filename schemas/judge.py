@@ -3,20 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from pathlib import Path as FilePath
+from typing import Any
 
 from catalog.platforms import platforms
-from schemas.checks import check, rules
+from schemas.checks import check, checks_of, rules
+from schemas.checks.registry import at
+from schemas.convert import camel
 from schemas.facts import Facts, gather
 from schemas.findings import Finding, Severity
-from schemas.likewise import said_once
-from schemas.load import Loaded, load_config, load_file
+from schemas.findings import Path as KeyPath
+from schemas.load import Loaded, SoundPart, load_config, load_file
 from schemas.model import Stack
+from schemas.names import listing
 from schemas.platforms import stack_file
 from schemas.source import Source, shape_titles
 
+_JOBS = at("jobs")
+_OF_A_JOB = len(_JOBS) + 1
+_DEPTH = len(_JOBS) + 1
 # Findings about several stacks together (schemas/several.py): code -> title and severity.
 OF_SEVERAL: dict[str, tuple[str, Severity]] = {
     "TY114": ("subnets of one network overlap", "warning"),
@@ -26,6 +34,83 @@ OF_SEVERAL: dict[str, tuple[str, Severity]] = {
     "TY718": ("stacks use one another in a circle", "error"),
     "TY719": ("the name under `uses` may be a typing mistake", "note"),
 }
+
+
+def sound_findings(sound: SoundPart, folder: FilePath) -> Iterator[Finding]:
+    """What the checks say, without what rests on values that the file does not have."""
+    facts, read = gather(sound.stack, folder), set[KeyPath]()
+    watched = _watched_stack(sound.stack, sound.broken | _unknown_frameworks(sound, facts), read)
+    for rule in checks_of(sound.stack.platform):
+        read.clear()
+        # All of it before anything is judged: a check may read one job's value for another job's finding.
+        found = [*rule.check(watched, facts)]
+        for wrong in found:
+            inside = any(wrong.path[: len(place)] == place for place in sound.broken)
+            if not inside and not any(_is_about(wrong.path, place) for place in read):
+                yield Finding(rule.code, wrong.path, wrong.message, wrong.remedy, rule.severity)
+
+
+def _unknown_frameworks(sound: SoundPart, facts: Facts) -> set[KeyPath]:
+    """A job's framework may be one of the team's own, which nobody can read here."""
+    if not any(place[:2] == at("frameworks") for place in sound.broken):
+        return set()
+    known = facts.framework_names()
+    return {at("jobs", name, "framework") for name, job in sound.stack.jobs.items() if job.framework not in known}
+
+
+def _is_about(path: KeyPath, broken: KeyPath) -> bool:
+    """Whether a finding at a path may rest on a broken place: any finding on a key of the whole stack, and on a key
+    of a job those about that job or about several."""
+    if broken[: len(_JOBS)] != _JOBS or len(broken) < _OF_A_JOB:
+        return True
+    return path[: len(_JOBS)] != _JOBS or len(path) < _OF_A_JOB or path[:_OF_A_JOB] == broken[:_OF_A_JOB]
+
+
+def _watched_stack(stack: Stack, broken: frozenset[KeyPath], read: set[KeyPath]) -> Any:
+    """The same stack, which notes the places of `broken` that are read."""
+    of_jobs: dict[str, dict[str, KeyPath]] = {}
+    of_stack: dict[str, KeyPath] = {}
+    for place in broken:
+        if place[: len(_JOBS)] == _JOBS and len(place) > _OF_A_JOB:
+            of_jobs.setdefault(str(place[len(_JOBS)]), {})[str(place[_OF_A_JOB])] = place[: _OF_A_JOB + 1]
+        elif len(place) > 1:
+            of_stack[str(place[1]).rpartition(":")[2]] = place
+    jobs = {name: _watched(job, of_jobs.get(name, {}), read) for name, job in stack.jobs.items()}
+    return _watched(replace(stack, jobs=jobs), of_stack, read)
+
+
+def _watched(value: Any, places: Mapping[str, KeyPath], read: set[KeyPath]) -> Any:
+    """A value of the model whose columns in `places` (keys of the file) note that they are read."""
+    kind = type(value)
+    columns = {column.name: places[camel(column.name)] for column in fields(kind) if camel(column.name) in places}
+    watching = {name: _noting(getattr(kind, name), place, read) for name, place in columns.items()}
+    if not watching:
+        return value
+    made = type(kind.__name__, (kind,), {"__slots__": (), **watching})
+    return made(**{column.name: getattr(value, column.name) for column in fields(kind)})
+
+
+def _noting(slot: Any, place: KeyPath, read: set[KeyPath]) -> property:
+    def get(self: Any) -> Any:
+        read.add(place)
+        return slot.__get__(self)
+
+    return property(get, lambda self, value: slot.__set__(self, value))
+
+
+def said_once(findings: Iterable[Finding]) -> list[Finding]:
+    """In the order of the first ones. A finding about one job stays as it is."""
+    groups: dict[object, list[Finding]] = {}
+    for number, one in enumerate(findings):
+        of_a_job = one.path[: len(_JOBS)] == _JOBS and len(one.path) >= _DEPTH
+        cause = (one.code, one.message, one.remedy, one.path[_DEPTH:]) if of_a_job else number
+        groups.setdefault(cause, []).append(one)
+    return [_with_names(first, rest) for first, *rest in groups.values()]
+
+
+def _with_names(first: Finding, rest: list[Finding]) -> Finding:
+    names = dict.fromkeys(str(one.path[_DEPTH - 1]) for one in rest)
+    return replace(first, message=f"{first.message}; likewise {listing(names)}") if names else first
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +152,6 @@ def _meaning(loaded: Loaded, facts: Facts | None) -> Iterator[Finding]:
     if loaded.stack is not None and facts is not None:
         yield from check(loaded.stack, facts)
     elif loaded.sound is not None:
-        from schemas.partial import sound_findings  # files that are right do not wait for this import
-
         yield from sound_findings(loaded.sound, loaded.folder)
 
 

@@ -41,7 +41,7 @@ class SoundPart:
 class Loaded:
     """`stack` is None if the file's shape is too wrong to build one. Paths in the file start at `folder`.
 
-    `sound` is then the part of it that checks can judge, if there is one (schemas/partial.py).
+    `sound` is then the part of it that checks can judge, if there is one (schemas/judge.py).
     """
 
     stack: Stack | None

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from localcloud.aws import calls, cloud, door, sigv4
 from localcloud.aws.border import s3_values, written, xml_body
-from localcloud.aws.refusals import uploads
+from localcloud.aws.refusals import objects
 from localcloud.aws.services import Wire
 from localcloud.server.http import Request
 
@@ -104,7 +104,7 @@ def _links_take_headers() -> Iterator[None]:
 @contextmanager
 def _uploads_go_by_their_id() -> Iterator[None]:
     """Finding 6: nobody asks whether an upload is of the key that is judged."""
-    with patch.object(uploads, "refuse_others", lambda call: None):
+    with patch.object(objects, "refuse_others", lambda call: None):
         yield
 
 

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from catalog.tables import table
@@ -20,7 +22,14 @@ from components.oci.iam.parse import parse
 from components.oci.local.grounds import OciGrounds, canonical
 from components.oci.plan import OciPlan
 from components.platform.calls import ProviderError, Tell, call_of
-from components.platform.evidence import PlannedNeeds, PlannedRule, PlannedStatement, PolicyInForce
+from components.platform.evidence import (
+    PlannedNeeds,
+    PlannedRule,
+    PlannedStatement,
+    PolicyInForce,
+    RuleMutation,
+    StatementMutation,
+)
 from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import Artifact, People, StartedRun
 from components.platform.status import RunStatus
@@ -140,3 +149,38 @@ def planned_needs(plan: OciPlan, network_of: OciPlan | None = None, access_of: O
         list_tags={**net.tags, **oci_rules.list_tags(net.network)},
         policy_tags={**access.tags, **oci_statements.policy_tags(access, lines)},
     )
+
+
+def without(cloud: LocalCloud, mutation: RuleMutation | StatementMutation) -> AbstractContextManager[None]:
+    if isinstance(mutation, RuleMutation):
+        return _without_rule(cloud, mutation)
+    return _without_statement(cloud, mutation)
+
+
+@contextmanager
+def _without_rule(cloud: LocalCloud, mutation: RuleMutation) -> Iterator[None]:
+    network, models = session_of(cloud, DEPLOYER).client("core"), import_module("oci.core.models")
+    rule = mutation.before
+    field = f"{rule.direction}_security_rules"
+    whole = getattr(network.get_security_list(rule.list).data, field)
+    rest = [one for index, one in enumerate(whole) if index != rule.index]
+    network.update_security_list(rule.list, models.UpdateSecurityListDetails(**{field: rest}))
+    try:
+        yield
+    finally:
+        network.update_security_list(rule.list, models.UpdateSecurityListDetails(**{field: whole}))
+
+
+@contextmanager
+def _without_statement(cloud: LocalCloud, mutation: StatementMutation) -> Iterator[None]:
+    identity, models = session_of(cloud, DEPLOYER).client("identity"), import_module("oci.identity.models")
+    places = (cloud.tenancy, cloud.compartment)
+    (policy,) = (one for place in places for one in identity.list_policies(place, name=mutation.policy).data)
+    rest = [text for text in policy.statements if canonical(text) != mutation.before]
+    # A policy is never empty: this one grants what nobody here asks for.
+    kept = rest or ["Allow group Administrators to inspect tag-namespaces in tenancy"]
+    identity.update_policy(policy.id, models.UpdatePolicyDetails(statements=kept))
+    try:
+        yield
+    finally:
+        identity.update_policy(policy.id, models.UpdatePolicyDetails(statements=policy.statements))

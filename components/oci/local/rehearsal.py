@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from components.oci.local import evidence, people, policies
+from components.oci.local import evidence, people
 from components.oci.local.evidence import planned_needs
 from components.oci.local.grounds import OciGrounds, read_call
-from components.oci.local.small_shapes import small_shapes
+from components.oci.local.people import small_shapes
 from components.oci.local.stack import TARGETS
 from components.oci.plan import oci_plan
 from components.plan.model import JobPlan, Plan, RunPlan
@@ -90,4 +90,4 @@ class OciRehearsalPlatform(RehearsalPlatform):
         return evidence.access_facts(cloud)
 
     def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
-        return policies.without(cloud, mutation)
+        return evidence.without(cloud, mutation)

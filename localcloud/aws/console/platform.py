@@ -11,8 +11,8 @@ from types import MappingProxyType
 from localcloud.aws import account
 from localcloud.aws.cloud import AwsCloud
 from localcloud.aws.console import sections
-from localcloud.aws.console.content import content_of
 from localcloud.aws.console.runs import AwsRun, RunBook
+from localcloud.aws.console.sections import content_of
 from localcloud.aws.hosts import network
 from localcloud.console.platform import MANY, RunContent, Section
 from localcloud.server import progress

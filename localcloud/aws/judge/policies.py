@@ -9,11 +9,25 @@ from typing import Any
 from components.aws.iam.decide import AwsPrincipal, InForce, Need
 from components.aws.iam.documents import PolicyDocument, UnreadableDocumentError, statements_of
 from localcloud.aws.account import ACCOUNT, ADMINISTRATORS
-from localcloud.aws.judge.endpoints import policies_on_the_way
 
+# Where an action's service has an endpoint of another name. Docker's part of ECR has no actions here.
+_NAMES = {"ecr": "ecr.api"}
 _Named = tuple[str, str]
 # On AWS the account's root may always do these. The local account has no root: its administrators stand in.
 _OF_THE_OWNER = frozenset({"s3:GetBucketPolicy", "s3:PutBucketPolicy", "s3:DeleteBucketPolicy"})
+
+
+def policies_on_the_way(instance: str, action: str) -> Iterator[tuple[str, str]]:
+    """Names and documents for a call of an instance: those of its network's endpoints for the action's service."""
+    from localcloud.aws.additions import machine_view
+
+    one = machine_view.find(instance)
+    if one is None:
+        return
+    service = action.partition(":")[0]
+    for endpoint in list(one.ec2_backend.vpc_end_points.values()):
+        if endpoint.vpc_id == one.vpc_id and endpoint.service_name.endswith(f".{_NAMES.get(service, service)}"):
+            yield "VPC endpoint policy", endpoint.policy_document
 
 
 def in_force(principal: AwsPrincipal, need: Need) -> InForce:

@@ -20,7 +20,7 @@ from catalog.tables import table
 from components.aws.iam.decide import AwsPrincipal
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
-from localcloud.aws.refusals import documents, filters, in_use, launches, objects, uploads, values
+from localcloud.aws.refusals import documents, filters, in_use, launches, objects, values
 
 # Judged whole, also in a dry run (localcloud/aws/additions/launches.py).
 _JUDGED_DRY = "ec2.RunInstances"
@@ -40,5 +40,5 @@ def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
         filters.refuse(call)
         launches.refuse(call)
     if call.service.prefix == "s3":
-        uploads.refuse_others(call)
+        objects.refuse_others(call)
         objects.refuse(call, caller)

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from localcloud.console.platform import MANY, RunContent, Section
-from localcloud.oci.console.content import content_of
 from localcloud.oci.console.network import network, unused_defaults
 from localcloud.oci.console.runs import OciRun, RunBook
-from localcloud.oci.console.sections import access, buckets, jobs
+from localcloud.oci.console.sections import access, buckets, content_of, jobs
 from localcloud.oci.services.network import gateways
 from localcloud.server import marker
 from localcloud.server.operations import LocalCloud

@@ -17,14 +17,14 @@ from localcloud.oci.services import (
     secrets,
     token_door,
 )
-from localcloud.server.doors import calls, evidence, faults, progress
+from localcloud.server import doors
 from localcloud.server.operations import ApiOperation
 
 
 def operations() -> list[ApiOperation]:
     modules = (
         identity, people, network, object_storage, artifacts, logs, metrics, data_science, secrets, limits,
-        work_requests, calls, evidence, faults, progress,
+        work_requests, doors,
         token_door,
     )  # fmt: skip
     return [row for module in modules for row in module.operations()]

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from localcloud.console.platform import MANY, RunContent, Section
 from localcloud.openpai.cluster import OpenPaiCluster
 from localcloud.openpai.console import sections
-from localcloud.openpai.console.content import content_of
 from localcloud.openpai.console.runs import OpenPaiRun, RunBook
+from localcloud.openpai.console.sections import content_of
 from localcloud.openpai.observing import remembered_under
 from localcloud.openpai.rest import Parts
 from localcloud.server import progress

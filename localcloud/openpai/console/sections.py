@@ -3,18 +3,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from components.openpai.client.status import storages_folder
+from components.openpai.protocol.text import exit_of
 from launcher.walking import Budget, regular_files
-from localcloud.console.platform import MANY, Item, Section
+from localcloud.console.platform import LINES, LONGEST_LINE, MANY, Item, Points, RunContent, Section, shown_lines
+from localcloud.oci.manifests import UnreadableManifestError, open_regular_file
 from localcloud.openpai.accounts import VIRTUAL_CLUSTERS
+from localcloud.openpai.attempts import log_folder
+from localcloud.openpai.console.runs import OpenPaiRun
+from localcloud.openpai.observing import read_status
 from localcloud.openpai.rest import Parts
 from localcloud.openpai.storages import storage_names
 from localcloud.server import http
 
 _TITLES = ("Jobs", "Virtual clusters", "Storages")
+_FILE = "all"  # both streams, as the task wrote them
+_TAIL_BYTES = 64 * 1024
+
+
 EMPTY = tuple(Section(title, ()) for title in _TITLES)
 # Tasks fill storages, and other clients wait meanwhile.
 _ENTRIES, _SECONDS = 5_000, 0.03
@@ -73,3 +83,41 @@ def _files(folder: Path) -> tuple[list[list[str]], int, int, bool]:
         for name, status in files[:MANY]
     ]
     return rows, len(files), sum(status.st_size for _, status in files), budget.cut
+
+
+def content_of(parts: Parts, run: OpenPaiRun, points: Points) -> RunContent:
+    statuses = {node.rank: read_status(parts.home, run.place, node.rank) for node in run.nodes} if run.place else {}
+    return RunContent(_facts(parts, run), statuses, points, list(_printed(parts, run)))
+
+
+def _facts(parts: Parts, run: OpenPaiRun) -> list[list[str]]:
+    job = run.job
+    facts = [["job", job.name], ["virtual cluster", job.cluster], ["submitted", http.rfc3339(job.submitted)]]
+    for attempt in parts.store.attempts(job.name)[-LINES:]:
+        end = attempt.end
+        words = (
+            f"ended with {exit_of(end.code).text}; {end.trigger or end.details}"[:LONGEST_LINE] if end else "goes on"
+        )
+        facts.append([f"attempt {attempt.number + 1}", f"{http.rfc3339(attempt.started)} {words}"])
+    return facts
+
+
+def _printed(parts: Parts, run: OpenPaiRun) -> Iterator[str]:
+    """The last lines of each rank. Logs of OpenPAI have no times, so rank follows rank."""
+    written = [node for node in run.nodes if run.logs.get(node.rank)][:LINES]
+    for node in written:
+        mark = f"[{node.run.name}] "
+        entries = ((node.rank, line.removeprefix(mark)) for line in _tail(parts, run.logs[node.rank]))
+        yield from shown_lines(run, entries)[-max(1, LINES // len(written)) :]
+
+
+def _tail(parts: Parts, attempt: str) -> list[str]:
+    try:
+        with open_regular_file(log_folder(parts.home, attempt) / _FILE) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL_BYTES))
+            lines = file.read(_TAIL_BYTES).decode("utf-8", "replace").removesuffix("\n").split("\n")
+    except (OSError, UnreadableManifestError):
+        return []
+    # The first one may be a part of a line.
+    return lines[1:] if size > _TAIL_BYTES else lines

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 from localcloud.oci import tenancy
-from localcloud.oci.services.object_storage import buckets, listing, objects, rules, uploads
-from localcloud.server.http import Reply
+from localcloud.oci.services.object_storage import buckets, listing, objects, uploads
+from localcloud.server import http
+from localcloud.server.errors import ApiError
+from localcloud.server.http import Json, Reply
 from localcloud.server.operations import ApiCall, ApiOperation
 
 SERVICE = "object_storage"
 _STREAMED = frozenset({"PutObject", "UploadPart"})
+# The field of a bucket's policy. OCI's model lacks it, so clients never see it.
+_POLICY = "lifecyclePolicy"
 
 
 def _get_namespace(call: ApiCall) -> Reply:
@@ -58,15 +62,47 @@ def operations() -> list[ApiOperation]:
         ("ListMultipartUploadParts", "GET", upload, uploads.list_parts, ""),
         ("CommitMultipartUpload", "POST", upload, uploads.commit, "CommitMultipartUploadDetails"),
         ("AbortMultipartUpload", "DELETE", upload, uploads.abort, ""),
-        ("GetObjectLifecyclePolicy", "GET", f"{bucket}/l", rules.get_lifecycle, ""),
-        ("PutObjectLifecyclePolicy", "PUT", f"{bucket}/l", rules.put_lifecycle, "PutObjectLifecyclePolicyDetails"),
-        ("DeleteObjectLifecyclePolicy", "DELETE", f"{bucket}/l", rules.delete_lifecycle, ""),
-        ("ListRetentionRules", "GET", f"{bucket}/retentionRules", rules.none_in_a_collection, ""),
-        ("ListPreauthenticatedRequests", "GET", f"{bucket}/p", rules.none, ""),
-        ("ListReplicationPolicies", "GET", f"{bucket}/replicationPolicies", rules.none, ""),
-        ("ListReplicationSources", "GET", f"{bucket}/replicationSources", rules.none, ""),
+        ("GetObjectLifecyclePolicy", "GET", f"{bucket}/l", get_lifecycle, ""),
+        ("PutObjectLifecyclePolicy", "PUT", f"{bucket}/l", put_lifecycle, "PutObjectLifecyclePolicyDetails"),
+        ("DeleteObjectLifecyclePolicy", "DELETE", f"{bucket}/l", delete_lifecycle, ""),
+        ("ListRetentionRules", "GET", f"{bucket}/retentionRules", none_in_a_collection, ""),
+        ("ListPreauthenticatedRequests", "GET", f"{bucket}/p", none, ""),
+        ("ListReplicationPolicies", "GET", f"{bucket}/replicationPolicies", none, ""),
+        ("ListReplicationSources", "GET", f"{bucket}/replicationSources", none, ""),
     )  # fmt: skip
     return [
         ApiOperation(name, method, path, handler, SERVICE, details, streams=name in _STREAMED)
         for name, method, path, handler, details in rows
     ]
+
+
+def none_in_a_collection(call: ApiCall) -> Reply:
+    buckets.find(call)
+    return Reply(200, {"items": []})
+
+
+def none(call: ApiCall) -> Reply:
+    buckets.find(call)
+    return Reply(200, [])
+
+
+def get_lifecycle(call: ApiCall) -> Reply:
+    bucket = buckets.find(call)
+    policy = bucket.body.get(_POLICY)
+    if not policy:
+        raise ApiError(404, "LifecyclePolicyNotFound", f"The bucket {bucket.name!r} has no lifecycle policy")
+    return Reply(200, policy["content"], {"etag": policy["etag"]})
+
+
+def put_lifecycle(call: ApiCall) -> Reply:
+    bucket = buckets.find(call)
+    moment = http.now()
+    content: Json = {"timeCreated": http.rfc3339(moment), "items": call.details().get("items", [])}
+    changed = call.store.put(bucket, body={**bucket.body, _POLICY: {"content": content, "etag": f"{moment}"}})
+    return Reply(200, content, {"etag": changed.body[_POLICY]["etag"]})
+
+
+def delete_lifecycle(call: ApiCall) -> Reply:
+    bucket = buckets.find(call)
+    call.store.put(bucket, body={name: value for name, value in bucket.body.items() if name != _POLICY})
+    return Reply(204)

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 from catalog.tables import table
 from components.oci import iam
-from components.oci.deployer import deployer_lines
+from components.oci.deployer import deployer_lines, operations_of_kind
 from components.oci.iam.parse import parse
 from components.oci.iam.permissions import operation
 from components.oci.needs import permissions_of
 from components.oci.plan import OciPlan
-from components.oci.provider_calls import operations_of_kind
 from components.oci.stack import (
     ComputeTarget,
     ExistingLog,

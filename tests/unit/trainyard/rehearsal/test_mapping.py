@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from components.oci.local.evidence import planned_needs
-from components.oci.local.small_shapes import SMALL_SHAPE, small_shapes
+from components.oci.local.people import SMALL_SHAPE, small_shapes
 from components.oci.plan import OciPlan, oci_plan
 from components.plan.build import plan_file, plan_of
 from components.platform.base import platform

@@ -15,9 +15,8 @@ import pytest
 from components.openpai.client.jobs import start_of
 from components.openpai.client.status import storages_folder
 from localcloud.openpai import accounts
-from localcloud.openpai.console.content import content_of
 from localcloud.openpai.console.runs import RunBook
-from localcloud.openpai.console.sections import sections
+from localcloud.openpai.console.sections import content_of, sections
 from localcloud.openpai.controller import Controller
 from localcloud.openpai.observing import Observer, remembered_under
 from localcloud.openpai.places import Places

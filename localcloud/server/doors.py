@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our own operations, beside those of clouds: calls and how they were judged, what the firewalls of a run saw, faults,
+and what ranks reported."""
+
+from __future__ import annotations
+
+from components.platform.progress import MOST_POINTS
+from localcloud.server import progress
+from localcloud.server.errors import invalid, not_found
+from localcloud.server.http import Reply, whole_number
+from localcloud.server.operations import ApiCall, ApiOperation
+
+CALLS_PATH = "/.trainyard/calls"
+SERVICE = "trainyard"
+EVIDENCE_PATH = "/.trainyard/evidence"
+HOSTS_PATH = "/.trainyard/hosts"
+FAULTS_PATH = "/.trainyard/faults"
+PROGRESS_PATH = "/.trainyard/progress"
+
+
+def _list_calls(call: ApiCall) -> Reply:
+    since = whole_number(call.query.get("since", "0"))
+    if since is None:
+        raise invalid("since must be a number: the id of a row")
+    records = {"": call.cloud.access.judgements, **call.cloud.records}
+    judged = records.get(call.query.get("of", ""))
+    if judged is None:
+        raise invalid(f"of must be one of {', '.join(sorted(call.cloud.records))}, or absent")
+    return Reply(200, {"calls": judged.since(since), "forgotten": judged.forgotten})
+
+
+def _read_evidence(call: ApiCall) -> Reply:
+    run = call.needed("run")
+    resource = call.store.get(run)
+    is_job_run = resource is not None and resource.kind == "job-run"
+    if not is_job_run and not any(hosts.has(run) for hosts in call.cloud.other_hosts):
+        raise not_found("job run")
+
+    async def read() -> Reply:
+        return Reply(200, await call.cloud.evidence(run))
+
+    return Reply(later=read)
+
+
+def _read_hosts(call: ApiCall) -> Reply:
+    async def read() -> Reply:
+        reason = await call.cloud.hosts.why_not_enforced()
+        return Reply(200, {"enforced": not reason, "reason": reason, "isolation": call.cloud.isolation})
+
+    return Reply(later=read)
+
+
+def _list_faults(call: ApiCall) -> Reply:
+    return Reply(200, call.cloud.faults.list())
+
+
+def _add(call: ApiCall) -> Reply:
+    return Reply(200, call.cloud.faults.add(call.json()))
+
+
+def _clear(call: ApiCall) -> Reply:
+    return Reply(200, {"cleared": call.cloud.faults.clear()})
+
+
+def _clear_one(call: ApiCall) -> Reply:
+    if not call.cloud.faults.clear(call.params["faultId"]):
+        raise not_found("fault")
+    return Reply(200, {"cleared": 1})
+
+
+def _read_progress(call: ApiCall) -> Reply:
+    named = call.needed("bucket")
+    places = [bucket.id for bucket in call.store.live("bucket", name=named)] + [progress.elsewhere(named)]
+    remembered = (progress.progress_of(call.store, place, call.needed("folder"), MOST_POINTS) for place in places)
+    ranks = next((ranks for ranks in remembered if ranks), {})
+    return Reply(
+        200, {"ranks": {str(rank): [[one.moment, *one.content] for one in points] for rank, points in ranks.items()}}
+    )
+
+
+def operations() -> list[ApiOperation]:
+    return [
+        ApiOperation("ListCalls", "GET", CALLS_PATH, _list_calls, SERVICE),
+        ApiOperation("ReadEvidence", "GET", EVIDENCE_PATH, _read_evidence, SERVICE),
+        ApiOperation("ReadHosts", "GET", HOSTS_PATH, _read_hosts, SERVICE),
+        ApiOperation("ListFaults", "GET", FAULTS_PATH, _list_faults, SERVICE),
+        ApiOperation("AddFault", "POST", FAULTS_PATH, _add, SERVICE),
+        ApiOperation("ClearFaults", "DELETE", FAULTS_PATH, _clear, SERVICE),
+        ApiOperation("ClearFault", "DELETE", f"{FAULTS_PATH}/{{faultId}}", _clear_one, SERVICE),
+        ApiOperation("ReadProgress", "GET", PROGRESS_PATH, _read_progress, SERVICE),
+    ]
