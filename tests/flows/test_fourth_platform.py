@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A platform that nobody has thought of is added to a copy of the checkout: its home, a row, and nothing else."""
+"""A platform that nobody has thought of: the scaffold makes its home and its row in a copy of the checkout, the home is
+filled in, and nothing else changes. Its runs are real processes, and every front door knows them."""
 
 from __future__ import annotations
 
@@ -31,11 +32,7 @@ class Checkout:
         for name in self.files:
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.root / name)
-        shutil.copytree(ADDED / "paper", self.root / "components" / "paper")
-        with (self.root / "catalog/platforms.toml").open("a") as table:
-            table.write((ADDED / "row.toml").read_text())
-        self.stack = self.root / "stacks/Pulumi.fair.yaml"
-        shutil.copy(ADDED / "Pulumi.fair.yaml", self.stack)
+        self.stack, self.desk = self.root / "stacks/Pulumi.fair.yaml", root / "desk"
         # A link, for `virtualenv: .venv`, without installing the SDK again.
         (self.root / ".venv").symlink_to(sys.prefix)
         self.env = engine.environment(root / "home") | {"PULUMI_OPTION_COLOR": "never", "PULUMI_SKIP_UPDATE_CHECK": "1"}
@@ -50,16 +47,79 @@ class Checkout:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def pulumi(self, *words: str) -> str:
+        done = self.run("pulumi", *words, "--non-interactive")
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def compose(self) -> None:
+        self.python("schemas.compose")
+        (self.root / "docs/findings.md").write_text(self.python("schemas.page"))
+
+    def fill_in(self) -> None:
+        """What somebody writes after the scaffold: the home, and more columns of the row."""
+        shutil.copytree(ADDED / "paper", self.root / "components" / "paper", dirs_exist_ok=True)
+        shutil.copy(ADDED / "draw.py", self.root / "stacks")
+        table = self.root / "catalog/platforms.toml"
+        table.write_text(table.read_text().partition("\n[paper]")[0] + (ADDED / "row.toml").read_text())
+        text = (ADDED / "Pulumi.fair.yaml").read_text()
+        self.stack.write_text(text.replace("DESK", str(self.desk)).replace("DRAW", str(self.root / "stacks/draw.py")))
+
     def changed(self) -> set[str]:
         return {name for name in self.files if (self.root / name).read_bytes() != (ROOT / name).read_bytes()}
 
 
+SKETCH = """\
+config:
+  trainyard:team: arts
+  trainyard:environment: sketch
+  trainyard:platform: paper
+  trainyard:access: { existing: true }
+  trainyard:jobs:
+    lines:
+      framework: pytorch
+      image: pencils:2
+      shape: a4
+      roles: { main: 1, worker: 1 }
+      command: train.py
+      runs: { base: {} }
+"""
+
+
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+def scaffolded(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     made = Checkout(tmp_path_factory.mktemp("fourth"))
-    made.python("schemas.compose")
-    (made.root / "docs/findings.md").write_text(made.python("schemas.page"))
+    made.python("tools.scaffold", "paper", "a sheet of paper")
+    made.compose()
     return made
+
+
+@pytest.fixture(scope="module")
+def sketch(scaffolded: Checkout) -> dict[str, str]:
+    """What the commands say before anything is filled in."""
+    file = scaffolded.root / "stacks/Pulumi.sketch.yaml"
+    file.write_text(SKETCH)
+    told = {name: scaffolded.python("trainyard", name, str(file)) for name in ("check", "plan", "access")}
+    told["runs"] = scaffolded.run(sys.executable, "-m", "trainyard", "runs", "list", str(file)).stderr
+    told["twice"] = scaffolded.run(sys.executable, "-m", "tools.scaffold", "paper", "again").stderr
+    file.unlink()
+    return told
+
+
+@pytest.fixture(scope="module")
+def checkout(scaffolded: Checkout, sketch: dict[str, str]) -> Checkout:
+    scaffolded.fill_in()
+    scaffolded.compose()
+    return scaffolded
+
+
+def test_what_the_scaffold_writes_is_a_platform(sketch: dict[str, str]) -> None:
+    assert "TY902" in sketch["check"], "nothing deploys it yet"
+    assert "1 file checked: 1 warning\n" in sketch["check"]
+    assert "on paper\n" in sketch["plan"]
+    assert sketch["access"] == "sketch: whoever may use paper may do everything\n"
+    assert "`trainyard runs` cannot show runs there yet" in sketch["runs"]
+    assert "components/paper is there already" in sketch["twice"]
 
 
 def test_only_the_row_is_written_into_a_file_that_was_there(checkout: Checkout) -> None:
@@ -91,18 +151,35 @@ def test_its_plan_and_its_access_are_shown_in_its_words(checkout: Checkout) -> N
     for told in ("on paper\n", "sheet  drawn.json", "whoever has a pencil", "addresses stand on the same sheet"):
         assert told in shown
     launch = json.loads(checkout.python("trainyard", "plan", str(checkout.stack), "--launch", "lines/base/worker-0"))
-    assert (launch["rank"], launch["command"]) == (1, ["train.py"])
+    assert (launch["rank"], launch["command"]) == (1, [str(checkout.root / "stacks/draw.py")])
     assert checkout.python("trainyard", "access", str(checkout.stack)) == "fair: whoever has a pencil may draw\n"
 
 
 @pytest.mark.engine
-def test_pulumi_brings_it_up(checkout: Checkout) -> None:
+def test_every_front_door_knows_its_runs(checkout: Checkout) -> None:
     sheet = checkout.stack.with_name("drawn.json")
     for words in (("stack", "init", "fair"), ("preview", "--stack", "fair")):
-        done = checkout.run("pulumi", *words, "--non-interactive")
-        assert done.returncode == 0, done.stdout + done.stderr
+        checkout.pulumi(*words)
     assert not sheet.exists(), "a preview makes nothing"
-    done = checkout.run("pulumi", "up", "--stack", "fair", "--yes", "--skip-preview", "--non-interactive")
-    assert done.returncode == 0, done.stdout + done.stderr
+    checkout.pulumi("up", "--stack", "fair", "--yes", "--skip-preview")
     drawn = json.loads(sheet.read_text())
     assert (drawn["platform"], drawn["sheet"], list(drawn["jobs"])) == ("paper", "drawn.json", ["lines"])
+    assert (
+        json.loads(checkout.pulumi("stack", "output", "states", "--json", "--stack", "fair"))["lines/base"]
+        == "SUCCEEDED"
+    )
+    stack = str(checkout.stack)
+    assert "fair lines/base: SUCCEEDED" in checkout.python("trainyard", "runs", "list", stack)
+    logs = checkout.python("trainyard", "runs", "logs", stack)
+    assert sorted(logs.splitlines()) == [
+        "[0 main-0] rank 0 draws with a pencil", "[1 worker-0] rank 1 draws with a pencil"
+    ]  # fmt: skip
+    tried = checkout.python("trainyard", "run", stack, "lines", "--name", "ink", "--follow", "--", "ink")
+    assert "rank 1 draws with ink" in tried
+    assert "fair lines/try-ink: SUCCEEDED" in checkout.python("trainyard", "runs", "list", stack)
+    checkout.python("trainyard", "data", "put", stack, str(checkout.stack.with_name("draw.py")))
+    assert "data/draw.py" in checkout.python("trainyard", "data", "list", stack)
+    refused = checkout.run(sys.executable, "-m", "trainyard", "up", stack, "--local")
+    assert refused.returncode != 0
+    assert "fair runs on paper, which has no local cloud yet" in refused.stderr
+    checkout.pulumi("destroy", "--stack", "fair", "--yes", "--skip-preview")

@@ -61,7 +61,7 @@ def stack_arguments(command: F) -> F:
 
 def stack_file(named: str, stacks: Path) -> Path:
     """`vision-dev` means Pulumi.vision-dev.yaml in the stacks folder. A name with a slash or .yaml is a file."""
-    if named.endswith((".yaml", ".yml")) or os.sep in named:
+    if is_file_name(named):
         return Path(named)
     file = stacks / f"Pulumi.{named}.yaml"
     if not file.exists():
@@ -69,6 +69,23 @@ def stack_file(named: str, stacks: Path) -> Path:
         hint = suggestion(named, there) if there else "name its file, or another folder with --stacks"
         raise click.UsageError(f"no stack `{named}` in {stacks}/: {hint}")
     return file
+
+
+def is_file_name(named: str) -> bool:
+    """Whether a person named a stack by its file."""
+    return named.endswith((".yaml", ".yml")) or os.sep in named
+
+
+def named_place(named: str, stacks: Path) -> tuple[str, Path]:
+    """The stack's name, and the folder of its file: which need not be there any more, as `down` has a copy."""
+    if not is_file_name(named):
+        return named, stacks
+    file = Path(named)
+    if file.suffix not in (".yaml", ".yml") or not file.stem.startswith("Pulumi."):
+        raise click.UsageError(
+            f"`{named}` is not called like a stack's file, `Pulumi.STACK.yaml`: name one, or the stack"
+        )
+    return file.stem.removeprefix("Pulumi."), file.parent
 
 
 def plan_or_exit(named: str, stacks: Path, form: str) -> Plan:

@@ -24,6 +24,7 @@ from schemas.source import read
 from trainyard.cli.out import say_aside
 from trainyard.cli.planning import (
     home_option,
+    is_file_name,
     known_home,
     place_option,
     profile_option,
@@ -199,6 +200,6 @@ def _bucket(file: Path) -> str:
 
 
 def _stack_name(stack: str | None) -> str | None:
-    if stack and (stack.endswith((".yaml", ".yml")) or os.sep in stack):
+    if stack and is_file_name(stack):
         return Path(stack).stem.removeprefix("Pulumi.")
     return stack

@@ -22,7 +22,7 @@ from provider.runs.starting_again import RETRY_FAILED
 from schemas.findings import dotted
 from schemas.source import read
 from trainyard.cli.out import say, say_aside
-from trainyard.cli.planning import isolation_option, plan_with_findings_or_exit, require_local_cloud
+from trainyard.cli.planning import isolation_option, named_place, plan_with_findings_or_exit, require_local_cloud
 from trainyard.cli.problems import INTERRUPTED
 from trainyard.cli.up_end import run_rows, say_how_it_ended
 from trainyard.engine.progress import Progress
@@ -48,12 +48,13 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
             stack: str, local: bool, stacks: Path | None, isolation: str, pulumi_arguments: Sequence[str],
             **options: bool,
         ) -> None:  # fmt: skip
+            name, folder = named_place(stack, stacks or PROJECT / "stacks")
             if not local:
                 variable = f"{RETRY_FAILED}=1 " if options.get("retry_failed") else ""
                 raise click.UsageError(
-                    f"add --local to use the local cloud; with an account, run: {variable}pulumi {word} -s {stack}"
+                    f"add --local to use the local cloud; with an account, run: {variable}pulumi {word} -s {name}"
                 )
-            place = Place(stack, (stacks or PROJECT / "stacks").resolve(), say_aside, isolation=isolation)
+            place = Place(name, folder.resolve(), say_aside, isolation=isolation)
             try:
                 body(place, list(pulumi_arguments), **options)
             except KeyboardInterrupt:

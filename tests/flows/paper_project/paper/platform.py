@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan on paper: `pulumi up` writes it to a file."""
+"""The plan on paper: `pulumi up` writes it to a file, and runs draw on the desk. It has no images and no stand-in."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,18 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 from components.paper.stack import PaperStack
 
-from components.plan.model import Plan, extend
+from components.plan.model import Plan, RunPlan, extend
 from components.plan.platform import AccessReport, Meeting, Words
 from components.platform.base import Platform
 from schemas.model import Layout
 
 if TYPE_CHECKING:
     from components.plan.ports import ResolvedJob
+    from components.platform.files import StoreOpener, StoreRequest
+    from components.platform.inputs import OwnInputs
+    from components.platform.look import Question, RunLook
+    from components.platform.run_platform import RunPlatform
+    from components.platform.tries import TryPlatform, TryQuestion
+    from components.platform.values import Properties
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperPlan(Plan):
     sheet: str
+    desk: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ class PaperPlatform(Platform):
         return own
 
     def lower(self, stack: PaperStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> PaperPlan:
-        return extend(PaperPlan, plan, sheet=stack.sheet)
+        return extend(PaperPlan, plan, sheet=stack.sheet, desk=stack.desk)
 
     def meeting(self, layout: Layout) -> Meeting:
         return Meeting("bucket", "addresses stand on the same sheet")
@@ -69,10 +77,65 @@ class PaperPlatform(Platform):
         import pulumi
 
         from components.plan.show import json_text
+        from components.run import Run, RunProvider
 
         if not pulumi.runtime.is_dry_run():
             (folder / plan.sheet).write_text(json_text(plan))
-        return {"sheet": plan.sheet}
+        provider = RunProvider("runs", {}) if plan.jobs else None
+        options = pulumi.ResourceOptions(provider=provider, delete_before_replace=True)
+        runs = {
+            f"{name}/{key}": Run(f"{name}/{key}", run_inputs(plan, name, run, folder), options)
+            for name, job in plan.jobs.items()
+            for key, run in job.runs.items()
+        }
+        return {"sheet": plan.sheet, "desk": plan.desk, "states": {name: run.state for name, run in runs.items()}}
+
+    @property
+    def run_inputs(self) -> OwnInputs:
+        from components.paper.runs import INPUTS
+
+        return INPUTS
+
+    def knows(self, run_id: str) -> bool:
+        from components.paper.runs import PREFIX
+
+        return run_id.startswith(PREFIX)
+
+    def runs(self, config: Properties) -> RunPlatform:
+        from components.paper.runs import platform
+
+        return platform(config)
+
+    def look(self, question: Question) -> RunLook:
+        from components.paper.look import make
+
+        return make(question)
+
+    def tries(self, question: TryQuestion) -> TryPlatform:
+        from components.paper.look import make_tries
+
+        return make_tries(question)
+
+    def files(self, request: StoreRequest) -> StoreOpener:
+        from components.paper.files import make
+
+        return make(request)
+
+
+def run_inputs(plan: PaperPlan, job: str, run: RunPlan, folder: Path) -> dict[str, Any]:
+    python = [sys.executable]
+    return {
+        "platform": plan.platform,
+        "desk": plan.desk,
+        "displayName": run.display_name,
+        "tags": {**plan.tags, "stack": plan.stack, "job": job, "run": run.name},
+        "nodes": [
+            {"name": node.name, "role": node.role, "rank": node.rank, "arguments": python + node.launch["command"]}
+            for node in run.nodes
+        ],
+        "until": run.until,
+        "attempt": run.attempt,
+    }
 
 
 PLATFORM = PaperPlatform()

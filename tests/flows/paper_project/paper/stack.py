@@ -11,3 +11,4 @@ from schemas.model import Stack
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperStack(Stack):
     sheet: str = "sheet.json"
+    desk: str = "desk"

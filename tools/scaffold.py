@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m tools.scaffold NAME SUMMARY`: a new platform that can be checked and planned, with the rest to fill in.
+
+It writes the home `components/NAME` and a row of catalog/platforms.toml, and makes the schema and the page of findings
+anew. Nothing else changes. docs/architecture.md says what the platform answers from then on, member by member.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from catalog.platforms import platforms
+
+ROOT = Path(__file__).resolve().parents[1]
+_LICENSE = "# SPDX-License-Identifier: Apache-2.0\n"
+_ROW = """
+[{name}]
+summary = "{summary}"
+deploys = false
+"""
+_STACK = '''"""The Stack of {name}: the columns of every platform, and its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schemas.model import Stack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class {kind}Stack(Stack):
+    """Each column is a key of the stack file; section.schema.json describes it for people and editors."""
+'''
+_PLATFORM = '''"""{summary}. Nothing is imported before it is asked for: most commands need little."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from components.{name}.stack import {kind}Stack
+from components.plan.model import Plan
+from components.plan.platform import AccessReport, Meeting, Words
+from components.platform.base import Platform
+from schemas.model import Layout
+
+if TYPE_CHECKING:
+    from components.plan.ports import ResolvedJob
+    from schemas.checks.registry import CheckRule
+
+
+@dataclass(frozen=True, slots=True)
+class {kind}AccessReport:
+    stack: str
+
+    def text(self) -> str:
+        return f"{{self.stack}}: whoever may use {name} may do everything"
+
+
+class {kind}Platform(Platform):
+    """What it does not answer yet, it lacks: the base class says so to the user."""
+
+    name = "{name}"
+    way_to_services = "directly"
+
+    @property
+    def stack(self) -> type[{kind}Stack]:
+        return {kind}Stack
+
+    def rules(self) -> Mapping[str, CheckRule]:
+        return {{}}
+
+    def lower(self, stack: Any, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> Plan:
+        return plan
+
+    def meeting(self, layout: Layout) -> Meeting:
+        return Meeting("bucket", "addresses are exchanged in the bucket")
+
+    def words(self, plan: Plan) -> Words:
+        return Words([], [], [], [])
+
+    def access_report(self, plan: Plan, deployers: str) -> AccessReport:
+        return {kind}AccessReport(plan.stack)
+
+
+PLATFORM = {kind}Platform()
+'''
+
+
+def write_home(root: Path, name: str, summary: str) -> Path:
+    """The home of a platform, and its row."""
+    home, words = root / "components" / name, {"name": name, "summary": summary, "kind": name.capitalize()}
+    home.mkdir()
+    example = {"trainyard:platform": name, "trainyard:team": "team", "trainyard:environment": "dev"}
+    section = {"properties": {"config": {"examples": [example]}}, "$defs": {"config": {"properties": {}}}}
+    (home / "__init__.py").write_text(_LICENSE)
+    (home / "stack.py").write_text(_LICENSE + _STACK.format(**words))
+    (home / "platform.py").write_text(_LICENSE + _PLATFORM.format(**words))
+    (home / "section.schema.json").write_text(json.dumps(section, indent=2) + "\n")
+    with (root / "catalog/platforms.toml").open("a", encoding="utf-8") as table:
+        table.write(_ROW.format(name=name, summary=summary.replace('"', "'")))
+    return home
+
+
+def why_not(name: str) -> str:
+    """Why a platform cannot have this name. Empty if it can."""
+    if not re.fullmatch(r"[a-z][a-z0-9]*", name):
+        return f"`{name}` must be small letters and digits, so that Python can import it"
+    if name in platforms() or (ROOT / "components" / name).exists():
+        return f"components/{name} is there already"
+    return ""
+
+
+def main(words: list[str]) -> int:
+    if len(words) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    name, summary = words
+    if reason := why_not(name):
+        print(f"trainyard: {reason}", file=sys.stderr)
+        return 1
+    home = write_home(ROOT, name, summary)
+    print(f"{home.relative_to(ROOT)} is written, with a row in catalog/platforms.toml. Next:")
+    print("  python -m schemas.compose && python -m schemas.page > docs/findings.md")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
