@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """moto's state on disk. It is there before a call is answered, so it survives any end of the cloud.
 
-Each backend is one row: what it holds, pickled. References between backends are names, so each row stands alone. The
-content of S3's objects is in files beside, written once, since it never changes.
+Each backend is one row: what it holds, pickled. References between backends are names, so each row stands alone. S3 has
+a row for each object besides, with all its versions, so that a put costs the same however many there are. The content
+of objects is in files beside, written once, since it never changes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sqlite3
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -35,8 +36,12 @@ _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS backends (
     service TEXT NOT NULL, region TEXT NOT NULL, state BLOB NOT NULL, PRIMARY KEY (service, region)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS objects (
+    bucket TEXT NOT NULL, name TEXT NOT NULL, state BLOB NOT NULL, PRIMARY KEY (bucket, name)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS facts (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
+# An object of S3: its bucket and its name.
+S3Object = tuple[str, str]
 log = logging.getLogger("localcloud")
 
 
@@ -52,6 +57,7 @@ class KeptState:
         self._contents = folder / "objects"
         self._contents.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._written: dict[tuple[str, str], bytes] = {}
+        self._objects: dict[S3Object, bytes] = {}
         self._connection = self._open()
 
     def _open(self) -> sqlite3.Connection:
@@ -67,24 +73,45 @@ class KeptState:
         connection.execute("INSERT OR IGNORE INTO facts VALUES ('written by', ?)", (_version(),))
         return connection
 
-    def save(self, only: str = "") -> None:
+    def save(self, only: str = "", touched: Collection[S3Object] | None = None) -> None:
         """Writes what changed since the last time, in one transaction. `only` names the service whose calls change
-        nothing else: nodes write many small objects."""
-        changed = []
-        for (service, region), backend in _backends():
-            if only not in ("", service):
-                continue
-            state = _pickled(backend, self._keep)
-            digest = hashlib.sha256(state).digest()
-            if self._written.get((service, region)) != digest:
-                changed.append((service, region, state, digest))
-        if not changed:
+        nothing else, `touched` the objects that a call named: no others can have changed. None: any can."""
+        changed, objects = list(self._changed(only)), list(self._changed_objects(touched))
+        if not changed and not objects:
             return
-        with transaction(self._connection):
-            for service, region, state, _ in changed:
-                self._connection.execute("INSERT OR REPLACE INTO backends VALUES (?, ?, ?)", (service, region, state))
-        for service, region, _, digest in changed:
-            self._written[service, region] = digest
+        gone = [which for which, versions, _ in objects if not versions]
+        kept = [row for row in objects if row[1]]
+        connection = self._connection
+        with transaction(connection):
+            connection.executemany(
+                "INSERT OR REPLACE INTO backends VALUES (?, ?, ?)", [(*which, state) for which, state, _ in changed]
+            )
+            connection.executemany(
+                "INSERT OR REPLACE INTO objects VALUES (?, ?, ?)", [(*which, versions) for which, versions, _ in kept]
+            )
+            connection.executemany("DELETE FROM objects WHERE bucket = ? AND name = ?", gone)
+        self._written |= {which: digest for which, _, digest in changed}
+        self._objects |= {which: digest for which, _, digest in kept}
+        for which in gone:
+            del self._objects[which]
+
+    def _changed(self, only: str) -> Iterator[tuple[tuple[str, str], bytes, bytes]]:
+        for which, backend in _backends():
+            if only in ("", which[0]):
+                state = _pickled(vars(backend), self._keep)
+                digest = hashlib.sha256(state).digest()
+                if self._written.get(which) != digest:
+                    yield which, state, digest
+
+    def _changed_objects(self, touched: Collection[S3Object] | None) -> Iterator[tuple[S3Object, bytes, bytes]]:
+        """Each with its versions, pickled; empty where it is gone."""
+        held = _held_objects()
+        for which in touched if touched is not None else {*self._objects, *_named(held)}:
+            versions = held[which[0]].getlist(which[1]) if which[0] in held else None
+            state = _pickled(versions, self._keep) if versions else b""
+            digest = hashlib.sha256(state).digest() if state else b""
+            if self._objects.get(which, b"") != digest:
+                yield which, state, digest
 
     def load(self) -> None:
         """Gives moto's backends what they held, and nothing else. Removes contents that no object has."""
@@ -94,12 +121,17 @@ class KeptState:
             table.clear()
         s3_backends.bucket_accounts.clear()
         self._written.clear()
+        self._objects.clear()
         used: set[str] = set()
         rows = self._connection.execute("SELECT service, region, state FROM backends").fetchall()
         for service, region, state in rows:
             held = _Unpickler(io.BytesIO(state), self._contents, used).load()
             _backend(service, region).__dict__.update(held)
             self._written[service, region] = hashlib.sha256(state).digest()
+        held = _held_objects()
+        for bucket, name, state in self._connection.execute("SELECT bucket, name, state FROM objects").fetchall():
+            dict.__setitem__(held[bucket], name, _Unpickler(io.BytesIO(state), self._contents, used).load())
+            self._objects[bucket, name] = hashlib.sha256(state).digest()
         for name in s3_backends[ACCOUNT]["aws"].buckets:
             s3_backends.bucket_accounts[name] = ("aws", ACCOUNT)
         for file in self._contents.iterdir():
@@ -156,11 +188,13 @@ class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO, keep: Any) -> None:
         from moto.core.base_backend import BaseBackend
         from moto.s3.models import FakeKey
+        from moto.s3.utils import _VersionedKeyStore
         from moto.ssm.models import ParameterDict
 
         super().__init__(file, protocol=5)
         self._keep = keep
         self._backend, self._key, self._parameters = BaseBackend, FakeKey, ParameterDict
+        self._objects = _VersionedKeyStore
 
     def persistent_id(self, value: Any) -> Any:
         """Asked of every value that there is, with every call that writes: it looks at as little as it can."""
@@ -173,6 +207,9 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, self._key):
             return _bare, (type(value),), _key_state(value, self._keep), None, None, _set_key
+        if isinstance(value, self._objects):
+            # Each object has a row of its own.
+            return type(value), ()
         if isinstance(value, self._parameters):
             return _table, (type(value), value.default_factory), _as_new(value), None, _of_account(value)
         if isinstance(value, defaultdict) and type(value) is not defaultdict:
@@ -201,9 +238,20 @@ class _Unpickler(pickle.Unpickler):
         return _backend(named[1], named[2])
 
 
-def _pickled(backend: Any, keep: Any) -> bytes:
+def _held_objects() -> dict[str, Any]:
+    """By bucket, its objects with all their versions by name."""
+    from moto.s3.models import s3_backends
+
+    return {name: bucket.keys for name, bucket in s3_backends[ACCOUNT]["aws"].buckets.items()}
+
+
+def _named(held: Mapping[str, Any]) -> Iterator[S3Object]:
+    return ((bucket, name) for bucket, keys in held.items() for name in dict.keys(keys))
+
+
+def _pickled(held: Any, keep: Any) -> bytes:
     file = io.BytesIO()
-    _Pickler(file, keep).dump(vars(backend))
+    _Pickler(file, keep).dump(held)
     return file.getvalue()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections.abc import Collection
 from pathlib import Path
 
 from components.aws.iam.decide import AwsPrincipal
@@ -16,7 +17,7 @@ from localcloud.aws.door import MotoApps
 from localcloud.aws.errors import Reason, RefusalError, refusal_reply
 from localcloud.aws.judge.judge import authorize, ec2_may_assume
 from localcloud.aws.judge.record import AwsRecord
-from localcloud.aws.kept import KeptState
+from localcloud.aws.kept import KeptState, S3Object
 from localcloud.aws.metadata import SESSION_SECONDS, Metadata
 from localcloud.aws.principals import find_key
 from localcloud.aws.refusals import refuse
@@ -68,7 +69,7 @@ class Simulation:
         refuse(call, caller)
         reply = self._carry_out(call, key_id)
         if call.writes:
-            self.settle(call.service.prefix if call.service.prefix in _ALONE else "")
+            self.settle(call.service.prefix if call.service.prefix in _ALONE else "", touched(call))
         return reply, f"{call.name} by {caller.name}"
 
     def metadata(self, request: Request) -> tuple[Reply, str]:
@@ -78,10 +79,10 @@ class Simulation:
             self.settle()  # new credentials must be valid after a restart
         return answer
 
-    def settle(self, only: str = "") -> None:
+    def settle(self, only: str = "", touched: Collection[S3Object] | None = ()) -> None:
         """Writes what changed, then tells the hosts what follows from it."""
         try:
-            self._kept.save(only)
+            self._kept.save(only, touched)
         except BaseException:
             self._roll_back()
             raise
@@ -116,3 +117,15 @@ class Simulation:
             log.error("%s failed at %s:%s: %r", call.name, Path(place.filename).name, place.lineno, problem)
             self._roll_back()
             return refusal_reply(RefusalError(Reason.BROKEN, f"The local AWS failed at {call.name}"), call.service)
+
+
+def touched(call: AwsCall) -> Collection[S3Object] | None:
+    """The objects of S3 that a call may change: those that it names. Where a bucket goes, any of its objects may."""
+    if call.service.prefix != "s3":
+        return ()
+    bucket = call.text("Bucket")
+    if call.operation == "DeleteBucket":
+        return None
+    if call.operation == "DeleteObjects":
+        return {(bucket, str(one["Key"])) for one in call.document["Objects"]}
+    return {(bucket, call.text("Key"))} if call.text("Key") else ()

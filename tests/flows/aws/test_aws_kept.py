@@ -233,3 +233,48 @@ def test_a_lost_answer_happens_once(aws: AwsClients, shared_cloud: Cloud) -> Non
     finally:
         admin.clear_faults(shared_cloud)
     assert refused(aws["s3"].put_object, Bucket="queue", Key="1", Body=b"", IfNoneMatch="*")[0] == "PreconditionFailed"
+
+
+def test_a_put_writes_the_row_of_its_object_alone(cloud: Cloud) -> None:
+    """Also with a copy, versions, a delete marker, several that go at once, and a bucket that goes."""
+    s3, file = AwsClients(cloud)["s3"], cloud.home / "aws" / "state.sqlite3"
+
+    def rows() -> dict[str, int]:
+        with closing(sqlite3.connect(file)) as state:
+            return dict(state.execute("SELECT name, length(state) FROM objects").fetchall())
+
+    def backend() -> int:
+        with closing(sqlite3.connect(file)) as state:
+            (size,) = state.execute("SELECT length(state) FROM backends WHERE service = 's3'").fetchone()
+        return int(size)
+
+    s3.create_bucket(Bucket="rows")
+    empty = backend()
+    for number in range(20):
+        s3.put_object(Bucket="rows", Key=f"many/{number}", Body=b"x")
+    assert len(rows()) == 20
+    assert backend() < empty + 20 * 50, "the row of S3 itself has names for tags, and no objects"
+    s3.put_bucket_versioning(Bucket="rows", VersioningConfiguration={"Status": "Enabled"})
+    s3.copy_object(Bucket="rows", Key="copy", CopySource="rows/many/0")
+    s3.put_object(Bucket="rows", Key="copy", Body=b"newer")
+    s3.delete_object(Bucket="rows", Key="many/1")
+    s3.put_object_tagging(Bucket="rows", Key="many/2", Tagging={"TagSet": [{"Key": "a", "Value": "b"}]})
+    versions = s3.list_object_versions(Bucket="rows", Prefix="many/3")["Versions"]
+    s3.delete_objects(
+        Bucket="rows", Delete={"Objects": [{"Key": "many/3", "VersionId": row["VersionId"]} for row in versions]}
+    )
+    assert set(rows()) == {"copy", *(f"many/{number}" for number in range(20) if number != 3)}
+    seen = s3.list_object_versions(Bucket="rows")
+    os.kill(cloud.pid, signal.SIGKILL)
+    again = AwsClients(control.start(cloud.home))["s3"]
+    after = again.list_object_versions(Bucket="rows")
+    for kind in ("Versions", "DeleteMarkers"):
+        assert [(row["Key"], row["VersionId"]) for row in after[kind]] == [
+            (row["Key"], row["VersionId"]) for row in seen[kind]
+        ]
+    assert again.get_object(Bucket="rows", Key="copy")["Body"].read() == b"newer"
+    assert again.get_object_tagging(Bucket="rows", Key="many/2")["TagSet"] == [{"Key": "a", "Value": "b"}]
+    for row in (*after["Versions"], *after["DeleteMarkers"]):
+        again.delete_object(Bucket="rows", Key=row["Key"], VersionId=row["VersionId"])
+    again.delete_bucket(Bucket="rows")
+    assert rows() == {}
