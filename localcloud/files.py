@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that hold secrets."""
+"""What all of the local cloud shares: files that hold secrets, transactions of SQLite, processes by their start."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy rule is. Each file of policies/rules declares one, called `RULE`."""
+"""What a policy rule is, and the verdicts that it gives. Each file of policies/rules declares one, called `RULE`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files of a code folder become part of a job. The checks and the packing both use this list."""
+"""Which files of a code folder become part of a job, and the host that code in git is cloned from. The checks and the
+packing both use this.
+"""
 
 from __future__ import annotations
 

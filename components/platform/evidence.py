@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the plan asks for, in a form that the rules and statements in force are compared with."""
+"""What a rehearsal compares: policies in force, mutations of rules and statements, the calls that were made and how
+they were decided, and what the plan asks for.
+"""
 
 from __future__ import annotations
 

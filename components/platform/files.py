@@ -16,7 +16,7 @@ from schemas.model import Stack
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """`checksum` as checksums.py explains it; empty where the store states none. `modified` is RFC 3339."""
+    """`checksum` as streams.py explains it; empty where the store states none. `modified` is RFC 3339."""
 
     name: str
     size: int

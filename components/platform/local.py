@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stacks on the local cloud need to know of the platform they are made for."""
+"""What stacks on the local cloud need to know of the platform they are made for, and the values that both speak in:
+files, states, what a removal takes.
+"""
 
 from __future__ import annotations
 

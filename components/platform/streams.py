@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of requests and answers, in steps that a slow line moves before its timeout."""
+"""Contents on their way: checksums by parts, bodies of requests and answers, and names that are safe on both sides."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A try as values: what a person wants to start, and what that is in the terms of the plan."""
+"""A try: what a person wants to start, in the terms of the plan, and that plan laid over what is deployed."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ class BucketStore:
 
 
 def checksum_of(etag: str) -> str:
-    """The checksum that an ETag is, as checksums.py writes it. Empty where it is none."""
+    """The checksum that an ETag is, as components/platform/streams.py writes it. Empty where it is none."""
     match = _DIGEST.fullmatch(etag)
     return as_text(bytes.fromhex(match[1])) + (match[2] or "") if match else ""
 

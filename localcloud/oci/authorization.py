@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses a call whose caller lacks permissions. targets.py says what a call needs, access.py what a caller has."""
+"""Refuses a call whose caller lacks permissions. What it needs follows from what it names; access.py: who has what."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCIDs: fresh ones for what clients create, fixed ones for what every local tenancy has."""
+"""OCIDs: fresh ones for what clients create, fixed ones for what every local tenancy has; and how what has one begins
+and ends.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that training made and nobody keeps, as the status objects of launchers name them (launcher/losses.py).
+"""What the nodes of a run said of its end: files that training made and nobody keeps, and the node that failed first.
 
 Anybody who may write to the bucket may write such an object. So only few, short parts of it are read.
 """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who uses the local cloud of a folder: several commands may, and only the last of them stops it.
+"""Who uses the local cloud of a folder (only the last command stops it), and which command works on a stack: one at a
+time.
 
 Each command holds a shared lock as long as it lives, also if it is killed. Who wants to stop the cloud needs the lock
 alone, and keeps it until the cloud has stopped: no command begins on a cloud that is about to go.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warns of a probable renaming without `was:`. Pulumi would remove the old resource and make a new one.
+"""What states of local stacks say of one another: probable renamings without `was:`, stacks that need what goes, and
+edits of a state.
 
 Only the state knows what will be removed, so this reads it before the engine runs.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far each rank came, over the time that somebody watches; before that, as far as the place itself remembers."""
+"""Runs as somebody watches them: in several places at once, and how far each rank came over the time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of the local AWS that a command makes itself."""
+"""Whose credentials count for AWS, and the calls that a command makes itself of the local AWS."""
 
 from __future__ import annotations
 

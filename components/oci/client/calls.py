@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of the local cloud that a command makes itself."""
+"""Calls of OCI's API: which are tried again and for how long, what a refusal means, and where a start's status is."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storages of the local cluster: folders, and those that stand in for the ones that stack files name."""
+"""A stack file on the local OpenPAI: what stands in for the storages that it names, and who calls the cluster."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subnets. They lie inside their VCN's blocks, do not overlap, and use the VCN's defaults."""
+"""Subnets, and the VNICs in them. Subnets lie inside their VCN's blocks, do not overlap, and use the VCN's defaults."""
 
 from __future__ import annotations
 
