@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from pathlib import Path as FilePath
 from typing import Any
 
 from catalog.platforms import platforms
@@ -36,7 +35,7 @@ OF_SEVERAL: dict[str, tuple[str, Severity]] = {
 }
 
 
-def sound_findings(sound: SoundPart, folder: FilePath) -> Iterator[Finding]:
+def sound_findings(sound: SoundPart, folder: Path) -> Iterator[Finding]:
     """What the checks say, without what rests on values that the file does not have."""
     facts, read = gather(sound.stack, folder), set[KeyPath]()
     watched = _watched_stack(sound.stack, sound.broken | _unknown_frameworks(sound, facts), read)

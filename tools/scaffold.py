@@ -102,16 +102,18 @@ def write_home(root: Path, name: str, summary: str) -> Path:
     (home / "platform.py").write_text(_LICENSE + _PLATFORM.format(**words))
     (home / "section.schema.json").write_text(json.dumps(section, indent=2) + "\n")
     with (root / "catalog/platforms.toml").open("a", encoding="utf-8") as table:
-        table.write(_ROW.format(name=name, summary=summary.replace('"', "'")))
+        table.write(_ROW.format(name=name, summary=summary))
     return home
 
 
-def why_not(name: str) -> str:
-    """Why a platform cannot have this name. Empty if it can."""
+def why_not(name: str, summary: str) -> str:
+    """Why a platform cannot be called so. Empty if it can."""
     if not re.fullmatch(r"[a-z][a-z0-9]*", name):
         return f"`{name}` must be small letters and digits, so that Python can import it"
     if name in platforms() or (ROOT / "components" / name).exists():
         return f"components/{name} is there already"
+    if not summary.isprintable() or {'"', "\\"} & set(summary):
+        return "the summary is one line without quotation marks and backslashes: it becomes TOML and Python"
     return ""
 
 
@@ -120,7 +122,7 @@ def main(words: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     name, summary = words
-    if reason := why_not(name):
+    if reason := why_not(name, summary):
         print(f"trainyard: {reason}", file=sys.stderr)
         return 1
     home = write_home(ROOT, name, summary)

@@ -40,16 +40,25 @@ def code_lines(source: bytes) -> int:
 
 def modules(revision: str) -> Iterator[tuple[str, bytes]]:
     """Every product module with its text: of a revision, or of the checkout if that is empty."""
-    listed = (
-        _git("ls-tree", "-r", "--name-only", revision) if revision else _git("ls-files", "-co", "--exclude-standard")
-    )
-    for name in listed.decode().splitlines():
-        if not name.endswith(".py") or name.split("/")[0] in _LEFT_OUT:
-            continue
-        if revision:
-            yield name, _git("show", f"{revision}:{name}")
-        elif (ROOT / name).is_file():
-            yield name, (ROOT / name).read_bytes()
+    for name, source in _packed(revision) if revision else _listed():
+        if name.endswith(".py") and name.split("/")[0] not in _LEFT_OUT:
+            yield name, source
+
+
+def _packed(revision: str) -> Iterator[tuple[str, bytes]]:
+    """With what a release leaves out, which the attributes of a revision would take away."""
+    names = _git("ls-tree", "-r", "-z", "--name-only", revision).decode().split("\0")
+    wanted = [name for name in names if name.endswith(".py")]
+    answers = BytesIO(_git("cat-file", "--batch", told="".join(f"{revision}:{name}\n" for name in wanted).encode()))
+    for name in wanted:
+        size = int(answers.readline().split()[-1])
+        yield name, answers.read(size)
+        answers.readline()
+
+
+def _listed() -> Iterator[tuple[str, bytes]]:
+    names = _git("ls-files", "-coz", "--exclude-standard").decode().split("\0")
+    return ((name, (ROOT / name).read_bytes()) for name in names if (ROOT / name).is_file())
 
 
 def sizes(revision: str) -> dict[str, Counter[str]]:
@@ -62,27 +71,30 @@ def sizes(revision: str) -> dict[str, Counter[str]]:
     return found
 
 
-def _git(*words: str) -> bytes:
-    return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True).stdout
+def _git(*words: str, told: bytes = b"") -> bytes:
+    return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, input=told).stdout
 
 
 def _row(title: str, size: Counter[str]) -> str:
     return f"{title:16} {size['files']:5} {size['lines']:7}"
 
 
-def main(words: list[str]) -> None:
-    sides = {"now": sizes(""), **{revision: sizes(revision) for revision in words}}
-    for side, rooms in sides.items():
-        whole = sum(rooms.values(), Counter())
-        print(f"{side}: modules, lines of code")
-        print("\n".join(_row(room, size) for room, size in sorted(rooms.items())))
-        print(_row("all", whole))
-        sides[side] = {"": whole}
-    now = sides.pop("now")[""]
-    for side, rooms in sides.items():
-        change = {key: f"{100 * (now[key] / rooms[''][key] - 1):+.1f} %" for key in ("files", "lines")}
-        print(f"against {side}: modules {change['files']}, lines of code {change['lines']}")
+def main(words: list[str]) -> int:
+    wholes: dict[str, Counter[str]] = {}
+    for revision in ("", *words):
+        try:
+            rooms = sizes(revision)
+        except subprocess.CalledProcessError as error:
+            print(f"trainyard: {revision}: {error.stderr.decode(errors='replace').strip()}", file=sys.stderr)
+            return 1
+        wholes[revision] = sum(rooms.values(), Counter())
+        rows = [*sorted(rooms.items()), ("all", wholes[revision])]
+        print(f"{revision or 'now'}: modules, lines of code", *(_row(*row) for row in rows), sep="\n")
+    for revision in words:
+        change = {key: f"{100 * (wholes[''][key] / wholes[revision][key] - 1):+.1f} %" for key in ("files", "lines")}
+        print(f"against {revision}: modules {change['files']}, lines of code {change['lines']}")
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -69,15 +69,16 @@ class Answers:
 
     @property
     def local(self) -> LocalPlatform:
-        from components.platform.local import LocalStackError
-
-        raise LocalStackError(f"the stack runs on {self.name}, which has no local cloud yet")
+        raise self._without_local_cloud()
 
     @property
     def rehearsal(self) -> RehearsalPlatform:
+        raise self._without_local_cloud()
+
+    def _without_local_cloud(self) -> Exception:
         from components.platform.local import LocalStackError
 
-        raise LocalStackError(f"the stack runs on {self.name}, which has no local cloud yet")
+        return LocalStackError(f"the stack runs on {self.name}, which has no local cloud yet")
 
     def files(self, request: StoreRequest) -> StoreOpener:
         from components.platform.files import TransferError
@@ -116,4 +117,8 @@ def answers(name: str) -> Answers:
 
 def answering(member: str) -> tuple[str, ...]:
     """The platforms that answer this themselves: `images` of those whose images are built."""
-    return tuple(name for name in platforms() if getattr(type(platform(name)), member) is not getattr(Answers, member))
+    return tuple(name for name in platforms() if does_answer(name, member))
+
+
+def does_answer(name: str, member: str) -> bool:
+    return getattr(type(platform(name)), member) is not getattr(Answers, member)

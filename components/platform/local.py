@@ -155,12 +155,7 @@ class LocalPlatform(Protocol):
         """The last lines that a node's run printed."""
 
     def list_results(
-        self,
-        cloud: LocalCloud,
-        outputs: Mapping[str, Any],
-        run: RunPlan,
-        nodes: Sequence[Mapping[str, Any]],
-        tell: Tell,
+        self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
     ) -> Iterator[str]:
         """What the present start of a run has left; `nodes` has the main one first."""
 

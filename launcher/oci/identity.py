@@ -23,8 +23,6 @@ from launcher.stores import Folder, Open, Stored, StoreError
 
 if TYPE_CHECKING:
     from launcher.desk import Strangers
-    from launcher.document import Launch
-    from launcher.stores import Open
 
 MAIN_VARIABLE, OWN_VARIABLE = "MAIN_JOB_RUN_OCID", "JOB_RUN_OCID"
 ADS_VARIABLE = "TRAINYARD_ADS_PEERS"

@@ -2,8 +2,8 @@
 """moto's state on disk. It is there before a call is answered, so it survives any end of the cloud.
 
 Each backend is one row: what it holds, pickled. References between backends are names, so each row stands alone. S3 has
-a row for each object besides, with all its versions, so that a put costs the same however many there are. The content
-of objects is in files beside, written once, since it never changes.
+a row for each object besides, with all its versions, so that a put does not write the others again. The content of
+objects is in files beside, written once, since it never changes.
 """
 
 from __future__ import annotations

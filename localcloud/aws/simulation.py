@@ -69,7 +69,7 @@ class Simulation:
         refuse(call, caller)
         reply = self._carry_out(call, key_id)
         if call.writes:
-            self.settle(call.service.prefix if call.service.prefix in _ALONE else "", touched(call))
+            self.settle(call.service.prefix if call.service.prefix in _ALONE else "", objects_named(call))
         return reply, f"{call.name} by {caller.name}"
 
     def metadata(self, request: Request) -> tuple[Reply, str]:
@@ -119,7 +119,7 @@ class Simulation:
             return refusal_reply(RefusalError(Reason.BROKEN, f"The local AWS failed at {call.name}"), call.service)
 
 
-def touched(call: AwsCall) -> Collection[S3Object] | None:
+def objects_named(call: AwsCall) -> Collection[S3Object] | None:
     """The objects of S3 that a call may change: those that it names. Where a bucket goes, any of its objects may."""
     if call.service.prefix != "s3":
         return ()

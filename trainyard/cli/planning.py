@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from components.platform.base import answering
+from components.platform.base import does_answer
 from localcloud.files import CHOICES, REQUIRED, VARIABLE
+from schemas.load import stack_name
 from schemas.names import suggestion
 from trainyard.cli.out import say_aside
 
@@ -27,7 +28,6 @@ stacks_option = click.option(
     "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
 )
 profile_option = click.option("--profile", metavar="NAME", help="The profile of your credentials.")
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def place_option(what: str) -> Callable[[FC], FC]:
@@ -42,7 +42,7 @@ def place_option(what: str) -> Callable[[FC], FC]:
     )
 
 
-def stack_arguments(command: F) -> F:
+def stack_arguments(command: FC) -> FC:
     """The arguments that the commands about one stack share."""
     for add in (
         click.argument("stack", metavar="STACK_OR_FILE"),
@@ -65,7 +65,7 @@ def stack_file(named: str, stacks: Path) -> Path:
         return Path(named)
     file = stacks / f"Pulumi.{named}.yaml"
     if not file.exists():
-        there = sorted(path.stem.removeprefix("Pulumi.") for path in stacks.glob("Pulumi.*.yaml"))
+        there = sorted(stack_name(path) for path in stacks.glob("Pulumi.*.yaml"))
         hint = suggestion(named, there) if there else "name its file, or another folder with --stacks"
         raise click.UsageError(f"no stack `{named}` in {stacks}/: {hint}")
     return file
@@ -85,7 +85,7 @@ def named_place(named: str, stacks: Path) -> tuple[str, Path]:
         raise click.UsageError(
             f"`{named}` is not called like a stack's file, `Pulumi.STACK.yaml`: name one, or the stack"
         )
-    return file.stem.removeprefix("Pulumi."), file.parent
+    return stack_name(file), file.parent
 
 
 def plan_or_exit(named: str, stacks: Path, form: str) -> Plan:
@@ -129,7 +129,7 @@ def end_with_findings(judged: Judged, form: str) -> NoReturn:
 
 
 def require_local_cloud(plan: Plan) -> None:
-    if plan.platform not in answering("local"):
+    if not does_answer(plan.platform, "local"):
         raise click.UsageError(f"{plan.stack} runs on {plan.platform}, which has no local cloud yet")
 
 

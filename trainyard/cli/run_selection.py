@@ -18,7 +18,7 @@ from components.platform.calls import ProviderError
 from components.platform.local import deployed_files
 from components.platform.look import Question, RunLook, UnknownPlaceError, run_look
 from components.platform.status import MachineSeen, RunStatus, WantedRuns
-from schemas.load import load_file
+from schemas.load import load_file, stack_name
 from schemas.names import suggestion
 from schemas.source import read
 from trainyard.cli.out import say_aside
@@ -200,6 +200,4 @@ def _bucket(file: Path) -> str:
 
 
 def _stack_name(stack: str | None) -> str | None:
-    if stack and is_file_name(stack):
-        return Path(stack).stem.removeprefix("Pulumi.")
-    return stack
+    return stack_name(Path(stack)) if stack and is_file_name(stack) else stack

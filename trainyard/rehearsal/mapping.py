@@ -13,12 +13,8 @@ from components.platform.rehearsal import RehearsedConfig
 JOBS, ACCESS, NETWORK = "trainyard:jobs", "trainyard:access", "trainyard:network"
 # Long enough for the slowest framework to start here, and short enough that a hanging run is noticed.
 RUNTIME_MINUTES = 30
-
-
 # Options that limit how many nodes a job has. They must not exceed the nodes that are left.
 NODE_BOUNDS = ("minNodes", "maxNodes")
-
-
 # Changes a job so that this machine can stand in for its machines, and says what differs: made, job, plan, entry.
 Machines = Callable[[RehearsedConfig, str, Plan, dict[str, Any]], None]
 

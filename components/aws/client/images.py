@@ -11,8 +11,7 @@ from typing import Any
 from catalog.tables import table
 from components.aws.plan import AwsDl1Plan
 from components.plan.model import JobPlan, Plan
-from components.platform import images as images_wanted
-from components.platform import images as registered_images
+from components.platform import images as neutral
 from components.platform.calls import ProviderError
 from components.platform.images import (
     IMMUTABLE,
@@ -139,7 +138,7 @@ class AwsImages:
             raise ImageError("addresses of ECR have no namespace\nRemove --namespace")
         asks = any("${registry}" in job.image for job in plan.jobs.values())
         address = registry or (self._registry(dry_run) if asks else "")
-        return images_wanted.wanted_images(plan, {"registry": address}, lambda job: "", only)
+        return neutral.wanted_images(plan, {"registry": address}, lambda job: "", only)
 
     def _registry(self, dry_run: bool) -> str:
         plan = self._plan
@@ -170,7 +169,7 @@ class AwsImages:
         except Exception as error:
             return str(refusal("Ask ECR what it has", error)).partition("\n")[0]
         if found is not None:
-            registered_images.judge(image.path, image.tag, found, overwrite, make_words(plan))
+            neutral.judge(image.path, image.tag, found, overwrite, make_words(plan))
         return ""
 
     def user_of(self, image: WantedImage) -> str:

@@ -15,7 +15,7 @@ from components.aws.local.stand_ins import RECORD, StandIns
 from components.aws.plan import aws_dl1_plan
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import Tell
-from components.platform.local import LocalFile, LocalPlatform, LocalStackError, Removal, Row, State
+from components.platform.local import LocalFile, LocalPlatform, LocalStackError, Outputs, Removal, Row, State
 from components.platform.local_cloud import LocalCloud
 from localcloud.aws import account, kept
 from localcloud.environments.debian import command_words
@@ -56,12 +56,7 @@ class AwsLocalPlatform(LocalPlatform):
         return removal.read_last_lines(cloud, run_id, tell)
 
     def list_results(
-        self,
-        cloud: LocalCloud,
-        outputs: Mapping[str, Any],
-        run: RunPlan,
-        nodes: Sequence[Mapping[str, Any]],
-        tell: Tell,
+        self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
     ) -> Iterator[str]:
         return removal.list_results(cloud, str(outputs.get("bucket", "")), run, nodes, tell)
 

@@ -212,7 +212,6 @@ class OciOpener:
         return BucketStore(self.session, self.call, namespace, bucket, partial(self._explain, bucket))
 
     def _explain(self, bucket: str, error: ProviderError) -> ProviderError:
-
         request = self.request
         here = compartment_of_caller(request.config, request.cloud)
         stack = request.stack if isinstance(request.stack, OciStack) else None

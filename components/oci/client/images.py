@@ -6,8 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from components.oci.client import registry
-from components.oci.client import registry as addresses
-from components.oci.client.registry import TOKEN_USER, token
+from components.oci.client.registry import (
+    TOKEN_USER,
+    UNKNOWN_NAMESPACE,
+    namespace_of,
+    needs_namespace,
+    token,
+    wanted_images,
+)
 from components.oci.client.session import Session
 from components.plan.model import JobPlan, Plan
 from components.platform.images import Endpoint, ImageError, WantedImage
@@ -23,9 +29,9 @@ class OciImages:
     def wanted_images(
         self, plan: Plan, namespace: str, registry: str, only: str | None, dry_run: bool
     ) -> tuple[list[WantedImage], list[str]]:
-        if not namespace and addresses.needs_namespace(plan, registry):
-            namespace = addresses.UNKNOWN_NAMESPACE if dry_run else self._namespace()
-        return addresses.wanted_images(plan, namespace, registry, only)
+        if not namespace and needs_namespace(plan, registry):
+            namespace = UNKNOWN_NAMESPACE if dry_run else self._namespace()
+        return wanted_images(plan, namespace, registry, only)
 
     def _namespace(self) -> str:
         return registry.namespace(self._session)
@@ -46,7 +52,7 @@ class OciImages:
         return ""
 
     def user_of(self, image: WantedImage) -> str:
-        return f"{addresses.namespace_of(image)}/<user>"
+        return f"{namespace_of(image)}/<user>"
 
     def by_hand(self, login: str) -> str:
         return f"without an API key, log in first, with an auth token on standard input: {login}"

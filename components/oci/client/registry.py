@@ -15,8 +15,7 @@ from components.oci.client.calls import attempt
 from components.oci.client.session import Session
 from components.oci.plan import oci_plan, registry_host
 from components.plan.model import JobPlan, Plan
-from components.platform import images as images_wanted
-from components.platform import images as registered_images
+from components.platform import images as neutral
 from components.platform.calls import Call, ProviderError
 from components.platform.images import (
     IMMUTABLE,
@@ -87,7 +86,7 @@ def wanted_images(
 ) -> tuple[list[WantedImage], list[str]]:
     """The images to build, and in words why some jobs have none. `registry` is what ${registry} stands for, if told."""
     names = {"namespace": namespace, "registry": registry or _registry(plan, namespace)}
-    return images_wanted.wanted_images(plan, names, built_with_ads, only)
+    return neutral.wanted_images(plan, names, built_with_ads, only)
 
 
 def _registry(plan: Plan, namespace: str) -> str:
@@ -161,7 +160,7 @@ def judge(plan: Plan, image: WantedImage, registered: RegisteredImage, overwrite
 
     OCI would make a missing repository in the root compartment. The stack could then not make its own.
     """
-    registered_images.judge(repository_of(image), image.tag, registered, overwrite, make_words(plan))
+    neutral.judge(repository_of(image), image.tag, registered, overwrite, make_words(plan))
 
 
 def _ask_oci(call: Callable[[], Any]) -> Any:

@@ -13,7 +13,7 @@ from components.oci.local.stand_ins import StandIns
 from components.oci.plan import oci_plan
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import Tell
-from components.platform.local import LocalFile, LocalPlatform, Removal, Row, State
+from components.platform.local import LocalFile, LocalPlatform, Outputs, Removal, Row, State
 from components.platform.local_cloud import LocalCloud
 from schemas.names import plural
 
@@ -50,12 +50,7 @@ class OciLocalPlatform(LocalPlatform):
         return read_last_lines(cloud, run_id, tell)
 
     def list_results(
-        self,
-        cloud: LocalCloud,
-        outputs: Mapping[str, Any],
-        run: RunPlan,
-        nodes: Sequence[Mapping[str, Any]],
-        tell: Tell,
+        self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
     ) -> Iterator[str]:
         return list_results(cloud, str(outputs.get("bucket", "")), run, nodes, tell)
 

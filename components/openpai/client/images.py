@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
 from components.plan.model import JobPlan, Plan
-from components.platform import images as images_wanted
+from components.platform import images as neutral
 from components.platform.images import (
     IMMUTABLE,
     NOT_BUILT,
@@ -49,7 +49,7 @@ class OpenPaiImages:
         if namespace:
             raise ImageError("images of OpenPAI have no namespace of a tenancy\nRemove --namespace")
         names = {"registry": registry or self._plan.registry_address}
-        return images_wanted.wanted_images(plan, names, self._plain, only)
+        return neutral.wanted_images(plan, names, self._plain, only)
 
     def _plain(self, job: JobPlan) -> str:
         """Images of starts without the launcher are other people's: what we build has it."""

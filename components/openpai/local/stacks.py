@@ -10,7 +10,7 @@ from components.openpai.local import removal, stack
 from components.openpai.local.stack import stand_in
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import Tell
-from components.platform.local import LocalFile, LocalPlatform, Removal, Row, State, name_of
+from components.platform.local import LocalFile, LocalPlatform, Outputs, Removal, Row, State, name_of
 from components.platform.local_cloud import LocalCloud
 from schemas.names import plural
 
@@ -40,12 +40,7 @@ class OpenPaiLocalPlatform(LocalPlatform):
         return removal.read_last_lines(cloud, run_id, tell)
 
     def list_results(
-        self,
-        cloud: LocalCloud,
-        outputs: Mapping[str, Any],
-        run: RunPlan,
-        nodes: Sequence[Mapping[str, Any]],
-        tell: Tell,
+        self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
     ) -> Iterator[str]:
         return removal.list_results(cloud, nodes, tell)
 
