@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the modules that a team's code imports, without running the code: all of them, also those that it may never
-reach. schemas/imports.py finds those that it certainly imports."""
+"""Python's code, read without running it: all modules that a team's code imports, also those that it may never reach.
+schemas/imports.py finds those that it certainly imports."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from threading import RLock
 
 from catalog.packages import modules_behind
-from catalog.syntax import parse
 
+# Python 3.11 counts the depth of a tree once for all threads. Where one begins while another is at it, the count is
+# wrong: "SystemError: AST constructor recursion depth mismatch", which is neither's fault.
+_ONE_AT_A_TIME = RLock()
 # More files than any job's code has, and larger ones than people write. A folder with more of them holds data.
 MOST_FILES = 2000
 MOST_BYTES = 1_000_000
@@ -22,6 +25,11 @@ MOST_BYTES = 1_000_000
 _MOST_DIRECTORY = 16_000_000
 # How it ends, with a comment of at most 64 KiB; and what stands before that in an archive with more files still.
 _END, _MORE, _LONGEST_END = b"PK\x05\x06", b"PK\x06\x07", (1 << 16) + 22
+
+
+def parse(source: str | bytes) -> ast.Module:
+    with _ONE_AT_A_TIME:
+        return ast.parse(source)
 
 
 def imported_modules(code: Path) -> frozenset[str]:

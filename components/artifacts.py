@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pulumi
 
-from components.archives import CodeArtifact
 from components.plan.model import JobPlan, Plan
 from components.refusal import RefusedError
 from components.voice import warn
 from schemas.checks.registry import Wrong, at
-from schemas.code import left_out_links
+from schemas.code import CodeArtifact, left_out_links
 
 # A separate folder for artifacts, for temporary stacks.
 ARTIFACTS = "TRAINYARD_ARTIFACTS"

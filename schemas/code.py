@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files of a code folder become part of a job, and the host that code in git is cloned from. The checks and the
-packing both use this.
-"""
+"""Which files of a code folder become part of a job, what an archive of them is made of, and the host that code in git
+is cloned from. The checks and the packing both use this. Pure: commands compare archives without importing Pulumi."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 LEFT_OUT = frozenset(
@@ -56,3 +57,27 @@ def port_of(url: str) -> int:
     port = int(matched["port"]) if matched and matched["scheme"] and matched["port"] else 0
     usual = PORTS.get((matched["scheme"] or "ssh").removeprefix("git+"), PORTS["https"]) if matched else PORTS["https"]
     return port if 0 < port < 65536 else usual
+
+
+@dataclass(frozen=True, slots=True)
+class CodeArtifact:
+    path: Path
+    digest: str
+    size: int
+
+    @property
+    def file_name(self) -> str:
+        return self.path.name
+
+
+def folder_digest(folder: Path, written_as: bytes) -> str:
+    """A digest of all files. `written_as`: an archive in another format must get another name."""
+    digest = hashlib.sha256(written_as)
+    for inside, path in folder_entries(folder):
+        digest.update(f"{inside}\0{int(os.access(path, os.X_OK))}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def folder_entries(folder: Path) -> list[tuple[str, Path]]:
+    return [(path.relative_to(folder).as_posix(), path) for path in code_files(folder)]

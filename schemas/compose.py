@@ -3,7 +3,8 @@
 
 A section (components/<platform>/section.schema.json) is a JSON merge patch (RFC 7396): it adds keys, changes them, and
 removes with null what the platform does not have. The commands read the schema of one platform;
-stack.schema.json holds all of them for editors, which choose by `trainyard:platform`.
+stack.schema.json holds all of them for editors, which choose by `trainyard:platform`. One stack file may serve several
+platforms, so a key that another one has is no mistake: `platforms_with` finds those.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from catalog import frameworks
 from catalog.frameworks import Framework, OptionRow
 from catalog.platforms import PLATFORM_KEY, default_platform, platform_folder, platforms
+from schemas.findings import Path as KeyPath
 
 # What is a key of the job -> the definition that its values meet.
 KINDS = {"roles": "#/$defs/role", "options": "#/$defs/option", "ports": "#/$defs/ports"}
@@ -186,3 +188,48 @@ def _read(file: Path) -> Any:
 
 if __name__ == "__main__":
     COMPOSED.write_text(pretty(compose_for_editors()) + "\n", "utf-8")
+
+
+def platforms_with(path: KeyPath, key: str) -> list[str]:
+    """The platforms whose stack files may have this key at this place."""
+    return [name for name in platforms() if any(key in one.get("properties", ()) for one in _at(name, path))]
+
+
+def properties_at(platform: str, path: KeyPath, key: str) -> Iterator[Mapping[str, Any]]:
+    """What a platform's schema says of a key at this place, in each alternative."""
+    for one in _at(platform, path):
+        if key in one.get("properties", ()):
+            yield one["properties"][key]
+
+
+def without(data: Any, paths: frozenset[KeyPath], here: KeyPath = ()) -> Any:
+    """The same values without these keys."""
+    if isinstance(data, Mapping):
+        return {key: without(item, paths, (*here, key)) for key, item in data.items() if (*here, key) not in paths}
+    if isinstance(data, list):
+        return [without(item, paths, (*here, index)) for index, item in enumerate(data)]
+    return data
+
+
+def _at(platform: str, path: KeyPath) -> Iterator[Mapping[str, Any]]:
+    """What a platform's schema may say of the value at this place: each alternative."""
+    whole = schema_of(platform)
+    places = [whole]
+    for step in path:
+        places = [below for one in places for below in _below(whole, one, step)]
+    return iter(places)
+
+
+def _below(whole: Mapping[str, Any], schema: Mapping[str, Any], step: str | int) -> Iterator[Mapping[str, Any]]:
+    named = schema.get("properties", {}).get(step, schema.get("additionalProperties"))
+    below = schema.get("items") if isinstance(step, int) else named
+    if isinstance(below, Mapping):
+        yield from _alternatives(whole, below)
+
+
+def _alternatives(whole: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    if "$ref" in schema:
+        yield from _alternatives(whole, whole["$defs"][schema["$ref"].rpartition("/")[2]])
+    for one in schema.get("anyOf", ()):
+        yield from _alternatives(whole, one)
+    yield schema

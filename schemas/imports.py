@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from catalog.syntax import parse
+from catalog.imports import parse
 
 # More files than any script imports, and larger ones than people write.
 MOST_FILES = 300

@@ -10,9 +10,8 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from catalog.platforms import platforms
-from schemas.compose import schema_of
+from schemas.compose import schema_of, without
 from schemas.convert import ShapeError, camel, columns, seal, structure
-from schemas.elsewhere import without
 from schemas.findings import Finding, Path
 from schemas.model import Stack
 from schemas.names import nearest

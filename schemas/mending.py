@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.platforms import PLATFORM_KEY, platforms
-from schemas.elsewhere import platforms_with
+from schemas.compose import platforms_with
 from schemas.findings import Path
 from schemas.names import nearest
 from schemas.shape import namespaces, platform_of, schema_errors

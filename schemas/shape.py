@@ -14,8 +14,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import Draft202012Validator, extend
 
 from catalog.platforms import PLATFORM_KEY, default_platform, platforms
-from schemas.compose import schema_of
-from schemas.elsewhere import platforms_with, properties_at
+from schemas.compose import platforms_with, properties_at, schema_of
 from schemas.findings import Path
 from schemas.names import listing, nearest
 from schemas.scalars import is_secret

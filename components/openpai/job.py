@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from catalog.openpai import has_reference, reads, registry_of, same_registry
-from components.archives import folder_entries
 from components.openpai import plain
 from components.openpai.as_is import as_is_commands
 from components.openpai.client.jobs import job_name
@@ -22,6 +21,7 @@ from components.openpai.plain import PlainCommand, quoted
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, TaskRolePlan
 from components.openpai.stack import IMAGE_NAME, RUNS_COMMANDS, Prerequisite
 from components.plan.model import NodePlan, RunPlan, expand
+from schemas.code import folder_entries
 from schemas.model import EnvValue, Git, Secret
 
 # Times and owners differ between checkouts.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from catalog.syntax import parse
+from catalog.imports import parse
 
 _SUBTYPE_KEY = re.compile(r"type = object_dictionary\['(\w+)'\]")
 _SUBTYPE = re.compile(r"if type == '([^']+)':\s+return '(\w+)'")

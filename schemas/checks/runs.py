@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of code, input data, and of how long runs may take."""
+"""Checks of code and input data, and of how long runs may take. Platforms' own checks share the bounds."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ LONGEST_WAIT = 24 * 60
 LARGEST_CODE = 100_000_000
 _SYSTEM_FOLDERS = ("/bin", "/dev", "/etc", "/lib", "/proc", "/sys", "/usr")
 _SCRIPT = re.compile(r"[\w./-]+\.(?:py|sh)")
+DAY = 24 * 60
 
 
 @rule("TY802", "a deployment would wait too long for a run", severity="warning")
@@ -250,3 +251,24 @@ def unused(stack: Stack, _: Facts) -> Iterator[Wrong]:
             if name not in used:
                 message = f"no argument and no variable of the run uses `${{each.{name}}}`: its runs are all alike"
                 yield Wrong((*path, "each", name), message, f"add it to `args`, or remove `{name}`")
+
+
+def disks_within(stack: Stack, smallest: int, largest: int) -> Iterator[Wrong]:
+    """In gigabytes."""
+    for name, job in stack.jobs.items():
+        size = job.block_storage_gb
+        if not smallest <= size <= largest:
+            message = f"a node's disk cannot have {size} GB, only {smallest} to {largest}"
+            use = smallest if size < smallest else largest
+            yield Wrong(at("jobs", name, "blockStorageGb"), message, f"use {use}")
+
+
+def runtimes_within(stack: Stack, shortest: int, longest: int, who: str) -> Iterator[Wrong]:
+    """In minutes. `who`: the words before the bounds, such as `a run has`."""
+    for name, job in stack.jobs.items():
+        minutes = job.maximum_runtime_minutes
+        if not shortest <= minutes <= longest:
+            message = f"{minutes} minutes are not allowed: {who} {shortest} to {longest} ({longest // DAY} days)"
+            use = shortest if minutes < shortest else longest
+            remedy = f"use {use}, or as long as the training needs"
+            yield Wrong(at("jobs", name, "maximumRuntimeMinutes"), message, remedy)

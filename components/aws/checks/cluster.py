@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from components.aws.checks.registry import rule
 from components.aws.stack import AwsDl1Stack, AwsJob, Cluster
-from schemas.checks.bounds import disks_within, runtimes_within
 from schemas.checks.registry import Wrong, at
+from schemas.checks.runs import disks_within, runtimes_within
 from schemas.facts import Facts
 from schemas.findings import Path
 from schemas.job_on_platform import JobOnPlatform

@@ -11,7 +11,6 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from components.archives import CodeArtifact
 from components.artifacts import artifacts_folder, code_artifact
 from components.aws.machines import MachinePlace
 from components.aws.placement import find_unplaced, keep_placement
@@ -32,6 +31,7 @@ from components.borrowing import Borrowed
 from components.outputs import last_outputs
 from components.run import RunProvider
 from components.voice import warn
+from schemas.code import CodeArtifact
 from schemas.findings import dotted
 
 

@@ -13,13 +13,13 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
-from components.archives import CodeArtifact, folder_digest, folder_entries
 from components.oci.resources.context import Context
 from components.oci.resources.targets import MANAGED
 from components.oci.run_inputs import Where, job_tags, run_inputs
 from components.oci.stack_targets import MachineShare
 from components.plan.model import JobPlan, RunPlan
 from components.run import Run, RunProvider, aliases
+from schemas.code import CodeArtifact, folder_digest, folder_entries
 
 # Every run sets these itself. A change in the job would replace it, and delete the history of all its runs.
 RUNS_SAY = ["jobConfigurationDetails.maximumRuntimeInMinutes", "jobEnvironmentConfigurationDetails.image"]

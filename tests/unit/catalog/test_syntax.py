@@ -11,7 +11,7 @@ from pathlib import Path
 _SWITCHES = """
 import ast, gc, threading, time
 from pathlib import Path
-from catalog.syntax import parse
+from catalog.imports import parse
 
 class Slow:
     def __init__(self):
