@@ -13,9 +13,9 @@ from typing import Any
 from components.aws.machines import MachineImage
 from components.aws.plan import AwsDl1Plan, AwsJobPlan
 from components.aws.recorded import Recorded, node_settings
-from components.borrowing import Borrowed
+from components.context import Borrowed
 from components.outputs import Outputs
-from components.refusal import RefusedError
+from components.platform.base import RefusedError
 from schemas.checks.registry import Wrong, at
 
 # An output of the stack: its state knows that machines go with these, and before them.

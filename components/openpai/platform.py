@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
     from components.platform.rehearsal import RehearsalPlatform
-    from components.platform.run_platform import RunPlatform
+    from components.platform.runs import RunPlatform
     from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
     from schemas.checks.registry import CheckRule

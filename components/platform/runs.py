@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training run as values: its inputs, its nodes, and how far each node is."""
+"""A training run as values: its inputs, its nodes, and how far each node is. RunPlatform: what a platform must be able
+to do for a run."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
-from components.platform.calls import ProviderError
+from components.platform.calls import Call, ProviderError
 from components.platform.inputs import NODE_KEYS, is_own, mutable_inputs
 from components.platform.values import Properties, canonical
 
@@ -31,6 +32,8 @@ _SHOWN_AS = {"CANCELING": "CANCELED", "DELETED": "NEEDS_ATTENTION"}
 LAUNCH_VARIABLE = "TRAINYARD_LAUNCH"
 # As stack files have it: a document that asks for more was not written by a stack.
 _MOST_REPLICAS = 10_000
+# How the fingerprint of a try begins, which no stack has in its state. Then comes the run that it is like.
+_TRY = "try/"
 
 
 @dataclass(frozen=True)
@@ -244,3 +247,55 @@ def state_in(content: bytes | str) -> str | None:
     except (ValueError, AttributeError, RecursionError):
         return None
     return state if isinstance(state, str) else None
+
+
+def fingerprint_of_try(like: str, fingerprint: str) -> str:
+    """The fingerprint of a try: it also says which run of the job the try is like."""
+    return f"{_TRY}{like}/{fingerprint}"
+
+
+def liked_by(fingerprint: str) -> str | None:
+    """The run that a try is like; empty if its job had none. None if this is not the fingerprint of a try."""
+    return fingerprint.removeprefix(_TRY).rpartition("/")[0] if fingerprint.startswith(_TRY) else None
+
+
+class Try(NamedTuple):
+    """A try that has not ended. `like` is the run of the stack that it repeats."""
+
+    title: str
+    like: str
+    nodes: tuple[NodeRun, ...]
+
+
+class RunPlatform(Protocol):
+    """A place where runs run."""
+
+    def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
+        """Starts every node that does not run yet. Nodes that an interrupted attempt started are found and kept.
+
+        Yields each node as soon as it exists: nothing is lost if a later node cannot be started.
+        """
+
+    def observe(self, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
+        """The nodes as they are now; one that no longer exists is `DELETED`."""
+
+    def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
+        """Asks every living node to end, and does not wait."""
+
+    def release(self, call: Call, nodes: Sequence[NodeRun]) -> None:
+        """Marks the runs as history: no later create takes them for its own."""
+
+    def relabel(self, call: Call, spec: RunSpec, nodes: Sequence[NodeRun]) -> None:
+        """Give the runs the names and tags of the spec."""
+
+    def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
+        """The last lines of the node, oldest first. Raises ProviderError if they cannot be read."""
+
+    def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
+        """The tries that are alive beside a run. A preview is not patient: it asks a busy cloud only once."""
+
+    def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
+        """The inputs that would make this run, and its nodes. None if the run does not exist."""
+
+    def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
+        """How a run ended whose records are gone, read from the files it left. None if they do not say."""

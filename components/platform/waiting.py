@@ -5,8 +5,7 @@ import time
 from collections.abc import Sequence
 
 from components.platform.calls import Call
-from components.platform.run_platform import RunPlatform
-from components.platform.runs import UNSUCCESSFUL, NodeRun, RunSpec, overall
+from components.platform.runs import UNSUCCESSFUL, NodeRun, RunPlatform, RunSpec, overall
 from launcher.escaping import terminal
 
 _FIRST_PAUSE = 0.2

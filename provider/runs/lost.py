@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from components.platform.calls import Call, ProviderError
-from components.platform.run_platform import RunPlatform
-from components.platform.runs import NodeRun
+from components.platform.runs import NodeRun, RunPlatform
 from launcher.escaping import terminal
 from launcher.losses import amount, count
 

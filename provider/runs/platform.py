@@ -4,7 +4,7 @@
 from components.platform.base import platform
 from components.platform.calls import ProviderError
 from components.platform.inputs import able_platforms, own_inputs
-from components.platform.run_platform import RunPlatform
+from components.platform.runs import RunPlatform
 from components.platform.values import Properties, canonical
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from components.platform.calls import Call, Cancelled, PartialFailureError, ProviderError
 from components.platform.inputs import UNTIL, failures, missing, mutable_inputs, own_inputs, with_defaults
-from components.platform.run_platform import RunPlatform
 from components.platform.runs import (
     DELETED,
     NodeRun,
+    RunPlatform,
     RunSpec,
     ended,
     never_began,

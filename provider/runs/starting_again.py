@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 
 from components.platform.calls import Call, ProviderError
 from components.platform.inputs import own_inputs
-from components.platform.run_platform import RunPlatform, Try
-from components.platform.runs import never_began
+from components.platform.runs import RunPlatform, Try, never_began
 from components.platform.values import Properties, canonical
 from components.platform.waiting import wait_for_end
 from launcher.escaping import terminal

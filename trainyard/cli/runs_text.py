@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from components.plan.show import json_text, table
-from components.platform.causes import find_cause, reason_of
-from components.platform.status import MachineSeen, NodeStatus, RunStatus, duration, progress
+from components.platform.status import MachineSeen, NodeStatus, RunStatus, duration, find_cause, progress, reason_of
 from launcher.escaping import terminal
 from provider.runs.lost import read_lost, total_words
 from schemas.names import plural

@@ -10,9 +10,8 @@ from typing import Any
 
 from components.plan.model import RUN_TYPE, Plan, RunPlan
 from components.platform.base import platform
-from components.platform.local import LocalPlatform, Row
+from components.platform.local import LocalPlatform, Row, lost_lines, own_lines, reporting_nodes
 from components.platform.look import Question
-from components.platform.results import lost_lines, own_lines, reporting_nodes
 from components.platform.runs import TERMINAL
 from components.platform.status import WantedRuns
 from launcher.escaping import terminal, terminal_lines

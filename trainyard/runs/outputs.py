@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from components.platform.calls import ProviderError
-from components.platform.causes import find_cause
 from components.platform.look import Question, UnknownPlaceError, run_look
 from components.platform.runs import NodeRun, overall
-from components.platform.status import RunStatus
+from components.platform.status import RunStatus, find_cause
 
 # `state`, `nodes` with the id, the name, the state and the details of each, and of a failed run its `reason`.
 RunReport = Mapping[str, Any]

@@ -19,8 +19,7 @@ from components.aws.plan import AwsDl1Plan, AwsJobPlan, aws_dl1_job, aws_dl1_pla
 from components.aws.run_inputs import archive_name, run_inputs
 from components.plan.model import NodePlan, expand
 from components.platform.calls import Call, ProviderError, call_of
-from components.platform.run_platform import liked_by
-from components.platform.runs import NodeRun, RunSpec
+from components.platform.runs import NodeRun, RunSpec, liked_by
 from components.platform.tries import Overlay, PlannedTry, ReadyTry, TryError, TryQuestion, filled, spec_of_try
 from components.platform.values import Properties
 from components.s3.calls import ACCESS_CODES, code_of, pages

@@ -15,8 +15,17 @@ from components.aws.client.queue import Queue
 from components.aws.client.tickets import PLATFORM, Cluster, RunId, Ticket, described_inputs, ticket_of
 from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.inputs import OwnInputs, RunInput
-from components.platform.run_platform import Try, liked_by
-from components.platform.runs import NodeRun, RunSpec, ending_of, folder_of, launch_document, ranks_of_node, state_in
+from components.platform.runs import (
+    NodeRun,
+    RunSpec,
+    Try,
+    ending_of,
+    folder_of,
+    launch_document,
+    liked_by,
+    ranks_of_node,
+    state_in,
+)
 from components.platform.values import UNKNOWN, Properties
 from components.s3.calls import code_of, read_if_exists
 from components.s3.session import Session

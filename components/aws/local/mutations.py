@@ -11,7 +11,7 @@ from typing import Any
 from components.aws.client.session import DEPLOYER, regions, session_of
 from components.aws.local.evidence import canonical
 from components.platform.evidence import RuleMutation, StatementMutation
-from components.platform.local_cloud import LocalCloud
+from components.platform.local import LocalCloud
 from components.platform.traffic import EVERY_PROTOCOL, RuleInForce, protocol
 
 

@@ -16,9 +16,19 @@ from components.aws.client.session import DEPLOYER, ask, ask_if_there, pages, re
 from components.aws.client.tickets import Cluster, RunId, Ticket
 from components.plan.model import RunPlan
 from components.platform.calls import ProviderError, Tell, call_of
-from components.platform.local import LiveRun, Removal, Row, State, data_line, has_address
-from components.platform.local_cloud import LocalCloud
-from components.platform.results import LINES_READ, NOT_READ, attempt_folder, named_results
+from components.platform.local import (
+    LINES_READ,
+    NOT_READ,
+    LiveRun,
+    LocalCloud,
+    Removal,
+    Row,
+    State,
+    attempt_folder,
+    data_line,
+    has_address,
+    named_results,
+)
 from components.platform.runs import NodeRun
 from components.platform.status import duration
 from components.platform.waiting import wait_for_end

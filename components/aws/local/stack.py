@@ -11,8 +11,7 @@ from components.aws.local.stand_ins import StandIns
 from components.aws.plan import AwsDl1Plan
 from components.aws.statements import policies
 from components.platform.calls import Tell
-from components.platform.local import LocalFile
-from components.platform.local_cloud import LocalCloud
+from components.platform.local import LocalCloud, LocalFile
 from localcloud.aws.account import ACCOUNT
 
 # What says who calls a real account: the local one is told by the environment.

@@ -15,8 +15,16 @@ from components.aws.local.stand_ins import RECORD, StandIns
 from components.aws.plan import aws_dl1_plan
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import Tell
-from components.platform.local import LocalFile, LocalPlatform, LocalStackError, Outputs, Removal, Row, State
-from components.platform.local_cloud import LocalCloud
+from components.platform.local import (
+    LocalCloud,
+    LocalFile,
+    LocalPlatform,
+    LocalStackError,
+    Outputs,
+    Removal,
+    Row,
+    State,
+)
 from localcloud.aws import account, kept
 from localcloud.environments.debian import command_words
 from schemas.names import plural

@@ -10,8 +10,7 @@ from functools import cached_property
 import pulumi
 
 from components.aws.plan import AwsDl1Plan
-from components.borrowing import Borrowed
-from components.filling import Filler
+from components.context import Borrowed, Filler
 
 # The tag that says why something has a public address. People, auditors and policy packs look for it.
 PUBLIC_ADDRESS = "public-address"

@@ -27,7 +27,7 @@ from components.aws.resources.network import Network, NetworkArgs
 from components.aws.resources.storage import Storage, StorageArgs
 from components.aws.run_inputs import build_archive
 from components.aws.statements import endpoint_policies
-from components.borrowing import Borrowed
+from components.context import Borrowed
 from components.outputs import last_outputs
 from components.run import RunProvider
 from components.voice import warn

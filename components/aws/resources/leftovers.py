@@ -18,7 +18,7 @@ from components.aws.plan import AwsDl1Plan
 from components.aws.recorded import INSTANCE, Recorded
 from components.aws.resources.lean import lookup
 from components.aws.statements import policies
-from components.refusal import RefusedError
+from components.platform.base import RefusedError
 from schemas.checks.registry import Wrong, at
 
 _ALIVE = ["pending", "running", "stopping", "stopped"]

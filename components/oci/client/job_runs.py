@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from components.oci.client import sdk
-from components.platform.run_platform import Try, liked_by
-from components.platform.runs import LAUNCH_VARIABLE, TERMINAL, NodeRun, NodeSpec, RunSpec
+from components.platform.runs import LAUNCH_VARIABLE, TERMINAL, NodeRun, NodeSpec, RunSpec, Try, liked_by
 from components.platform.values import Properties, Secret
 
 RUN_TAG = "trainyard-run"

@@ -13,12 +13,12 @@ from components.oci.client.calls import attempt, is_gone, make_once, pages, read
 from components.oci.client.session import Session
 from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.inputs import OwnInputs, RunInput
-from components.platform.run_platform import Try
 from components.platform.runs import (
     DELETED,
     NodeRun,
     NodeSpec,
     RunSpec,
+    Try,
     ending_of,
     launch_document,
     ranks_of_node,

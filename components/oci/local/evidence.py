@@ -30,7 +30,7 @@ from components.platform.evidence import (
     RuleMutation,
     StatementMutation,
 )
-from components.platform.local_cloud import LocalCloud
+from components.platform.local import LocalCloud
 from components.platform.rehearsal import Artifact, People, StartedRun
 from components.platform.status import RunStatus
 from components.platform.traffic import RuleInForce, is_network

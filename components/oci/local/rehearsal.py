@@ -17,8 +17,7 @@ from components.oci.plan import oci_plan
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.platform.calls import Tell
 from components.platform.evidence import Mutation, PlannedNeeds, RecordedCall
-from components.platform.local import Outputs, Row
-from components.platform.local_cloud import LocalCloud
+from components.platform.local import LocalCloud, Outputs, Row
 from components.platform.rehearsal import (
     Answers,
     Artifact,

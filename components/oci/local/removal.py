@@ -19,9 +19,20 @@ from components.oci.plan import registry_host
 from components.oci.stack import is_ocid
 from components.plan.model import RunPlan
 from components.platform.calls import ProviderError, Tell, call_of
-from components.platform.local import LiveRun, Removal, Row, State, data_line, has_address, name_of
-from components.platform.local_cloud import LocalCloud
-from components.platform.results import LINES_READ, NOT_READ, attempt_folder, named_results
+from components.platform.local import (
+    LINES_READ,
+    NOT_READ,
+    LiveRun,
+    LocalCloud,
+    Removal,
+    Row,
+    State,
+    attempt_folder,
+    data_line,
+    has_address,
+    name_of,
+    named_results,
+)
 from components.platform.runs import TERMINAL
 from components.platform.waiting import wait_for_end
 from schemas.names import plural

@@ -10,8 +10,7 @@ from components.oci.local.stand_ins import KINDS, StandIns
 from components.oci.plan import registry_host
 from components.oci.stack import is_ocid
 from components.plan.model import Plan, expand
-from components.platform.local import LocalFile
-from components.platform.local_cloud import LocalCloud
+from components.platform.local import LocalCloud, LocalFile
 from localcloud import admin
 
 # What says who calls a real cloud, and where it is; the local one is told by the environment.

@@ -13,8 +13,7 @@ from components.oci.local.stand_ins import StandIns
 from components.oci.plan import oci_plan
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import Tell
-from components.platform.local import LocalFile, LocalPlatform, Outputs, Removal, Row, State
-from components.platform.local_cloud import LocalCloud
+from components.platform.local import LocalCloud, LocalFile, LocalPlatform, Outputs, Removal, Row, State
 from schemas.names import plural
 
 

@@ -10,8 +10,7 @@ from functools import cached_property
 import pulumi
 import pulumi_oci as oci
 
-from components.borrowing import Borrowed
-from components.filling import Filler
+from components.context import Borrowed, Filler
 from components.oci.plan import OciPlan, registry_host
 
 # Credentials of the `oci` provider. A provider for another region needs the same.

@@ -11,7 +11,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.artifacts import code_artifact
-from components.borrowing import Borrowed
+from components.context import Borrowed
 from components.oci.plan import TAKEN, OciNetworkPlan, OciPlan, registry_host
 from components.oci.resources.access import Access, AccessArgs
 from components.oci.resources.context import Context, credentials, namespace_of

@@ -19,8 +19,7 @@ from components.openpai.plain import document, exported
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, openpai_job, openpai_plan
 from components.plan.model import RunPlan
 from components.platform.calls import Call, call_of
-from components.platform.run_platform import liked_by
-from components.platform.runs import NodeRun, RunSpec
+from components.platform.runs import NodeRun, RunSpec, liked_by
 from components.platform.tries import KEYS, LAUNCH, PlannedTry, ReadyTry, TryError, TryQuestion, spec_of_try
 from components.platform.values import Properties
 

@@ -26,8 +26,7 @@ from components.openpai.client.states import JobDetail
 from components.openpai.client.written import without_forms
 from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.inputs import OwnInputs, RunInput
-from components.platform.run_platform import Try, liked_by
-from components.platform.runs import NodeRun, RunSpec
+from components.platform.runs import NodeRun, RunSpec, Try, liked_by
 from components.platform.values import UNKNOWN, Properties, Secret, canonical
 from launcher.escaping import terminal
 

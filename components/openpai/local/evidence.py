@@ -17,7 +17,7 @@ from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
 from components.plan.model import JobPlan, Plan, RunPlan, expand
 from components.platform.calls import ProviderError, Tell, call_of
 from components.platform.evidence import LostCall, PlannedNeeds, PolicyInForce, RecordedCall, StatementMutation
-from components.platform.local_cloud import LocalCloud
+from components.platform.local import LocalCloud
 from components.platform.rehearsal import Answers, Artifact, LookedAt, People, RehearsedConfig, StartedRun, start_run
 from components.platform.status import RunStatus, WantedRuns
 

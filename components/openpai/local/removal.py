@@ -16,9 +16,7 @@ from components.openpai.client.states import JobDetail
 from components.openpai.client.status import Storages, storages_folder
 from components.openpai.local.stack import DEPLOYER, runs_of
 from components.platform.calls import ProviderError, Tell, call_of
-from components.platform.local import LiveRun, Removal, Row
-from components.platform.local_cloud import LocalCloud
-from components.platform.results import LINES_READ, NOT_READ, named_results
+from components.platform.local import LINES_READ, NOT_READ, LiveRun, LocalCloud, Removal, Row, named_results
 from components.platform.runs import NodeRun
 from components.platform.waiting import wait_for_end
 from launcher.walking import Budget, open_file, regular_files

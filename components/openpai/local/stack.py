@@ -13,8 +13,7 @@ from typing import Any
 from components.openpai.client.runs import OpenPaiRunPlatform
 from components.openpai.client.session import Session
 from components.openpai.client.status import storages_folder
-from components.platform.local import LocalFile
-from components.platform.local_cloud import LocalCloud
+from components.platform.local import LocalCloud, LocalFile
 from localcloud.openpai.accounts import VIRTUAL_CLUSTERS
 from localcloud.openpai.tasks import ABSENT_PLUGINS
 from schemas.names import plural

@@ -10,8 +10,7 @@ from components.openpai.local import removal, stack
 from components.openpai.local.stack import stand_in
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import Tell
-from components.platform.local import LocalFile, LocalPlatform, Outputs, Removal, Row, State, name_of
-from components.platform.local_cloud import LocalCloud
+from components.platform.local import LocalCloud, LocalFile, LocalPlatform, Outputs, Removal, Row, State, name_of
 from schemas.names import plural
 
 

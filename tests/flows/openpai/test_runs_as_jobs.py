@@ -15,8 +15,7 @@ import pytest
 from components.openpai.client.jobs import RELEASED, RunId
 from components.platform.calls import call_of
 from components.platform.inputs import with_defaults
-from components.platform.run_platform import fingerprint_of_try
-from components.platform.runs import NodeRun, run_spec
+from components.platform.runs import NodeRun, fingerprint_of_try, run_spec
 from components.platform.values import Properties
 from localcloud import control
 from provider.runs.starting_again import RETRY_FAILED

@@ -12,8 +12,7 @@ from components.paper.runs import PaperRuns
 
 from components.platform.calls import Call, call_of
 from components.platform.look import FolderPlace, Look, Question
-from components.platform.run_platform import liked_by
-from components.platform.runs import NodeRun
+from components.platform.runs import NodeRun, liked_by
 from components.platform.status import NodeStatus, RunStatus, WantedRuns, run_key
 from components.platform.tries import PlannedTry, ReadyTry, TryError, TryQuestion, spec_of_try
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from components.platform.files import StoreOpener, StoreRequest
     from components.platform.inputs import OwnInputs
     from components.platform.look import Question, RunLook
-    from components.platform.run_platform import RunPlatform
+    from components.platform.runs import RunPlatform
     from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
 

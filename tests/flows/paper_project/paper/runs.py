@@ -17,8 +17,7 @@ from typing import Any
 
 from components.platform.calls import Call
 from components.platform.inputs import OwnInputs, RunInput
-from components.platform.run_platform import Try, liked_by
-from components.platform.runs import DELETED, NodeRun, NodeSpec, RunSpec
+from components.platform.runs import DELETED, NodeRun, NodeSpec, RunSpec, Try, liked_by
 from components.platform.values import Properties
 
 PREFIX = "paper/"
@@ -33,7 +32,7 @@ _DRAWS = '"$@" >log 2>&1; echo $? >new && mv new code'
 
 
 class PaperRuns:
-    """`components.platform.run_platform.RunPlatform`."""
+    """`components.platform.runs.RunPlatform`."""
 
     def __init__(self, desk: str) -> None:
         self.desk = Path(desk)

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from components.platform.calls import Call, PartialFailureError, ProviderError, Stop
-from components.platform.run_platform import RunPlatform, Try
-from components.platform.runs import ACCESS_MINUTES, NodeRun, RunSpec
+from components.platform.runs import ACCESS_MINUTES, NodeRun, RunPlatform, RunSpec, Try
 from components.platform.values import Properties
 from provider.base.engine import Engine, UrnReporter
 from provider.runs.platform import RunPlatforms

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from components.oci.client.logs import LogLine, LogMerger
-from components.platform.causes import find_cause
 from components.platform.runs import NodeRun
-from components.platform.status import NodeStatus, RunStatus, parse_status
+from components.platform.status import NodeStatus, RunStatus, find_cause, parse_status
 from provider.runs.lost import read_lost
 from trainyard.cli.runs_text import about, as_json, text
 from trainyard.cli.runs_watch import Screen

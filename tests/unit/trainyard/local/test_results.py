@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from components.platform.results import lost_lines, own_lines, reporting_nodes
+from components.platform.local import lost_lines, own_lines, reporting_nodes
 from launcher.losses import Loss, words
 from tests.support.examples import plan
 
