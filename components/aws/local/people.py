@@ -14,7 +14,7 @@ from components.aws.client.deployed import newest_code
 from components.aws.client.runs import AwsRunPlatform
 from components.aws.client.session import DEPLOYER, USER, ask, session_of
 from components.aws.client.status import Looker
-from components.aws.local.stack import least_access
+from components.aws.local.stacks import least_access
 from components.aws.plan import AwsAccessPlan, AwsDl1Plan, AwsJobPlan
 from components.aws.run_inputs import run_inputs
 from components.plan.model import Plan, RunPlan

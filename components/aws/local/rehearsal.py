@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS DL1, as rehearsals ask for it."""
+"""AWS DL1, as rehearsals ask for it. A rule or a statement can be taken away for a while: from the security group, from
+the policy."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from components.aws.client.session import DEPLOYER, session_of
-from components.aws.local import evidence, mutations, people
-from components.aws.local.evidence import planned_needs
+from components.aws.client.session import DEPLOYER, regions, session_of
+from components.aws.local import evidence, people
+from components.aws.local.evidence import canonical, planned_needs
 from components.aws.local.people import small_machines
 from components.aws.plan import aws_dl1_job, aws_dl1_plan
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.platform.calls import Tell
-from components.platform.evidence import Mutation, PlannedNeeds, RecordedCall
+from components.platform.evidence import Mutation, PlannedNeeds, RecordedCall, RuleMutation, StatementMutation
 from components.platform.local import LocalCloud, Outputs, Row
 from components.platform.rehearsal import (
     Answers,
@@ -28,6 +30,114 @@ from components.platform.rehearsal import (
 )
 from components.platform.runs import NodeRun
 from components.platform.status import RunStatus
+from components.platform.traffic import EVERY_PROTOCOL, RuleInForce, protocol
+
+
+def without(cloud: LocalCloud, mutation: RuleMutation | StatementMutation) -> AbstractContextManager[None]:
+    if isinstance(mutation, RuleMutation):
+        return _without_rule(cloud, mutation.before)
+    return _without_statement(cloud, mutation)
+
+
+@contextmanager
+def _without_rule(cloud: LocalCloud, rule: RuleInForce) -> Iterator[None]:
+    client, row = _find_rule(cloud, rule)
+    which, side = {"GroupId": rule.list}, rule.direction
+    permission = {"IpProtocol": row["IpProtocol"], **_ports(row), **_peer(row)}
+    getattr(client, f"revoke_security_group_{side}")(**which, SecurityGroupRuleIds=[row["SecurityGroupRuleId"]])
+    try:
+        yield
+    finally:
+        getattr(client, f"authorize_security_group_{side}")(**which, IpPermissions=[permission])
+
+
+def _find_rule(cloud: LocalCloud, rule: RuleInForce) -> tuple[Any, Mapping[str, Any]]:
+    """The group's region is the stack's, which the group itself knows."""
+    wanted = "-1" if rule.protocol == EVERY_PROTOCOL else protocol(rule.protocol)
+    for region in regions():
+        client = session_of(cloud, DEPLOYER, region).client("ec2")
+        answer = client.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [rule.list]}])
+        for row in answer["SecurityGroupRules"]:
+            ports = (row.get("FromPort"), row.get("ToPort")) if rule.ports else None
+            same = (row["IsEgress"], row["IpProtocol"], ports) == (rule.direction == "egress", wanted, rule.ports)
+            if same and _named(row) == rule.peer:
+                return client, row
+    raise LookupError(f"the security group {rule.list} has no such rule: {rule.title}")
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    group = (row.get("ReferencedGroupInfo") or {}).get("GroupId")
+    return str(row.get("CidrIpv4") or row.get("CidrIpv6") or group or row.get("PrefixListId"))
+
+
+def _ports(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: row[key] for key in ("FromPort", "ToPort") if row.get(key) is not None}
+
+
+def _peer(row: Mapping[str, Any]) -> dict[str, Any]:
+    described = {"Description": row["Description"]} if row.get("Description") else {}
+    if group := (row.get("ReferencedGroupInfo") or {}).get("GroupId"):
+        return {"UserIdGroupPairs": [{"GroupId": group, **described}]}
+    if prefix_list := row.get("PrefixListId"):
+        return {"PrefixListIds": [{"PrefixListId": prefix_list, **described}]}
+    return {"IpRanges": [{"CidrIp": row["CidrIpv4"], **described}]}
+
+
+@contextmanager
+def _without_statement(cloud: LocalCloud, mutation: StatementMutation) -> Iterator[None]:
+    """Another document is in force for a while: a version of a policy, or that of the role or group itself."""
+    iam = session_of(cloud, DEPLOYER, regions()[0]).client("iam")
+    policy = next((one for one in _all(iam) if one["PolicyName"] == mutation.policy), None)
+    with _version(iam, policy, mutation) if policy else _part(iam, mutation):
+        yield
+
+
+@contextmanager
+def _version(iam: Any, policy: Mapping[str, Any], mutation: StatementMutation) -> Iterator[None]:
+    arn, version = policy["Arn"], policy["DefaultVersionId"]
+    body = iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
+    document = _rest(body, mutation)
+    made = iam.create_policy_version(PolicyArn=arn, PolicyDocument=document, SetAsDefault=True)["PolicyVersion"]
+    try:
+        yield
+    finally:
+        iam.set_default_policy_version(PolicyArn=arn, VersionId=version)
+        iam.delete_policy_version(PolicyArn=arn, VersionId=made["VersionId"])
+
+
+@contextmanager
+def _part(iam: Any, mutation: StatementMutation) -> Iterator[None]:
+    kind, named = _holder(iam, mutation.policy)
+    body = getattr(iam, f"get_{kind}_policy")(**named)["PolicyDocument"]
+    put = getattr(iam, f"put_{kind}_policy")
+    put(**named, PolicyDocument=_rest(body, mutation))
+    try:
+        yield
+    finally:
+        put(**named, PolicyDocument=json.dumps(body))
+
+
+def _holder(iam: Any, policy: str) -> tuple[str, dict[str, str]]:
+    """The role or group that has a policy as a part of itself."""
+    for row in iam.list_roles()["Roles"]:
+        if policy in iam.list_role_policies(RoleName=row["RoleName"])["PolicyNames"]:
+            return "role", {"RoleName": row["RoleName"], "PolicyName": policy}
+    for row in iam.list_groups()["Groups"]:
+        if policy in iam.list_group_policies(GroupName=row["GroupName"])["PolicyNames"]:
+            return "group", {"GroupName": row["GroupName"], "PolicyName": policy}
+    raise LookupError(f"no role and no group has the policy {policy}")
+
+
+def _rest(body: Mapping[str, Any], mutation: StatementMutation) -> str:
+    kept = [one for one in body["Statement"] if canonical(one) != mutation.before]
+    # A document is never empty: this one grants what nobody here asks for.
+    rest = kept or [{"Effect": "Allow", "Action": "sts:GetCallerIdentity", "Resource": "*"}]
+    return json.dumps({**body, "Statement": rest})
+
+
+def _all(iam: Any) -> Iterator[Mapping[str, Any]]:
+    for page in iam.get_paginator("list_policies").paginate(Scope="All"):
+        yield from page["Policies"]
 
 
 class AwsRehearsalPlatform(RehearsalPlatform):
@@ -88,4 +198,4 @@ class AwsRehearsalPlatform(RehearsalPlatform):
         return evidence.access_facts(cloud)
 
     def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
-        return mutations.without(cloud, mutation)
+        return without(cloud, mutation)

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS DL1, as stacks on the local cloud ask for it."""
+"""AWS DL1, as stacks on the local cloud ask for it: its one account, stand-ins for what a file takes as there already,
+and what goes with a stack."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from catalog.tables import table
 from components.aws.client.session import regions
 from components.aws.local import removal
 from components.aws.local.removal import describe_machines, empty_buckets
-from components.aws.local.stack import stand_in
 from components.aws.local.stand_ins import RECORD, StandIns
-from components.aws.plan import aws_dl1_plan
+from components.aws.plan import AwsDl1Plan, aws_dl1_plan
+from components.aws.statements import policies
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import Tell
 from components.platform.local import (
@@ -26,8 +29,107 @@ from components.platform.local import (
     State,
 )
 from localcloud.aws import account, kept
+from localcloud.aws.account import ACCOUNT
 from localcloud.environments.debian import command_words
 from schemas.names import plural
+
+# What says who calls a real account: the local one is told by the environment.
+_PROVIDER, _REGION = "aws:", "aws:region"
+
+
+def stand_in(made: LocalFile, plan: AwsDl1Plan, cloud: LocalCloud, tell: Tell) -> None:
+    """Makes what stands in for others, and changes the file so that it names that."""
+    _account(made, plan)
+    zones = table("aws_local")["zones"].get(plan.region)
+    zone = plan.network.zone or (zones[0] if zones else "")
+    stand_ins = StandIns(cloud, tell, plan.region, zone)
+    _network(made, stand_ins)
+    _things(made, plan, stand_ins)
+    _grants(made, plan, stand_ins)
+    _machines(made, plan, stand_ins)
+
+
+def _account(made: LocalFile, plan: AwsDl1Plan) -> None:
+    own = made.config.get(_REGION)
+    rest = {key: value for key, value in made.config.items() if not key.startswith(_PROVIDER)}
+    made.config = {_REGION: own, **rest}
+    if plan.account and plan.account != ACCOUNT:
+        made.config["trainyard:account"] = ACCOUNT
+        made.remarks.append(f"account {plan.account}: the local cloud has one account, {ACCOUNT}")
+
+
+def _network(made: LocalFile, stand_ins: StandIns) -> None:
+    """The VPC before what lies in it. A subnet or group that is named without its VPC gets one."""
+    network: dict[str, Any] = made.config.get("trainyard:network") or {}
+    keys = {"subnet": "subnet", "securityGroup": "security group", "routeTable": "route table"}
+    inside = [key for key in keys if network.get(key)]
+    if not inside and not network.get("vpc"):
+        return
+    vpc, stands_in = stand_ins.one("vpc", str(network.get("vpc") or "of the named subnet"))
+    stood = ["vpc"] if stands_in and network.get("vpc") else []
+    if network.get("vpc"):
+        network["vpc"] = vpc
+    for key in inside:
+        network[key], stands_in = stand_ins.one(keys[key], str(network[key]), vpc=vpc)
+        stood += [keys[key]] if stands_in else []
+    if stood:
+        made.remarks.append(f"{', '.join(stood)}: the file names existing ones; empty ones stand in")
+
+
+def _things(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
+    access = plan.access
+    named = [
+        ("bucket", "" if plan.bucket.create or "bucket" in plan.taken else plan.bucket.name),
+        ("repository", "" if plan.registry.create or "registry" in plan.taken else plan.registry.repository),
+        ("role", "" if access.make_runs_role or "access" in plan.taken else access.runs_role),
+        ("group", access.users_group or ""),
+        ("user role", access.users_role or ""),
+        *(("bucket", item.bucket) for job in plan.jobs.values() for item in job.inputs),
+    ]
+    if plan.logs.enabled and not plan.logs.create and "logs" not in plan.taken:
+        named.append(("log group", plan.logs.group_name))
+    for kind, name in dict.fromkeys(named):
+        if name and not (kind == "bucket" and plan.bucket.create and name == plan.bucket.name):
+            _, stands_in = stand_ins.one(kind, name)
+            if stands_in:
+                made.remarks.append(f"{kind} {name}: an empty one stands in")
+
+
+def least_access(plan: AwsDl1Plan) -> AwsDl1Plan:
+    """The plan of a stack with existing access, as if it made the least that it needs."""
+    return replace(plan, access=replace(plan.access, create=True, mode="least-privilege"))
+
+
+def _grants(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
+    """What a stack with existing access counts on. `trainyard access` prints the same as what has to be granted."""
+    access = plan.access
+    if access.create or "access" in plan.taken:
+        return
+    given = []
+    for policy in policies(least_access(plan)):
+        users = (("group", access.users_group), ("user role", access.users_role))
+        for kind, name in (("role", access.runs_role),) if policy.who == "runs" else users:
+            if name and policy.document:
+                given.append(stand_ins.grant(kind, name, policy.name, policy.document))
+    if any(given):
+        made.remarks.append("policies exist elsewhere: the least that the stack needs stands in for them")
+    made.has_access = all(given)
+
+
+def _machines(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
+    """Images, reservations and placement groups, which a team's own account has."""
+    ours = [row["id"] for row in table("aws_local")["image"]]
+    for name, job in plan.jobs.items():
+        cluster = made.config["trainyard:jobs"][name].get("cluster") or {}
+        if cluster.get("ami") and cluster["ami"] not in ours:
+            made.remarks.append(f"job {name}: {ours[0]} stands in for the image {cluster['ami']}")
+            cluster["ami"] = ours[0]
+        if job.cluster.image_parameter and stand_ins.one("parameter", job.cluster.image_parameter)[1]:
+            made.remarks.append(f"job {name}: the parameter {job.cluster.image_parameter} is a stand-in")
+        if cluster.pop("reservation", None):
+            made.remarks.append(f"job {name}: the local cloud has room enough; its reservation is left out")
+        if group := cluster.get("placementGroup"):
+            stand_ins.one("placement group", str(group))
 
 
 class AwsLocalPlatform(LocalPlatform):

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every AWS component needs: the plan, and values that only AWS knows."""
+"""What every AWS component needs: the plan, values that only AWS knows, and the packages of pulumi_aws, imported
+leanly: `ec2` alone has 200 modules."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pulumi
+import pulumi_aws
 
+from components import lean
 from components.aws.plan import AwsDl1Plan
 from components.context import Borrowed, Filler
 
 # The tag that says why something has a public address. People, auditors and policy packs look for it.
 PUBLIC_ADDRESS = "public-address"
+PACKAGES = ("cloudwatch", "ec2", "ecr", "iam", "s3", "secretsmanager", "vpc")
 
 
 @dataclass(frozen=True)
@@ -57,3 +62,13 @@ class Context(Filler):
 def resource_tags(tags: Mapping[str, str], name: str) -> dict[str, str]:
     """The tags of a resource that AWS's console lists by its tag `Name`."""
     return {**tags, "Name": name}
+
+
+def make_lean() -> None:
+    """Replaces packages that are not imported yet with lean ones."""
+    lean.make_lean(pulumi_aws, PACKAGES)
+
+
+def lookup(package: str, function: str, **arguments: Any) -> Mapping[str, Any]:
+    """The result of a function of the provider, with the provider's names."""
+    return lean.lookup(pulumi_aws, f"aws:{package}/{function}:{function}", **arguments)

@@ -13,15 +13,20 @@ import pulumi_aws as aws
 
 from components.artifacts import artifacts_folder, code_artifact
 from components.aws.machines import MachinePlace
-from components.aws.placement import find_unplaced, keep_placement
 from components.aws.plan import TAKEN, AwsDl1Plan
 from components.aws.recorded import read_recorded
-from components.aws.replacements import PLACE, REPLACED_WITH, Replacing, find_replacements
+from components.aws.replacements import (
+    PLACE,
+    REPLACED_WITH,
+    Replacing,
+    find_replacements,
+    find_unplaced,
+    keep_placement,
+)
 from components.aws.resources.access import Access, AccessArgs
 from components.aws.resources.cluster import ClusterArgs, Job, launch_template_name
-from components.aws.resources.context import Context
+from components.aws.resources.context import Context, make_lean
 from components.aws.resources.existing import Answers, find_departures, resolve
-from components.aws.resources.lean import make_lean
 from components.aws.resources.leftovers import find_leftovers
 from components.aws.resources.network import Network, NetworkArgs
 from components.aws.resources.storage import Storage, StorageArgs

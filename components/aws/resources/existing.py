@@ -12,7 +12,7 @@ from catalog.tables import table
 from components.aws.machines import MachineImage
 from components.aws.plan import AwsDl1Plan, ClusterPlan
 from components.aws.recorded import Recorded
-from components.aws.resources.lean import lookup
+from components.aws.resources.context import lookup
 from components.outputs import PROTECTED, Outputs, last_outputs
 from components.platform.base import RefusedError
 from components.voice import warn

@@ -16,7 +16,7 @@ import pulumi
 
 from components.aws.plan import AwsDl1Plan
 from components.aws.recorded import INSTANCE, Recorded
-from components.aws.resources.lean import lookup
+from components.aws.resources.context import lookup
 from components.aws.statements import policies
 from components.platform.base import RefusedError
 from schemas.checks.registry import Wrong, at
