@@ -8,10 +8,19 @@ from typing import Any
 
 from catalog.tables import table
 from components.oci import iam
-from components.oci.needs import Need, permissions_of, smallest_grant, weakest_trust
 from components.oci.plan import OciPlan
 from components.oci.stack import FlowLog, is_ocid
-from components.oci.statements import Line, group_named, place_of, policy_lines, verb_grant
+from components.oci.statements import (
+    Line,
+    Need,
+    group_named,
+    permissions_of,
+    place_of,
+    policy_lines,
+    smallest_grant,
+    verb_grant,
+    weakest_trust,
+)
 
 STEPS = ("create", "read", "update", "delete")
 # Where, what, for which kinds of thing, and how certain that is.

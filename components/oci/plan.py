@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from catalog.tables import table
-from components.oci.stack import FlowLog, OciJob, OciStack
-from components.oci.stack_targets import MachineShare, share_of
+from components.oci.stack import FlowLog, MachineShare, OciJob, OciStack, share_of
 from components.plan.build import grants
 from components.plan.model import AccessPlan, Grant, JobPlan, LogsPlan, NetworkPlan, Plan, extend
 from components.plan.platform import Row, Words

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Stack of OCI: everybody's columns, and those that only OCI has."""
+"""The Stack of OCI: everybody's columns, and those that only OCI has; how many nodes a machine of a compute target
+holds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from schemas.model import Access, Job, Logs, NamedAlike, Network, Secret, Shape, Stack, StackPlace
 
@@ -183,3 +184,30 @@ class OciStack(Stack):
 
 def is_ocid(text: str) -> bool:
     return text.startswith("ocid1.")
+
+
+@dataclass(frozen=True, slots=True)
+class MachineShare:
+    """OCPUs, memory and GPUs: of a whole machine, or of what a node asks of one."""
+
+    ocpus: float
+    memory_gb: float
+    gpus: int
+
+    def times_in(self, machine: MachineShare) -> int:
+        """How many of them a machine holds. What the service itself takes of a machine, no document says."""
+        pairs = ((machine.ocpus, self.ocpus), (machine.memory_gb, self.memory_gb), (machine.gpus, self.gpus))
+        return min(int(there // wanted) for there, wanted in pairs if wanted)
+
+
+def is_flexible(shape: Shape) -> bool:
+    """Whether people choose its size."""
+    return shape.name.endswith(".Flex")
+
+
+def share_of(shape: Shape, shapes: Mapping[str, Mapping[str, Any]]) -> MachineShare | None:
+    """The size that the shape gives, else that of the whole machine. None if the catalog does not know it."""
+    row = shapes.get(shape.name, {})
+    ocpus = shape.ocpus or row.get("vcpus", 0) / 2
+    memory = shape.memory_gb or row.get("memory_gib", 0)
+    return MachineShare(ocpus, memory, row.get("accelerators", 0)) if ocpus and memory else None

@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from components.oci.client.session import Session
-from components.oci.local.stack import stand_in
-from components.oci.local.stacks import OciLocalPlatform
+from components.oci.local.stacks import OciLocalPlatform, stand_in
 from components.oci.local.stand_ins import StandIns
 from localcloud.control import Cloud
 from tests.support.counts import FIRST, wanted

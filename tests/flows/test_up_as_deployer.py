@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from components.oci.deployer import deployer_lines
 from components.oci.iam.parse import parse
 from components.oci.iam.permissions import grants
-from components.oci.local.stack import ready_images
+from components.oci.local.stacks import ready_images
 from components.oci.plan import OciPlan
 from localcloud.oci.tenancy import private_pem
 from schemas.facts import gather

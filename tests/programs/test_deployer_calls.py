@@ -14,8 +14,8 @@ from components.aws.access_report import deployer_policies
 from components.aws.plan import aws_dl1_plan
 from components.oci import iam
 from components.oci.deployer import STEPS, calls_of_type, deployer_lines
-from components.oci.needs import permissions_of
 from components.oci.plan import OciPlan
+from components.oci.statements import permissions_of
 from components.plan.build import plan_of
 from schemas.judge import judge_file
 from tests.programs.conftest import Record

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from components.oci.checks.registry import rule
-from components.oci.stack import OciStack
-from components.oci.stack_targets import is_flexible
+from components.oci.stack import OciStack, is_flexible
 from schemas.checks.images import OURS, images_of, path_of
 from schemas.checks.registry import Wrong, at
 from schemas.checks.runs import disks_within, runtimes_within

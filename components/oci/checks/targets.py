@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from components.oci.checks.registry import rule
-from components.oci.stack import ComputeTarget, OciJob, OciStack
-from components.oci.stack_targets import is_flexible, share_of
+from components.oci.stack import ComputeTarget, OciJob, OciStack, is_flexible, share_of
 from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
 from schemas.names import plural, suggestion

@@ -14,9 +14,8 @@ from components.oci import iam
 from components.oci.client.calls import attempt, parse_folder
 from components.oci.client.session import Session, compartment_of_caller, session_of_caller
 from components.oci.iam.wildcards import StatementError
-from components.oci.needs import Need, permissions_of, smallest_grant
 from components.oci.stack import OciStack
-from components.oci.statements import NARROWING, group_named, place_of
+from components.oci.statements import NARROWING, Need, group_named, permissions_of, place_of, smallest_grant
 from components.platform.calls import Call, ProviderError, call_of
 from components.platform.files import (
     Content,

@@ -5,8 +5,7 @@ This module exports what is needed to write statements. To keep imports fast, re
 their own modules: `parse`, `matching`, `judge`, `explain`.
 """
 
-from components.oci.iam.minimal import smallest
-from components.oci.iam.permissions import Operation, by_resource_type, grants, operation, type_of
+from components.oci.iam.permissions import Operation, by_resource_type, grants, operation, smallest, type_of
 from components.oci.iam.printing import condition_text, to_text
 from components.oci.iam.statement import (
     AllOf,

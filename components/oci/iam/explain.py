@@ -14,8 +14,7 @@ from components.oci.iam.judge import (
     Target,
     request_variables,
 )
-from components.oci.iam.minimal import smallest
-from components.oci.iam.permissions import type_of
+from components.oci.iam.permissions import smallest, type_of
 from components.oci.iam.printing import to_text
 from components.oci.iam.statement import (
     AllOf,

@@ -1,22 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI, as rehearsals ask for it."""
+"""OCI, as rehearsals ask for it, and what one left, read from OCI's API: objects, last lines of logs, the policies in
+force."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from components.oci.local import evidence, people
-from components.oci.local.evidence import planned_needs
-from components.oci.local.grounds import OciGrounds, read_call
+from catalog.tables import table
+from components.oci import iam
+from components.oci import rules as oci_rules
+from components.oci import statements as oci_statements
+from components.oci.client import logs
+from components.oci.client.calls import read_if_exists
+from components.oci.client.job_runs import start_of
+from components.oci.client.session import DEPLOYER, USER, session_of
+from components.oci.iam.judge import Compartments
+from components.oci.iam.parse import parse
+from components.oci.local import people
+from components.oci.local.grounds import OciGrounds, canonical, read_call
 from components.oci.local.people import small_shapes
-from components.oci.local.stack import TARGETS
-from components.oci.plan import oci_plan
+from components.oci.local.stacks import TARGETS
+from components.oci.plan import OciPlan, oci_plan
 from components.plan.model import JobPlan, Plan, RunPlan
-from components.platform.calls import Tell
-from components.platform.evidence import Mutation, PlannedNeeds, RecordedCall
+from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.evidence import (
+    Mutation,
+    PlannedNeeds,
+    PlannedRule,
+    PlannedStatement,
+    PolicyInForce,
+    RecordedCall,
+    RuleMutation,
+    StatementMutation,
+)
 from components.platform.local import LocalCloud, Outputs, Row
 from components.platform.rehearsal import (
     Answers,
@@ -28,7 +49,158 @@ from components.platform.rehearsal import (
     StartedRun,
 )
 from components.platform.status import RunStatus
+from components.platform.traffic import RuleInForce, is_network
 from localcloud import admin
+from policies.rule import JudgedResource, refusing
+
+_LAST_LINES = 12
+_OUTPUT = "output/"
+_SECURITY_LIST = "oci:Core/securityList:SecurityList"
+_POLICY = "oci:Identity/policy:Policy"
+
+
+def caller(cloud: LocalCloud) -> str:
+    """The OCID of the tenancy's one plain user."""
+    return str(session_of(cloud, USER).credentials["user"])
+
+
+def artifacts(cloud: LocalCloud, who: People, outputs: Mapping[str, Any], started: StartedRun) -> Iterator[Artifact]:
+    """What lies in the run's output folder in the bucket, as its people see it."""
+    folder = str(started.run.nodes[0].launch.get("folder") or "").partition("/")[2]
+    if not folder or not started.nodes:
+        return
+    prefix = f"{folder}/{start_of(started.nodes[0].id, {})}"
+    storage, bucket = who.session.client("object_storage"), str(outputs["bucket"])
+    try:
+        listed = storage.list_objects(cloud.namespace, bucket, prefix=f"{prefix}/{_OUTPUT}", fields="size")
+    except Exception as error:
+        if getattr(error, "status", None) is None:
+            raise
+        return
+    for one in listed.data.objects:
+        yield Artifact(one.name.removeprefix(f"{prefix}/{_OUTPUT}"), int(one.size or 0))
+
+
+def last_lines(who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
+    """As the run's people read them; those of ranks that succeeded have nothing to tell."""
+    science, call = who.session.client("data_science"), call_of("rehearse", tell)
+    for node in seen.nodes:
+        try:
+            run = read_if_exists(call, "Read the job run", partial(science.get_job_run, node.run.id))
+            lines = logs.last_lines(who.session, call, run, _LAST_LINES, looks=1) if run else []
+            if run and logs.place_of(run) is None:
+                lines = ["(the stack keeps no logs; with --keep, what it printed is in the cloud's folder)"]
+        except ProviderError as refused:
+            lines = [refused.cause]
+        if node.run.state != "SUCCEEDED":
+            yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines)
+
+
+def access_facts(cloud: LocalCloud) -> OciGrounds:
+    """The policies in force, read as the deployer."""
+    identity = session_of(cloud, DEPLOYER).client("identity")
+    below = identity.list_compartments(cloud.tenancy).data
+    places = (cloud.tenancy, cloud.compartment)
+    in_force = [policy for place in places for policy in identity.list_policies(place).data]
+    policies = tuple(
+        PolicyInForce(policy.name, policy.compartment_id, tuple(map(canonical, policy.statements)))
+        for policy in in_force
+    )
+    parents = {one.id: one.compartment_id for one in below}
+    compartments = Compartments(cloud.tenancy, parents, {one.id: one.name for one in below})
+    return OciGrounds(policies, compartments, table("regions")["keys"][cloud.region])
+
+
+class OciPlannedNeeds(PlannedNeeds):
+    """Security lists, and policies that are sentences."""
+
+    __slots__ = ()
+
+    def beyond_grants(self, text: str) -> tuple[str, ...]:
+        """The permissions of a statement that no planned statement gives to the same subject in the same location."""
+        statement = parse(text)
+        needed: set[str] = set()
+        for one in self.statements:
+            other = parse(one.text)
+            covers = other.condition is None or other.condition == statement.condition
+            if covers and (other.subject, other.location) == (statement.subject, statement.location):
+                needed |= iam.grants(other.grant)
+        return tuple(sorted(iam.grants(statement.grant) - needed))
+
+    def refused_list(self, in_force: Iterable[RuleInForce]) -> frozenset[str]:
+        """The ids of the policy pack's rules that refuse a security list with these rules."""
+        listed: dict[str, list[dict[str, Any]]] = {"ingress": [], "egress": []}
+        for rule in in_force:
+            listed[rule.direction].append(_properties(rule))
+        sides = {f"{side}SecurityRules": rows for side, rows in listed.items()}
+        return refusing(JudgedResource(_SECURITY_LIST, {**sides, "freeformTags": dict(self.list_tags)}))
+
+    def refused_policies(self, policies: Iterable[PolicyInForce]) -> frozenset[str]:
+        refused: set[str] = set()
+        for policy in policies:
+            tags = dict(self.policy_tags)
+            refused |= refusing(JudgedResource(_POLICY, {"statements": list(policy.statements), "freeformTags": tags}))
+        return frozenset(refused)
+
+
+def _properties(rule: RuleInForce) -> dict[str, Any]:
+    end = "source" if rule.direction == "ingress" else "destination"
+    kind = "CIDR_BLOCK" if is_network(rule.peer) else "SERVICE_CIDR_BLOCK"
+    ports = {"tcpOptions": {"min": rule.ports[0], "max": rule.ports[1]}} if rule.ports else {}
+    return {end: rule.peer, f"{end}Type": kind, "protocol": rule.protocol, **ports}
+
+
+def planned_needs(plan: OciPlan, network_of: OciPlan | None = None, access_of: OciPlan | None = None) -> PlannedNeeds:
+    """From plans alone, whatever a cloud made of them. The others are of stacks from which this one takes a part."""
+    net, access = network_of or plan, access_of or plan
+    network, lines = oci_rules.security_rules(net.network), oci_statements.policy_lines(access)
+    rules = [
+        PlannedRule(direction, rule.peer, (rule.ports.first, rule.ports.last) if rule.ports else None, rule.description)
+        for direction, side in (("ingress", network.ingress), ("egress", network.egress))
+        for rule in side
+    ]
+    return OciPlannedNeeds(
+        least=access.access.mode == "least-privilege" and net.network.mode == "least",
+        rules=tuple(rules),
+        statements=tuple(PlannedStatement(line.text, line.why) for line in lines),
+        list_tags={**net.tags, **oci_rules.list_tags(net.network)},
+        policy_tags={**access.tags, **oci_statements.policy_tags(access, lines)},
+    )
+
+
+def without(cloud: LocalCloud, mutation: RuleMutation | StatementMutation) -> AbstractContextManager[None]:
+    if isinstance(mutation, RuleMutation):
+        return _without_rule(cloud, mutation)
+    return _without_statement(cloud, mutation)
+
+
+@contextmanager
+def _without_rule(cloud: LocalCloud, mutation: RuleMutation) -> Iterator[None]:
+    network, models = session_of(cloud, DEPLOYER).client("core"), import_module("oci.core.models")
+    rule = mutation.before
+    field = f"{rule.direction}_security_rules"
+    whole = getattr(network.get_security_list(rule.list).data, field)
+    rest = [one for index, one in enumerate(whole) if index != rule.index]
+    network.update_security_list(rule.list, models.UpdateSecurityListDetails(**{field: rest}))
+    try:
+        yield
+    finally:
+        network.update_security_list(rule.list, models.UpdateSecurityListDetails(**{field: whole}))
+
+
+@contextmanager
+def _without_statement(cloud: LocalCloud, mutation: StatementMutation) -> Iterator[None]:
+    identity, models = session_of(cloud, DEPLOYER).client("identity"), import_module("oci.identity.models")
+    places = (cloud.tenancy, cloud.compartment)
+    (policy,) = (one for place in places for one in identity.list_policies(place, name=mutation.policy).data)
+    rest = [text for text in policy.statements if canonical(text) != mutation.before]
+    # A policy is never empty: this one grants what nobody here asks for.
+    kept = rest or ["Allow group Administrators to inspect tag-namespaces in tenancy"]
+    identity.update_policy(policy.id, models.UpdatePolicyDetails(statements=kept))
+    try:
+        yield
+    finally:
+        identity.update_policy(policy.id, models.UpdatePolicyDetails(statements=policy.statements))
 
 
 class OciRehearsalPlatform(RehearsalPlatform):
@@ -71,13 +243,13 @@ class OciRehearsalPlatform(RehearsalPlatform):
         return people.watch(who, oci_plan(plan), started, tell)
 
     def caller(self, cloud: LocalCloud, who: People) -> str:
-        return evidence.caller(cloud)
+        return caller(cloud)
 
     def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
-        return evidence.artifacts(cloud, who, outputs, started)
+        return artifacts(cloud, who, outputs, started)
 
     def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
-        return evidence.last_lines(who, seen, tell)
+        return last_lines(who, seen, tell)
 
     def judged_calls(self, cloud: LocalCloud) -> list[Mapping[str, Any]]:
         return list(admin.list_calls(cloud))
@@ -86,7 +258,7 @@ class OciRehearsalPlatform(RehearsalPlatform):
         return read_call(row, names)
 
     def access_facts(self, cloud: LocalCloud) -> OciGrounds:
-        return evidence.access_facts(cloud)
+        return access_facts(cloud)
 
     def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
-        return evidence.without(cloud, mutation)
+        return without(cloud, mutation)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI, as stacks on the local cloud ask for it."""
+"""OCI, as stacks on the local cloud ask for it: its one region and domain, stand-ins for what a file takes as there
+already, and what goes with a stack."""
 
 from __future__ import annotations
 
@@ -8,13 +9,144 @@ from typing import Any
 
 from components.oci.local import removal
 from components.oci.local.removal import RemovalReader, empty_buckets, end_other_runs, list_results, read_last_lines
-from components.oci.local.stack import ready_images, stand_in
-from components.oci.local.stand_ins import StandIns
-from components.oci.plan import oci_plan
-from components.plan.model import Plan, RunPlan
+from components.oci.local.stand_ins import KINDS, StandIns
+from components.oci.plan import oci_plan, registry_host
+from components.oci.stack import is_ocid
+from components.plan.model import Plan, RunPlan, expand
 from components.platform.calls import Tell
 from components.platform.local import LocalCloud, LocalFile, LocalPlatform, Outputs, Removal, Row, State
+from localcloud import admin
 from schemas.names import plural
+
+# What says who calls a real cloud, and where it is; the local one is told by the environment.
+PROVIDER = "oci:"
+REGION = "oci:region"
+TARGETS = "trainyard:computeTargets"
+# The kinds that a file may name by their names, and where; what lies in another comes after it.
+NAMED = (
+    ("vcn", "trainyard:network", "vcn"),
+    ("routetable", "trainyard:network", "routeTable"),
+    ("subnet", "trainyard:network", "subnet"),
+    ("loggroup", "trainyard:logs", "existing", "group"),
+    ("log", "trainyard:logs", "existing", "log"),
+    ("datascienceproject", "trainyard:project", "existing"),
+)
+
+
+def stand_in(made: LocalFile, plan: Plan, cloud: LocalCloud, stand_ins: StandIns) -> None:
+    """Makes what stands in for others, and changes the file so that it names that."""
+    _region(made, cloud)
+    _domain(made)
+    _existing(made, stand_ins)
+    _inputs(made, plan, stand_ins)
+    _names(made, stand_ins)
+    _ocids(made, stand_ins)
+
+
+def _region(made: LocalFile, cloud: LocalCloud) -> None:
+    region = str(made.config.get(REGION, ""))
+    rest = {key: value for key, value in made.config.items() if not key.startswith(PROVIDER)}
+    made.config = {REGION: cloud.region, **rest}
+    if region != cloud.region:
+        made.remarks.append(f"{region}: the local cloud is one region, {cloud.region}")
+    access = made.config.get("trainyard:access")
+    if isinstance(access, dict) and "homeRegion" in access:
+        access["homeRegion"] = cloud.region
+
+
+def _domain(made: LocalFile) -> None:
+    access = made.config.get("trainyard:access") or {}
+    if access.pop("domainEndpoint", None) is not None:
+        made.remarks.append(
+            f"identity domain {access.pop('domain', '')}: the local cloud has one domain; groups are made there"
+        )
+
+
+def _existing(made: LocalFile, stand_ins: StandIns) -> None:
+    for concern, word, make in (
+        ("bucket", "bucket", stand_ins.bucket),
+        ("registry", "repository", stand_ins.repository),
+    ):
+        named = (made.config.get(f"trainyard:{concern}") or {}).get("existing")
+        if named:
+            make(named)
+            made.remarks.append(f"{word} {named}: an empty one stands in")
+
+
+def _inputs(made: LocalFile, plan: Plan, stand_ins: StandIns) -> None:
+    """Buckets of others that jobs mount have to be there, as no node starts without them."""
+    named = (item.bucket for job in plan.jobs.values() for item in job.inputs)
+    for name in dict.fromkeys(name for name in named if name and name != plan.bucket.name):
+        if stand_ins.bucket(name):
+            made.remarks.append(f"bucket {name}: an empty one stands in")
+
+
+def _names(made: LocalFile, stand_ins: StandIns) -> None:
+    """What is named by its name, and is not in this cloud, is there under that name afterwards."""
+    for kind, *path in (*NAMED, *_targets(made.config)):
+        holder: Any = made.config
+        for step in path[:-1]:
+            holder = (holder.get(step) if isinstance(holder, dict) else None) or {}
+        name = holder.get(path[-1]) if isinstance(holder, dict) else None
+        if isinstance(name, str) and not is_ocid(name):
+            # A log is looked for in its group, which came before it.
+            group = str(holder.get("group", "")) if kind == "log" else ""
+            if stand_ins.named(kind, name, stand_ins.of(group) or group):
+                made.remarks.append(f"{KINDS[kind].words} {name}: an empty one stands in")
+
+
+def _targets(config: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Rows of `NAMED` for what a file names under names of its own."""
+    for name in config.get(TARGETS) or {}:
+        yield "datasciencecomputetarget", TARGETS, name, "existing"
+
+
+def _ocids(made: LocalFile, stand_ins: StandIns) -> None:
+    stood: dict[str, str] = {}
+    # A subnet's VCN and a log's group before what lies in them: in the order of the table, not of the file.
+    ocids = {text for _, text in _texts(made.config) if is_ocid(text)}
+    order = list(KINDS)
+    for ocid in sorted(ocids, key=lambda one: (order.index(_type(one)) if _type(one) in KINDS else 0, one)):
+        local = stand_ins.of(ocid)
+        if local is not None and local != ocid:
+            stood[ocid] = local
+    made.config = _replaced(made.config, stood)
+    words = [KINDS[_type(ocid)].words for ocid in stood if _type(ocid) in KINDS]
+    if words:
+        made.remarks.append(f"{', '.join(dict.fromkeys(words))}: the file names existing ones; empty ones stand in")
+
+
+def _type(ocid: str) -> str:
+    return ocid.split(".")[1]
+
+
+def _texts(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
+    if isinstance(value, str):
+        yield path, value
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from _texts(item, (*path, key))
+
+
+def _replaced(value: Any, by: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return by.get(value, value)
+    if isinstance(value, dict):
+        return {key: _replaced(item, by) for key, item in value.items()}
+    return [_replaced(item, by) for item in value] if isinstance(value, list) else value
+
+
+def ready_images(cloud: LocalCloud, plan: Plan, borrowed: str = "") -> None:
+    """Makes every image the stack names ready, for the moment its repository is there. Which environment stands in for
+    an image is decided when a run starts.
+
+    `borrowed` is the address of another stack's repository, where this one takes its images from there.
+    """
+    host = f"{registry_host(cloud.region)}/{cloud.namespace}/"
+    names = {"namespace": cloud.namespace, "registry": borrowed or host + plan.registry.repository}
+    for image in dict.fromkeys(expand(job.image, names) for job in plan.jobs.values()):
+        if image.startswith(host):
+            admin.push_when_repository_exists(cloud, image)
 
 
 class OciLocalPlatform(LocalPlatform):

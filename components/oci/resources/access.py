@@ -10,8 +10,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.oci.plan import OciPlan
-from components.oci.resources.context import credentials
-from components.oci.resources.lean import lookup
+from components.oci.resources.context import credentials, lookup
 from components.oci.statements import matching_rule, policies, policy_tags
 
 DYNAMIC_GROUP_SCHEMA = "urn:ietf:params:scim:schemas:oracle:idcs:DynamicResourceGroup"

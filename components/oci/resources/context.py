@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every OCI component needs: the plan, and values that only OCI knows."""
+"""What every OCI component needs: the plan, values that only OCI knows, and the packages of pulumi_oci, imported
+leanly: `core` has 240 modules, `identity` 200 more."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pulumi
+import pulumi_oci
 import pulumi_oci as oci
 
+from components import lean
 from components.context import Borrowed, Filler
 from components.oci.plan import OciPlan, registry_host
 
 # Credentials of the `oci` provider. A provider for another region needs the same.
 CREDENTIALS = ("auth", "configFileProfile", "fingerprint", "privateKeyPath", "tenancyOcid", "userOcid")
 SECRET_CREDENTIALS = ("privateKey", "privateKeyPassword")
+PACKAGES = ("artifacts", "core", "datascience", "identity", "logging", "objectstorage", "vault")
 
 
 @dataclass(frozen=True)
@@ -67,3 +72,13 @@ def credentials() -> dict[str, pulumi.Input[str]]:
     plain = {key: config.get(key) for key in CREDENTIALS}
     secret = {key: config.get_secret(key) for key in SECRET_CREDENTIALS}
     return {key: value for key, value in {**plain, **secret}.items() if value is not None}
+
+
+def make_lean() -> None:
+    """Replaces packages that are not imported yet with lean ones."""
+    lean.make_lean(pulumi_oci, PACKAGES)
+
+
+def lookup(package: str, function: str, **arguments: Any) -> Mapping[str, Any]:
+    """The result of a function of the provider, with OCI's names."""
+    return lean.lookup(pulumi_oci, f"oci:{package}/{function}:{function}", **arguments)

@@ -14,14 +14,12 @@ from components.artifacts import code_artifact
 from components.context import Borrowed
 from components.oci.plan import TAKEN, OciNetworkPlan, OciPlan, registry_host
 from components.oci.resources.access import Access, AccessArgs
-from components.oci.resources.context import Context, credentials, namespace_of
+from components.oci.resources.context import Context, credentials, make_lean, namespace_of
 from components.oci.resources.existing import find_departures, resolve_existing
-from components.oci.resources.jobs import Job, JobArgs, JobPlace, build_artifact
-from components.oci.resources.lean import make_lean
+from components.oci.resources.jobs import Job, JobArgs, JobPlace, build_artifact, compute_targets
 from components.oci.resources.network import Network, NetworkArgs
 from components.oci.resources.refusals import find_refusals
 from components.oci.resources.storage import Logs, LogsArgs, Storage, StorageArgs, make_flow_log
-from components.oci.resources.targets import compute_targets
 from components.oci.rules import security_rules
 from components.outputs import Recorded, recorded_resources
 from components.run import RunProvider

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job and its runs. The job holds what seldom changes. Runs hold the rest, so a new argument replaces only a run."""
+"""A job, its runs, and the compute targets that it may run on: managed clusters, which exist and cost until they are
+deleted. The job holds what seldom changes. Runs hold the rest, so a new argument replaces only a run."""
 
 from __future__ import annotations
 
@@ -13,20 +14,54 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
+from components.oci.plan import ComputeTargetPlan, OciPlan
 from components.oci.resources.context import Context
-from components.oci.resources.targets import MANAGED
 from components.oci.run_inputs import Where, job_tags, run_inputs
-from components.oci.stack_targets import MachineShare
+from components.oci.stack import MachineShare
 from components.plan.model import JobPlan, RunPlan
 from components.run import Run, RunProvider, aliases
 from schemas.code import CodeArtifact, folder_digest, folder_entries
 
+# The only type there is, of targets and of the jobs on them.
+MANAGED = "MANAGED_COMPUTE_CLUSTER"
 # Every run sets these itself. A change in the job would replace it, and delete the history of all its runs.
 RUNS_SAY = ["jobConfigurationDetails.maximumRuntimeInMinutes", "jobEnvironmentConfigurationDetails.image"]
 # Part of the digest: an archive in another format must get another name.
 FORMAT = b"zip, not compressed"
 # The oldest time in a zip. With real times, every checkout would be another artifact.
 EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def compute_targets(plan: OciPlan) -> dict[str, pulumi.Input[str]]:
+    """The OCID of each compute target, by its key in the stack file."""
+    return {key: target.existing or _made(plan, key, target) for key, target in plan.compute_targets.items()}
+
+
+def _made(plan: OciPlan, key: str, target: ComputeTargetPlan) -> pulumi.Output[str]:
+    return oci.datascience.ComputeTarget(
+        f"target-{key}",
+        compartment_id=plan.compartment,
+        display_name=target.name,
+        description=f"Machines for the training of {plan.team}, {plan.environment}",
+        compute_configuration_details={
+            "compute_type": MANAGED,
+            "instance_configuration": dict(_machine(target)),
+            "scaling_policy": {"policy_type": "FIXED_SIZE", "instance_count": target.instances},
+        },
+        freeform_tags=dict(plan.tags),
+    ).id
+
+
+def _machine(target: ComputeTargetPlan) -> Mapping[str, Any]:
+    shape = target.shape
+    if shape is None:
+        raise ValueError(f"{target.name} is not made")
+    machine: dict[str, Any] = {"instance_shape": shape.name}
+    if shape.ocpus is not None:
+        machine["instance_shape_details"] = {"ocpus": shape.ocpus, "memory_in_gbs": shape.memory_gb}
+    if target.boot_volume_gb is not None:
+        machine["boot_volume_size_in_gbs"] = target.boot_volume_gb
+    return machine
 
 
 @dataclass(frozen=True)

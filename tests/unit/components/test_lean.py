@@ -14,7 +14,7 @@ NAMES = ("Vcn", "get_services_output", "get_services", "RouteTable", "outputs")
 PROGRAM = f"""
 import importlib, json, sys
 import pulumi_oci as oci
-from components.oci.resources.lean import make_lean
+from components.oci.resources.context import make_lean
 
 def modules():
     return len([name for name in sys.modules if name.startswith("pulumi_oci.core.")])

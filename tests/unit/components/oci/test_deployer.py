@@ -10,7 +10,6 @@ from components.oci import iam
 from components.oci.deployer import deployer_lines, operations_of_kind
 from components.oci.iam.parse import parse
 from components.oci.iam.permissions import operation
-from components.oci.needs import permissions_of
 from components.oci.plan import OciPlan
 from components.oci.stack import (
     ComputeTarget,
@@ -23,6 +22,7 @@ from components.oci.stack import (
     Users,
     Vault,
 )
+from components.oci.statements import permissions_of
 from schemas.model import Bucket, Registry, Role, Secret, Shape
 from tests.support.samples import COMPARTMENT, NETWORKS, job, own, plan
 

@@ -15,10 +15,17 @@ from catalog.tables import table
 from components.oci import iam
 from components.oci.iam.matching import parse_rule
 from components.oci.iam.parse import parse
-from components.oci.needs import permissions_for
 from components.oci.plan import OciPlan
 from components.oci.stack import ComputeTarget, FlowLog, Narrow, OciAccess, OciLogs, OciNetwork, Users, Vault
-from components.oci.statements import STATEMENTS_PER_POLICY, Line, matching_rule, policies, policy_lines, subject
+from components.oci.statements import (
+    STATEMENTS_PER_POLICY,
+    Line,
+    matching_rule,
+    permissions_for,
+    policies,
+    policy_lines,
+    subject,
+)
 from schemas.model import AccessMode, Bucket, Code, Git, Input, Registry, Secret, Shape, Uses
 from tests.support.samples import COMPARTMENT, NETWORKS, TENANCY, job, own, plan
 

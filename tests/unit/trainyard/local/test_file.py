@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.oci.local.stack import stand_in
+from components.oci.local.stacks import stand_in
 from components.oci.local.stand_ins import KINDS
 from components.platform.local import LocalFile
 from localcloud.control import Cloud

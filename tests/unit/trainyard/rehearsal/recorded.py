@@ -9,8 +9,8 @@ from typing import Any
 from components.oci.iam.judge import Compartments
 from components.oci.iam.parse import parse
 from components.oci.iam.printing import to_text
-from components.oci.local.evidence import OciPlannedNeeds
 from components.oci.local.grounds import OciGrounds, read_call
+from components.oci.local.rehearsal import OciPlannedNeeds
 from components.platform.evidence import PlannedNeeds, PlannedRule, PlannedStatement, PolicyInForce, RecordedCall
 from components.platform.rehearsal import Artifact
 from components.platform.traffic import RehearsedNode, Traffic, read_traffic

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from components.oci.local.evidence import planned_needs
 from components.oci.local.people import SMALL_SHAPE, small_shapes
+from components.oci.local.rehearsal import planned_needs
 from components.oci.plan import OciPlan, oci_plan
 from components.plan.build import plan_file, plan_of
 from components.platform.base import platform
