@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A task without the launcher: rank, addresses and ports from OpenPAI's variables, and the program itself.
 
-Only for frameworks that need variables and no process beside the program (`plain` in catalog/openpai.toml).
+Only for frameworks that need variables and no process beside the program (`plain` in catalog/openpai.toml), and for
+scripts that were made for OpenPAI: those run the team's command as it is written (`as_is_commands`). Roles and port
+labels have the team's names, so programs find each other by OpenPAI's variables. The command is bash's, and OpenPAI
+fills in `<% $parameters.name %>` and the like.
 """
 
 from __future__ import annotations
@@ -35,6 +38,9 @@ _INTERFACE = (
 _MAIN = {True: "chief", False: "worker"}
 # So much of a job's name is in the name of a start, as the launcher has it.
 _LETTERS = 60
+_END = "TRAINYARD_COMMAND"
+# As the runtime begins a command.
+_STRICT = "-o errexit -o nounset -o pipefail"
 
 
 def quoted(text: str) -> str:
@@ -249,3 +255,18 @@ def _port(role: str, index: int, label: str) -> str:
 
 def _port_name(label: str) -> str:
     return label.replace("-", "_")
+
+
+def as_is_commands(launch: Mapping[str, Any], store: str, before: str, limit: int) -> Iterator[str]:
+    """`store`: the folder of the storage, as tasks see it; empty if there is none. `before`: words before the program,
+    as `timeout 60m`, which end it after `limit` seconds."""
+    if store:
+        yield own_rank(launch)
+        yield from folders(launch, store)
+    text, *args = launch["command"]
+    words = " ".join([text.rstrip(), *map(quoted, args)])
+    end = _END
+    while end in words.splitlines():
+        end += "_"
+    yield f"trainyard_command=; IFS= read -r -d '' trainyard_command <<'{end}' || true\n{words}\n{end}"
+    yield from within(limit, f'{before} bash {_STRICT} -c "$trainyard_command" || trainyard_code=$?')

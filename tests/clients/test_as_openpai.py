@@ -19,7 +19,7 @@ import pytest
 
 from components.openpai.client.status import storages_folder
 from components.openpai.protocol import NotYamlError, entrypoint, parse, refusals
-from components.openpai.protocol.scalars import Moment
+from components.openpai.protocol.text import Moment
 from localcloud.openpai.accounts import person
 from localcloud.openpai.storages import DEFAULT
 from localcloud.openpai.submitting import admitted, judged_and_masked

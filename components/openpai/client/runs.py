@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from components.openpai.client import logs, states, submitting
+from components.openpai.client import calls, logs, states
 from components.openpai.client.calls import ask_if_exists, attempt, if_exists, job_path, jobs, tell
 from components.openpai.client.errors import is_gone
 from components.openpai.client.jobs import (
@@ -142,7 +142,7 @@ class OpenPaiRunPlatform:
             before = self.job(call, user, name)
             if before is None:
                 call.report.status(f"submitting {name}")
-                if submitting.submit(self.session, call, spec, name) or self._is_mine(call, spec, user, name):
+                if calls.submit(self.session, call, spec, name) or self._is_mine(call, spec, user, name):
                     call.report.info(f"run {spec.display_name}: the job {user}~{name} on {self.session.uri}")
                     return name
             elif not call.anew and self._is_mine(call, spec, user, name):

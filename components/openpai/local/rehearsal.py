@@ -1,37 +1,180 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenPAI, as rehearsals ask for it."""
+"""OpenPAI, as rehearsals ask for it, and what one left on the cluster: files on its storage, and last lines of logs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.openpai.local import evidence
-from components.openpai.local.evidence import (
-    NOT_PROVEN,
-    NoGrounds,
-    OpenPaiAnswers,
-    people_of,
-    planned_needs,
-    small_tasks,
+from components.openpai.client.runs import OpenPaiRunPlatform
+from components.openpai.client.status import Looker, Storages, storages_folder
+from components.openpai.deploy import read_files, run_inputs
+from components.openpai.local.stacks import USER, output_folder, runs_of
+from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, openpai_job, openpai_plan
+from components.plan.model import JobPlan, Plan, RunPlan, expand
+from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.evidence import (
+    LostCall,
+    Mutation,
+    PlannedNeeds,
+    PolicyInForce,
+    RecordedCall,
+    StatementMutation,
 )
-from components.openpai.plan import openpai_job, openpai_plan
-from components.plan.model import JobPlan, Plan, RunPlan
-from components.platform.calls import Tell
-from components.platform.evidence import Mutation, PlannedNeeds, RecordedCall
 from components.platform.local import LocalCloud, Outputs, Row
 from components.platform.rehearsal import (
     Answers,
     Artifact,
+    LookedAt,
     People,
     RehearsalPlatform,
     RehearsedConfig,
     RunWatch,
     StartedRun,
+    start_run,
 )
-from components.platform.status import RunStatus
+from components.platform.status import RunStatus, WantedRuns
+
+_LAST_LINES = 12
+SKUS = "trainyard:skus"
+PROCESSES, BACKEND = "processes", "backend"
+_NO_GPUS = "GPUs: there are none here; it trains on processors"
+_NCCL = "NCCL: there is no GPU here; gloo carries the tensors"
+_SMALL = {"gpus": 0, "cpus": 1, "memoryGb": 4, "shmMb": 1024}
+# Cells and their types are the cluster's own scheduler's, which the local cluster has not.
+_HIVED = ("sku", "pinnedCellId")
+# What a real cluster may refuse, and a local one cannot know.
+NOT_PROVEN = (
+    "access: OpenPAI has no policies to take away; whether a cluster gives this user its virtual cluster and storage, "
+    "only that cluster says",
+    "ports: OpenPAI has no rules between tasks to take away; they reach one another on every port of their machines",
+)
+
+
+def artifacts(cloud: LocalCloud, started: StartedRun) -> Iterator[Artifact]:
+    """What the run's present start has put into its output folder."""
+    output = output_folder(cloud, started.nodes[0].id, lambda line: None) if started.nodes else None
+    for name, size in (output.sizes() if output else {}).items():
+        yield Artifact(name, size)
+
+
+def last_lines(who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
+    """As the run's people read them; those of ranks that succeeded have nothing to tell."""
+    call = call_of("rehearse", tell)
+    for node in seen.nodes:
+        if node.run.state == "SUCCEEDED":
+            continue
+        try:
+            lines = who.session.runs.last_lines(call, node.run, _LAST_LINES)
+        except ProviderError as refused:
+            lines = [refused.cause]
+        yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines)
+
+
+def small_tasks(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
+    """`trainyard.rehearsal.mapping.Machines`."""
+    job = plan.jobs[name]
+    _shapes(made, name, job, entry)
+    _options(made, name, job, entry)
+    address = plan.registry_address if isinstance(plan, OpenPaiPlan) else ""
+    image = expand(job.image, {"registry": address})
+    made.differences.append(f"job {name}: {image} is not pulled: an environment of this machine stands in")
+
+
+def _shapes(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]) -> None:
+    """SKUs of its own, because other jobs may name the same ones."""
+    own = {role: row for role, row in entry["roles"].items() if isinstance(row, dict) and row.get("shape")}
+    names = dict.fromkeys([job.shape.name, *(row["shape"] for row in own.values())])
+    written = {sku: made.config.get(SKUS, {}).get(sku) or {} for sku in names}
+    called = {sku: f"rehearsal-{name}" + (f"-{sku}" if sku != job.shape.name else "") for sku in names}
+    for sku, row in written.items():
+        small = {key: min(value, _SMALL[key]) if key in _SMALL else value for key, value in row.items()}
+        if small == row:
+            called[sku] = sku
+            continue
+        made.config[SKUS] = {**made.config[SKUS], called[sku]: {key: small[key] for key in small if key not in _HIVED}}
+        made.differences.append(f"job {name}: a share of this machine stands in for each {sku}")
+    entry["shape"] = called[job.shape.name]
+    entry["roles"] = {**entry["roles"], **{role: {**row, "shape": called[row["shape"]]} for role, row in own.items()}}
+    if any(row.get("gpus") for row in written.values()):
+        made.not_rehearsed.setdefault(name, []).append(_NO_GPUS)
+
+
+def _options(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]) -> None:
+    options = dict(entry.get("options") or {})
+    if options.get(BACKEND) == "nccl":
+        made.not_rehearsed.setdefault(name, []).append(_NCCL)
+        options[BACKEND] = "gloo"
+    many = options.get(PROCESSES)
+    if isinstance(many, int) and many > 1:
+        options[PROCESSES] = 1
+        made.differences.append(f"job {name}: one process for each task, in place of {many}")
+    if options:
+        entry["options"] = options
+
+
+@dataclass(frozen=True)
+class ClusterUser:
+    """The `session` of People: runs in the user's name, and what the user sees on the cluster's storages."""
+
+    runs: OpenPaiRunPlatform
+    storages: Storages
+
+    @property
+    def name(self) -> str:
+        return self.runs.session.user
+
+
+def people_of(cloud: LocalCloud) -> People:
+    user = ClusterUser(runs_of(cloud, USER), Storages(storages_folder(cloud.home)))
+    return People(user, f"the cluster's user {USER}, who administers nothing", USER)
+
+
+@dataclass(frozen=True)
+class OpenPaiAnswers(Answers):
+    """`stacks`: the folder of the stack file, where the code of its jobs is. All that a job's text refers to is in the
+    plan already."""
+
+    stacks: Path
+
+
+def start(
+    who: People, plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, answers: OpenPaiAnswers, tell: Tell
+) -> StartedRun:
+    files = read_files(plan, job, answers.stacks)
+    inputs: dict[str, Any] = run_inputs(plan, job, run, files, lambda secret: secret)
+    cluster: Mapping[str, Any] = inputs["cluster"]
+    own = {**inputs, "cluster": {**cluster, "user": who.session.name}}
+    return start_run(who, who.session.runs, plan, job, run, own, tell)
+
+
+def watch(who: People, plan: Plan, started: StartedRun, tell: Tell) -> LookedAt:
+    wanted = WantedRuns(plan.stack, started.job.name, started.run.name)
+    looker = Looker(who.session.runs, call_of("rehearse", tell), wanted, who.session.storages)
+    return LookedAt(who.session.runs, looker, started, tell)
+
+
+@dataclass(frozen=True, slots=True)
+class NoGrounds:
+    """`components.platform.evidence.Grounds`."""
+
+    policies: tuple[PolicyInForce, ...] = ()
+
+    def refused(self, calls: Sequence[RecordedCall], policies: Iterable[PolicyInForce]) -> tuple[LostCall, ...]:
+        return ()
+
+    def mutations(self) -> Iterator[StatementMutation]:
+        return iter(())
+
+    def inferred(self, call: RecordedCall) -> tuple[str, ...]:
+        return ()
+
+
+def planned_needs() -> PlannedNeeds:
+    return PlannedNeeds(least=False, rules=(), statements=())
 
 
 class OpenPaiRehearsalPlatform(RehearsalPlatform):
@@ -63,19 +206,19 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
     ) -> StartedRun:
         if not isinstance(answers, OpenPaiAnswers):
             raise TypeError(f"{type(answers).__name__} are another platform's")
-        return evidence.start(who, openpai_plan(plan), openpai_job(job), run, answers, tell)
+        return start(who, openpai_plan(plan), openpai_job(job), run, answers, tell)
 
     def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
-        return evidence.watch(who, plan, started, tell)
+        return watch(who, plan, started, tell)
 
     def caller(self, cloud: LocalCloud, who: People) -> str:
         return str(who.session.name)
 
     def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
-        return evidence.artifacts(cloud, started)
+        return artifacts(cloud, started)
 
     def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
-        return evidence.last_lines(who, seen, tell)
+        return last_lines(who, seen, tell)
 
     def judged_calls(self, cloud: LocalCloud) -> list[Mapping[str, Any]]:
         return []

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from components.openpai.protocol.rules import ADVICE, OBSTACLES, POD_REFUSED, REFUSED, Problem, Rules, retry_reason
-from components.openpai.protocol.scalars import Moment
+from components.openpai.protocol.text import Moment
 
 if TYPE_CHECKING:  # the library takes as long as the rest of a program that judges nothing
     from jsonschema.exceptions import ValidationError

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from components.openpai.protocol.commands import (
+    TemplateError,
     entrypoint,
     looked_up,
     references,
@@ -19,7 +20,6 @@ from components.openpai.protocol.commands import (
     without_references,
     written,
 )
-from components.openpai.protocol.template import TemplateError
 from components.openpai.protocol.text import LONGEST_TEXT, text_of
 
 Job = Mapping[str, Any]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from components.openpai.local.removal import OutputFolder
+from components.openpai.local.stacks import OutputFolder
 
 
 def test_no_link_is_followed_also_none_on_the_way(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from components.openpai.local.evidence import small_tasks
+from components.openpai.local.rehearsal import small_tasks
 from components.plan.build import plan_of
 from schemas.judge import judge_file
 from tests.support.examples import stack_file

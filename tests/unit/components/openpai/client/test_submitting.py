@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from components.openpai.client.calls import submit
 from components.openpai.client.session import Session
-from components.openpai.client.submitting import submit
 from components.openpai.protocol import problems, refusals
 from components.platform.calls import ProviderError, call_of
 from components.platform.runs import run_spec
