@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from launcher import commands, exits, network, peers, scratch_logs
+from launcher import commands, exits, network, output, peers
 from launcher.board import FAILED, RETRY, STOPPED, SUCCEEDED, Board
 from launcher.desk import Desk
 from launcher.document import Launch
@@ -134,7 +134,7 @@ class Node:
         return ended
 
     def _say_logs(self, place: Place) -> None:
-        for line in scratch_logs.ends(place.scratch) if place.scratch else ():
+        for line in output.ends(place.scratch) if place.scratch else ():
             self.say(line)
 
     def _started(self, place: Place) -> None:

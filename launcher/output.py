@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the processes of a node print, passed on line by line. A line that is drawn over and over, as a progress bar is,
-comes in parts meanwhile (launcher/redraws.py)."""
+comes in parts meanwhile (launcher/redraws.py). What a framework wrote into logs of its own is said at the end."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import selectors
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Callable, Sequence
 
 from launcher.redraws import part_prefix
+from launcher.walking import Budget, open_file, regular_files
 
 _CHUNK = 1 << 16
 _POLL_SECONDS = 0.02
@@ -31,6 +33,9 @@ _UP = re.compile(rb"\x1b(\[\d{0,5}([AF]|\Z)|\Z)")
 _BAR = 4096
 
 Take = Callable[[Sequence[bytes]], None]
+_SUFFIXES = (".err", ".log", ".out")
+_FILES, _LINES, _BYTES = 8, 4, 4096
+_ENTRIES, _SECONDS = 2000, 2.0
 
 
 @dataclass(eq=False)
@@ -252,3 +257,22 @@ def _write(data: bytes) -> None:
     with suppress(OSError):
         while data:
             data = data[os.write(1, data) :]
+
+
+def ends(scratch: str) -> Iterator[str]:
+    """The last lines of the logs that were written last, the newest first."""
+    found = regular_files(scratch, lambda name, status, folder: True, Budget(_ENTRIES, _SECONDS))
+    logs = [(status.st_mtime, name) for name, status in found if status.st_size and name.endswith(_SUFFIXES)]
+    for _, name in sorted(logs, reverse=True)[:_FILES]:
+        try:
+            lines = _end(scratch, name)
+        except OSError:
+            continue  # its writer removed it
+        yield f"the end of {name}:"
+        yield from (f"  {line}" for line in lines)
+
+
+def _end(scratch: str, name: str) -> list[str]:
+    with os.fdopen(open_file(scratch, name), "rb") as log:
+        log.seek(max(0, os.fstat(log.fileno()).st_size - _BYTES))
+        return log.read().decode("utf-8", "replace").splitlines()[-_LINES:]

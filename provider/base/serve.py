@@ -10,10 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from provider.base.engine import Engine
 from provider.base.resource import Plugin
 from provider.base.servicer import Servicer
-from provider.base.wire import UNLIMITED_MESSAGES, provider_pb2_grpc
+from provider.base.wire import UNLIMITED_MESSAGES, Engine, provider_pb2_grpc
 from trainyard.engine.callers import LoopbackServer
 
 # Each wait holds a thread, and all resources of a stack may wait at once. Threads are started only when needed.

@@ -15,11 +15,18 @@ from components.platform.calls import GO_ON, Call, InputFailure, PartialFailureE
 from components.platform.values import Properties, Secret, canonical, has_unknown, redact, reveal, seal, secret_texts
 from launcher.escaping import terminal_lines
 from provider.base.diff import Change, Diff
-from provider.base.engine import Engine, UrnReporter
 from provider.base.reasons import as_path, reasons
 from provider.base.resource import Plugin, ProviderResource
-from provider.base.values import decode, encode
-from provider.base.wire import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
+from provider.base.wire import (
+    Engine,
+    UrnReporter,
+    decode,
+    encode,
+    plugin_pb2,
+    provider_pb2,
+    provider_pb2_grpc,
+    status_pb2,
+)
 
 _KINDS: Mapping[str, Any] = {"add": 0, "delete": 2, "update": 4}  # PropertyDiff.Kind; one more when it replaces
 

@@ -17,7 +17,7 @@ DOORS = {
     "trainyard/engine/program.py",
     "trainyard/engine/progress.py",
     "policies/describe.py",
-    "provider/base/engine.py",
+    "provider/base/wire.py",
     "provider/base/serve.py",
     "schemas/page.py",
 }

@@ -14,8 +14,7 @@ from google.protobuf import empty_pb2
 from components.platform.values import Properties
 from provider.base.resource import Plugin
 from provider.base.serve import start
-from provider.base.values import decode, encode
-from provider.base.wire import engine_pb2_grpc, provider_pb2, provider_pb2_grpc, status_pb2
+from provider.base.wire import decode, encode, engine_pb2_grpc, provider_pb2, provider_pb2_grpc, status_pb2
 
 
 @dataclass

@@ -16,8 +16,7 @@ from launcher.aws_dl1.machine import commands, disks, equipment, record, ssh
 from launcher.aws_dl1.machine.cluster import Queue, rfc3339
 from launcher.aws_dl1.machine.facts import interruption, read_json, write_json
 from launcher.aws_dl1.machine.life import End, Life, tidy
-from launcher.aws_dl1.machine.renewal import renew
-from launcher.aws_dl1.machine.starting import Machine, in_progress, shown
+from launcher.aws_dl1.machine.starting import Machine, in_progress, renew, shown
 from launcher.aws_dl1.machine.tickets import CANCELED, FAILED, IN_PROGRESS, Ticket, turn
 from launcher.aws_dl1.machine.wake import Bell
 from launcher.aws_dl1.services import secret

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A container is made ready and started: code, launcher, image, secrets, SSH; then all nodes start theirs together."""
+"""A container is made ready and started: code, launcher, image, secrets, SSH; then all nodes start theirs together.
+Before that a machine takes the program of a newer release that a ticket names: it is not made anew for it."""
 
 from __future__ import annotations
 
 import http.client
 import json
+import os
+import sys
+import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +17,7 @@ from typing import Any
 from launcher import network
 from launcher.aws_dl1 import container as inside
 from launcher.aws_dl1 import host_nic
-from launcher.aws_dl1.fetch import AwsError, Identity, unpacked
+from launcher.aws_dl1.fetch import AwsError, Identity, flaw, program_words, unpacked
 from launcher.aws_dl1.machine import commands, options, record, ssh
 from launcher.aws_dl1.machine.cluster import Cluster, rfc3339
 from launcher.aws_dl1.machine.facts import Instance, Places, Settings, remove, write, write_json
@@ -237,3 +241,28 @@ def _peer(node: str, row: Mapping[str, Any]) -> ssh.Peer:
     if not all(part.isdigit() for part in address.split(".")):
         raise MissingError(f"the node {node} has no address: {address!a}")
     return ssh.Peer(node, address, port)
+
+
+def renew(machine: Machine, ticket: Ticket) -> None:
+    """Becomes the program that the ticket names, unless that is this one, or does not start here. Nothing is lost: the
+    start has not begun, and whoever comes next finds it in the queue."""
+    running, name = Path(__file__).resolve().parents[3], ticket.own.get("launcher")
+    if (
+        name is None
+        or running.parent != machine.places.launchers.resolve()
+        or record.read(machine.places, ticket.number)
+    ):
+        return
+    try:
+        folder = unpacked(machine.identity, machine.settings.bucket, name, machine.places.launchers)
+    except (AwsError, OSError, http.client.HTTPException, tarfile.TarError):
+        # The start itself fetches it once more, and says what is wrong.
+        return
+    if folder.name == running.name:
+        return
+    problem = flaw(str(folder))
+    if problem:
+        machine.say(f"the program of {ticket.start} is not taken: {problem}")
+        return
+    machine.say(f"{ticket.start} names a newer program: goes on as {folder.name}")
+    os.execv(sys.executable, program_words(str(folder), "serve"))

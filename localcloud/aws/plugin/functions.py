@@ -11,8 +11,8 @@ from components.s3.calls import attempt, code_of
 from localcloud.aws.plugin.rows import fill
 from localcloud.aws.plugin.session import ATTEMPT, AwsSession, visible
 from localcloud.aws.plugin.shapes import search, shown
-from provider.base.engine import Engine, UrnReporter
 from provider.base.resource import Function
+from provider.base.wire import Engine, UrnReporter
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from components.oci.client.session import Session
 from components.platform.calls import Call, Stop
 from components.platform.values import Properties
 from localcloud.oci.plugin.convert import from_model
-from provider.base.engine import Engine, UrnReporter
 from provider.base.resource import Function
+from provider.base.wire import Engine, UrnReporter
 
 
 @dataclass(frozen=True)

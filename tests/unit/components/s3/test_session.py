@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from components.platform.calls import Call, ProviderError, Stop
 from components.s3 import calls
 from components.s3.session import Session
-from provider.base.engine import Engine, UrnReporter
+from provider.base.wire import Engine, UrnReporter
 
 PROFILE = "[profile deployer]\nregion = us-west-2\n"
 KEYS = "[deployer]\naws_access_key_id = AKIDDEPLOYER\naws_secret_access_key = s\n"

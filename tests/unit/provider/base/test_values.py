@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.platform.values import UNKNOWN, Secret, has_unknown, redact, reveal, seal, secret_texts
-from provider.base.values import decode, encode
+from provider.base.wire import decode, encode
 
 _LEAVES = st.none() | st.booleans() | st.integers(-(2**50), 2**50) | st.text(max_size=8) | st.just(UNKNOWN)
 _PLAIN = st.recursive(

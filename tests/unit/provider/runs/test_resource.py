@@ -9,7 +9,7 @@ import pytest
 from components.platform.calls import Call, PartialFailureError, ProviderError, Stop
 from components.platform.runs import ACCESS_MINUTES, NodeRun, RunPlatform, RunSpec, Try
 from components.platform.values import Properties
-from provider.base.engine import Engine, UrnReporter
+from provider.base.wire import Engine, UrnReporter
 from provider.runs.platform import RunPlatforms
 from provider.runs.resource import RunResource
 from provider.runs.starting_again import RETRY_FAILED

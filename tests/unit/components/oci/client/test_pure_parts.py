@@ -18,7 +18,7 @@ from components.platform.calls import Call, Cancelled, ProviderError, Stop
 from components.platform.inputs import with_defaults
 from components.platform.runs import LAUNCH_VARIABLE, run_spec
 from components.platform.values import reveal
-from provider.base.engine import Engine, UrnReporter
+from provider.base.wire import Engine, UrnReporter
 
 
 def _call() -> Call:
