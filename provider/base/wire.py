@@ -18,13 +18,6 @@ from google.protobuf import struct_pb2
 from components.platform.values import UNKNOWN, Properties, Secret, redact, reveal
 from launcher.escaping import terminal_lines
 
-_SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
-_SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"
-_OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
-_RESOURCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
-_UNKNOWN_PREFIX: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-
-
 if TYPE_CHECKING:
     from pulumi.runtime.proto import (
         engine_pb2,
@@ -48,6 +41,10 @@ UNLIMITED_MESSAGES = [("grpc.max_receive_message_length", -1), ("grpc.max_send_m
 
 __all__ = [
     "UNLIMITED_MESSAGES",
+    "Engine",
+    "UrnReporter",
+    "decode",
+    "encode",
     "engine_pb2",
     "engine_pb2_grpc",
     "plugin_pb2",
@@ -55,6 +52,12 @@ __all__ = [
     "provider_pb2_grpc",
     "status_pb2",
 ]
+
+_SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
+_SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"
+_OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
+_RESOURCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
+_UNKNOWN_PREFIX: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
 def decode(struct: struct_pb2.Struct) -> Properties:

@@ -33,10 +33,67 @@ from components.platform.status import RunStatus
 from components.platform.traffic import EVERY_PROTOCOL, RuleInForce, protocol
 
 
-def without(cloud: LocalCloud, mutation: RuleMutation | StatementMutation) -> AbstractContextManager[None]:
-    if isinstance(mutation, RuleMutation):
-        return _without_rule(cloud, mutation.before)
-    return _without_statement(cloud, mutation)
+class AwsRehearsalPlatform(RehearsalPlatform):
+    place_keys = ("aws:region", "trainyard:account")
+
+    def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
+        small_machines(made, name, plan, entry)
+
+    def stand_in_access(self, cloud: LocalCloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
+        return people.stand_in_access(aws_dl1_plan(plan), used)
+
+    def people_of(self, cloud: LocalCloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
+        people.keep_secrets(session_of(cloud, DEPLOYER, aws_dl1_plan(plan).region), aws_dl1_plan(plan))
+        return people.people_of(cloud, aws_dl1_plan(plan), aws_dl1_plan(granted).access)
+
+    def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
+        return planned_needs(aws_dl1_plan(plan), aws_dl1_plan(network_of), aws_dl1_plan(access_of))
+
+    def act_as_people(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
+        people.act_as_people(who, outputs)
+
+    def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
+        people.look_at_logs_and_metrics(who, outputs)
+
+    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Answers:
+        return people.answers(outputs)
+
+    def start(
+        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
+    ) -> StartedRun:
+        return people.start(who, aws_dl1_plan(plan), aws_dl1_job(job), run, outputs, answers, tell)
+
+    def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
+        return people.watch(who, aws_dl1_plan(plan), started, tell)
+
+    def caller(self, cloud: LocalCloud, who: People) -> str:
+        return evidence.caller(who)
+
+    def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
+        return evidence.artifacts(who, outputs, started)
+
+    def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
+        return evidence.last_lines(who, seen, tell)
+
+    def hosts(self, outputs: Outputs, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
+        return evidence.hosts(outputs, job, nodes)
+
+    def peers(self, cloud: LocalCloud, outputs: Outputs) -> Mapping[str, str]:
+        return evidence.peers(cloud, outputs)
+
+    def judged_calls(self, cloud: LocalCloud) -> list[Mapping[str, Any]]:
+        return evidence.judged_calls(cloud)
+
+    def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
+        return evidence.read_call(row, names)
+
+    def access_facts(self, cloud: LocalCloud) -> evidence.AwsGrounds:
+        return evidence.access_facts(cloud)
+
+    def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
+        if isinstance(mutation, RuleMutation):
+            return _without_rule(cloud, mutation.before)
+        return _without_statement(cloud, mutation)
 
 
 @contextmanager
@@ -138,64 +195,3 @@ def _rest(body: Mapping[str, Any], mutation: StatementMutation) -> str:
 def _all(iam: Any) -> Iterator[Mapping[str, Any]]:
     for page in iam.get_paginator("list_policies").paginate(Scope="All"):
         yield from page["Policies"]
-
-
-class AwsRehearsalPlatform(RehearsalPlatform):
-    place_keys = ("aws:region", "trainyard:account")
-
-    def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
-        small_machines(made, name, plan, entry)
-
-    def stand_in_access(self, cloud: LocalCloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
-        return people.stand_in_access(aws_dl1_plan(plan), used)
-
-    def people_of(self, cloud: LocalCloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
-        people.keep_secrets(session_of(cloud, DEPLOYER, aws_dl1_plan(plan).region), aws_dl1_plan(plan))
-        return people.people_of(cloud, aws_dl1_plan(plan), aws_dl1_plan(granted).access)
-
-    def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
-        return planned_needs(aws_dl1_plan(plan), aws_dl1_plan(network_of), aws_dl1_plan(access_of))
-
-    def act_as_people(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
-        people.act_as_people(who, outputs)
-
-    def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
-        people.look_at_logs_and_metrics(who, outputs)
-
-    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Answers:
-        return people.answers(outputs)
-
-    def start(
-        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
-    ) -> StartedRun:
-        return people.start(who, aws_dl1_plan(plan), aws_dl1_job(job), run, outputs, answers, tell)
-
-    def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
-        return people.watch(who, aws_dl1_plan(plan), started, tell)
-
-    def caller(self, cloud: LocalCloud, who: People) -> str:
-        return evidence.caller(who)
-
-    def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
-        return evidence.artifacts(who, outputs, started)
-
-    def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
-        return evidence.last_lines(who, seen, tell)
-
-    def hosts(self, outputs: Outputs, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
-        return evidence.hosts(outputs, job, nodes)
-
-    def peers(self, cloud: LocalCloud, outputs: Outputs) -> Mapping[str, str]:
-        return evidence.peers(cloud, outputs)
-
-    def judged_calls(self, cloud: LocalCloud) -> list[Mapping[str, Any]]:
-        return evidence.judged_calls(cloud)
-
-    def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
-        return evidence.read_call(row, names)
-
-    def access_facts(self, cloud: LocalCloud) -> evidence.AwsGrounds:
-        return evidence.access_facts(cloud)
-
-    def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
-        return without(cloud, mutation)

@@ -37,6 +37,62 @@ from schemas.names import plural
 _PROVIDER, _REGION = "aws:", "aws:region"
 
 
+class AwsLocalPlatform(LocalPlatform):
+    job_type = "trainyard:aws-dl1:Job"
+    client = "the AWS CLI"
+    shown_outputs: tuple[tuple[str, str], ...] = (
+        ("bucketUri", "bucket"), ("imagePushAddress", "images"), ("subnetId", "subnet"),
+    )  # fmt: skip
+
+    def lost_with_job(self, runs: int) -> str:
+        return f"its machines are terminated, and what {plural(runs, 'run')} left stays in the bucket"
+
+    def describe_resource(self, row: Row) -> str:
+        return removal.describe_resource(row)
+
+    def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
+        return removal.is_named(row, own, by, inputs)
+
+    def stand_in(self, made: LocalFile, plan: Plan, cloud: LocalCloud, tell: Tell) -> None:
+        if plan.jobs and not shutil.which("ssh-keygen"):
+            raise LocalStackError(
+                "machines of the local AWS need ssh-keygen, which this machine lacks\n"
+                f"As root: {command_words(['openssh-client'])}"
+            )
+        stand_in(made, aws_dl1_plan(plan), cloud, tell)
+
+    def remove_stand_ins(self, cloud: LocalCloud, tell: Tell, with_data: bool) -> None:
+        if (cloud.home / RECORD).exists():
+            StandIns(cloud, tell, regions()[0]).remove(
+                lambda kind, name: kind == "bucket" and not with_data and removal.has_objects(cloud, name, tell)
+            )
+
+    def read_last_lines(self, cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
+        return removal.read_last_lines(cloud, run_id, tell)
+
+    def list_results(
+        self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
+    ) -> Iterator[str]:
+        return removal.list_results(cloud, str(outputs.get("bucket", "")), run, nodes, tell)
+
+    def machines(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> list[str]:
+        return describe_machines(cloud, rows, tell)
+
+    def describe_removal(self, cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
+        return removal.describe_removal(cloud, rows, kept, tell)
+
+    def list_data(self, cloud: LocalCloud, tell: Tell) -> list[str]:
+        # A cloud whose AWS nobody used has none, and it takes seconds to ask for the first time.
+        used = kept.exists(account.folder(cloud.home))
+        return list(removal.list_data(cloud, tell)) if used else []
+
+    def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
+        removal.end_other_runs(cloud, rows, tell)
+
+    def empty_buckets(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> int:
+        return empty_buckets(cloud, rows, tell)
+
+
 def stand_in(made: LocalFile, plan: AwsDl1Plan, cloud: LocalCloud, tell: Tell) -> None:
     """Makes what stands in for others, and changes the file so that it names that."""
     _account(made, plan)
@@ -130,59 +186,3 @@ def _machines(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
             made.remarks.append(f"job {name}: the local cloud has room enough; its reservation is left out")
         if group := cluster.get("placementGroup"):
             stand_ins.one("placement group", str(group))
-
-
-class AwsLocalPlatform(LocalPlatform):
-    job_type = "trainyard:aws-dl1:Job"
-    client = "the AWS CLI"
-    shown_outputs: tuple[tuple[str, str], ...] = (
-        ("bucketUri", "bucket"), ("imagePushAddress", "images"), ("subnetId", "subnet"),
-    )  # fmt: skip
-
-    def lost_with_job(self, runs: int) -> str:
-        return f"its machines are terminated, and what {plural(runs, 'run')} left stays in the bucket"
-
-    def describe_resource(self, row: Row) -> str:
-        return removal.describe_resource(row)
-
-    def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
-        return removal.is_named(row, own, by, inputs)
-
-    def stand_in(self, made: LocalFile, plan: Plan, cloud: LocalCloud, tell: Tell) -> None:
-        if plan.jobs and not shutil.which("ssh-keygen"):
-            raise LocalStackError(
-                "machines of the local AWS need ssh-keygen, which this machine lacks\n"
-                f"As root: {command_words(['openssh-client'])}"
-            )
-        stand_in(made, aws_dl1_plan(plan), cloud, tell)
-
-    def remove_stand_ins(self, cloud: LocalCloud, tell: Tell, with_data: bool) -> None:
-        if (cloud.home / RECORD).exists():
-            StandIns(cloud, tell, regions()[0]).remove(
-                lambda kind, name: kind == "bucket" and not with_data and removal.has_objects(cloud, name, tell)
-            )
-
-    def read_last_lines(self, cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-        return removal.read_last_lines(cloud, run_id, tell)
-
-    def list_results(
-        self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
-    ) -> Iterator[str]:
-        return removal.list_results(cloud, str(outputs.get("bucket", "")), run, nodes, tell)
-
-    def machines(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> list[str]:
-        return describe_machines(cloud, rows, tell)
-
-    def describe_removal(self, cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
-        return removal.describe_removal(cloud, rows, kept, tell)
-
-    def list_data(self, cloud: LocalCloud, tell: Tell) -> list[str]:
-        # A cloud whose AWS nobody used has none, and it takes seconds to ask for the first time.
-        used = kept.exists(account.folder(cloud.home))
-        return list(removal.list_data(cloud, tell)) if used else []
-
-    def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
-        removal.end_other_runs(cloud, rows, tell)
-
-    def empty_buckets(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> int:
-        return empty_buckets(cloud, rows, tell)

@@ -12,7 +12,6 @@ from components.oci.iam.statement import VERBS, Grant, PermissionGrant, Trust, V
 from components.oci.iam.wildcards import StatementError, nearest
 
 ALL_RESOURCES = "all-resources"
-__all__ = ["grants", "operation", "smallest"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,56 +59,103 @@ _SECURITY_LIST = "oci:Core/securityList:SecurityList"
 _POLICY = "oci:Identity/policy:Policy"
 
 
-def caller(cloud: LocalCloud) -> str:
-    """The OCID of the tenancy's one plain user."""
-    return str(session_of(cloud, USER).credentials["user"])
+class OciRehearsalPlatform(RehearsalPlatform):
+    place_keys = ("oci:region", "trainyard:tenancy", "trainyard:compartment")
 
+    def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
+        small_shapes(made, name, plan, entry)
+        target = made.config.get(TARGETS, {}).get(entry.get("computeTarget"), {})
+        if "shape" in target:
+            # As many machines as the job has nodes, each of the size that a node asks for.
+            target |= {"shape": entry["shape"], "instances": max(target.get("instances", 1), plan.jobs[name].nodes)}
 
-def artifacts(cloud: LocalCloud, who: People, outputs: Mapping[str, Any], started: StartedRun) -> Iterator[Artifact]:
-    """What lies in the run's output folder in the bucket, as its people see it."""
-    folder = str(started.run.nodes[0].launch.get("folder") or "").partition("/")[2]
-    if not folder or not started.nodes:
-        return
-    prefix = f"{folder}/{start_of(started.nodes[0].id, {})}"
-    storage, bucket = who.session.client("object_storage"), str(outputs["bucket"])
-    try:
-        listed = storage.list_objects(cloud.namespace, bucket, prefix=f"{prefix}/{_OUTPUT}", fields="size")
-    except Exception as error:
-        if getattr(error, "status", None) is None:
-            raise
-        return
-    for one in listed.data.objects:
-        yield Artifact(one.name.removeprefix(f"{prefix}/{_OUTPUT}"), int(one.size or 0))
+    def stand_in_access(self, cloud: LocalCloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
+        return people.stand_in_access(cloud, oci_plan(plan), used)
 
+    def stand_in_groups(self, cloud: LocalCloud, plan: Plan) -> Iterator[str]:
+        return people.stand_in_groups(cloud, oci_plan(plan))
 
-def last_lines(who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
-    """As the run's people read them; those of ranks that succeeded have nothing to tell."""
-    science, call = who.session.client("data_science"), call_of("rehearse", tell)
-    for node in seen.nodes:
+    def people_of(self, cloud: LocalCloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
+        return people.people_of(cloud, oci_plan(plan), oci_plan(granted).access, outputs)
+
+    def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
+        return planned_needs(oci_plan(plan), oci_plan(network_of), oci_plan(access_of))
+
+    def act_as_people(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
+        people.act_as_people(who, cloud, outputs)
+
+    def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
+        people.look_at_metrics(who, cloud)
+
+    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Answers:
+        return people.answers(cloud, outputs, rows)
+
+    def start(
+        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
+    ) -> StartedRun:
+        return people.start(who, oci_plan(plan), job, run, outputs, answers, tell)
+
+    def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
+        return people.watch(who, oci_plan(plan), started, tell)
+
+    def caller(self, cloud: LocalCloud, who: People) -> str:
+        """The OCID of the tenancy's one plain user."""
+        return str(session_of(cloud, USER).credentials["user"])
+
+    def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
+        """What lies in the run's output folder in the bucket, as its people see it."""
+        folder = str(started.run.nodes[0].launch.get("folder") or "").partition("/")[2]
+        if not folder or not started.nodes:
+            return
+        prefix = f"{folder}/{start_of(started.nodes[0].id, {})}"
+        storage, bucket = who.session.client("object_storage"), str(outputs["bucket"])
         try:
-            run = read_if_exists(call, "Read the job run", partial(science.get_job_run, node.run.id))
-            lines = logs.last_lines(who.session, call, run, _LAST_LINES, looks=1) if run else []
-            if run and logs.place_of(run) is None:
-                lines = ["(the stack keeps no logs; with --keep, what it printed is in the cloud's folder)"]
-        except ProviderError as refused:
-            lines = [refused.cause]
-        if node.run.state != "SUCCEEDED":
-            yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines)
+            listed = storage.list_objects(cloud.namespace, bucket, prefix=f"{prefix}/{_OUTPUT}", fields="size")
+        except Exception as error:
+            if getattr(error, "status", None) is None:
+                raise
+            return
+        for one in listed.data.objects:
+            yield Artifact(one.name.removeprefix(f"{prefix}/{_OUTPUT}"), int(one.size or 0))
 
+    def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
+        """As the run's people read them; those of ranks that succeeded have nothing to tell."""
+        science, call = who.session.client("data_science"), call_of("rehearse", tell)
+        for node in seen.nodes:
+            try:
+                run = read_if_exists(call, "Read the job run", partial(science.get_job_run, node.run.id))
+                lines = logs.last_lines(who.session, call, run, _LAST_LINES, looks=1) if run else []
+                if run and logs.place_of(run) is None:
+                    lines = ["(the stack keeps no logs; with --keep, what it printed is in the cloud's folder)"]
+            except ProviderError as refused:
+                lines = [refused.cause]
+            if node.run.state != "SUCCEEDED":
+                yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines)
 
-def access_facts(cloud: LocalCloud) -> OciGrounds:
-    """The policies in force, read as the deployer."""
-    identity = session_of(cloud, DEPLOYER).client("identity")
-    below = identity.list_compartments(cloud.tenancy).data
-    places = (cloud.tenancy, cloud.compartment)
-    in_force = [policy for place in places for policy in identity.list_policies(place).data]
-    policies = tuple(
-        PolicyInForce(policy.name, policy.compartment_id, tuple(map(canonical, policy.statements)))
-        for policy in in_force
-    )
-    parents = {one.id: one.compartment_id for one in below}
-    compartments = Compartments(cloud.tenancy, parents, {one.id: one.name for one in below})
-    return OciGrounds(policies, compartments, table("regions")["keys"][cloud.region])
+    def judged_calls(self, cloud: LocalCloud) -> list[Mapping[str, Any]]:
+        return list(admin.list_calls(cloud))
+
+    def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
+        return read_call(row, names)
+
+    def access_facts(self, cloud: LocalCloud) -> OciGrounds:
+        """The policies in force, read as the deployer."""
+        identity = session_of(cloud, DEPLOYER).client("identity")
+        below = identity.list_compartments(cloud.tenancy).data
+        places = (cloud.tenancy, cloud.compartment)
+        in_force = [policy for place in places for policy in identity.list_policies(place).data]
+        policies = tuple(
+            PolicyInForce(policy.name, policy.compartment_id, tuple(map(canonical, policy.statements)))
+            for policy in in_force
+        )
+        parents = {one.id: one.compartment_id for one in below}
+        compartments = Compartments(cloud.tenancy, parents, {one.id: one.name for one in below})
+        return OciGrounds(policies, compartments, table("regions")["keys"][cloud.region])
+
+    def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
+        if isinstance(mutation, RuleMutation):
+            return _without_rule(cloud, mutation)
+        return _without_statement(cloud, mutation)
 
 
 class OciPlannedNeeds(PlannedNeeds):
@@ -168,12 +215,6 @@ def planned_needs(plan: OciPlan, network_of: OciPlan | None = None, access_of: O
     )
 
 
-def without(cloud: LocalCloud, mutation: RuleMutation | StatementMutation) -> AbstractContextManager[None]:
-    if isinstance(mutation, RuleMutation):
-        return _without_rule(cloud, mutation)
-    return _without_statement(cloud, mutation)
-
-
 @contextmanager
 def _without_rule(cloud: LocalCloud, mutation: RuleMutation) -> Iterator[None]:
     network, models = session_of(cloud, DEPLOYER).client("core"), import_module("oci.core.models")
@@ -201,64 +242,3 @@ def _without_statement(cloud: LocalCloud, mutation: StatementMutation) -> Iterat
         yield
     finally:
         identity.update_policy(policy.id, models.UpdatePolicyDetails(statements=policy.statements))
-
-
-class OciRehearsalPlatform(RehearsalPlatform):
-    place_keys = ("oci:region", "trainyard:tenancy", "trainyard:compartment")
-
-    def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
-        small_shapes(made, name, plan, entry)
-        target = made.config.get(TARGETS, {}).get(entry.get("computeTarget"), {})
-        if "shape" in target:
-            # As many machines as the job has nodes, each of the size that a node asks for.
-            target |= {"shape": entry["shape"], "instances": max(target.get("instances", 1), plan.jobs[name].nodes)}
-
-    def stand_in_access(self, cloud: LocalCloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
-        return people.stand_in_access(cloud, oci_plan(plan), used)
-
-    def stand_in_groups(self, cloud: LocalCloud, plan: Plan) -> Iterator[str]:
-        return people.stand_in_groups(cloud, oci_plan(plan))
-
-    def people_of(self, cloud: LocalCloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
-        return people.people_of(cloud, oci_plan(plan), oci_plan(granted).access, outputs)
-
-    def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
-        return planned_needs(oci_plan(plan), oci_plan(network_of), oci_plan(access_of))
-
-    def act_as_people(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
-        people.act_as_people(who, cloud, outputs)
-
-    def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
-        people.look_at_metrics(who, cloud)
-
-    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Answers:
-        return people.answers(cloud, outputs, rows)
-
-    def start(
-        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
-    ) -> StartedRun:
-        return people.start(who, oci_plan(plan), job, run, outputs, answers, tell)
-
-    def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
-        return people.watch(who, oci_plan(plan), started, tell)
-
-    def caller(self, cloud: LocalCloud, who: People) -> str:
-        return caller(cloud)
-
-    def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
-        return artifacts(cloud, who, outputs, started)
-
-    def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
-        return last_lines(who, seen, tell)
-
-    def judged_calls(self, cloud: LocalCloud) -> list[Mapping[str, Any]]:
-        return list(admin.list_calls(cloud))
-
-    def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
-        return read_call(row, names)
-
-    def access_facts(self, cloud: LocalCloud) -> OciGrounds:
-        return access_facts(cloud)
-
-    def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
-        return without(cloud, mutation)

@@ -54,24 +54,75 @@ NOT_PROVEN = (
 )
 
 
-def artifacts(cloud: LocalCloud, started: StartedRun) -> Iterator[Artifact]:
-    """What the run's present start has put into its output folder."""
-    output = output_folder(cloud, started.nodes[0].id, lambda line: None) if started.nodes else None
-    for name, size in (output.sizes() if output else {}).items():
-        yield Artifact(name, size)
+class OpenPaiRehearsalPlatform(RehearsalPlatform):
+    place_keys = ("trainyard:cluster",)
 
+    def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
+        small_tasks(made, name, plan, entry)
 
-def last_lines(who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
-    """As the run's people read them; those of ranks that succeeded have nothing to tell."""
-    call = call_of("rehearse", tell)
-    for node in seen.nodes:
-        if node.run.state == "SUCCEEDED":
-            continue
-        try:
-            lines = who.session.runs.last_lines(call, node.run, _LAST_LINES)
-        except ProviderError as refused:
-            lines = [refused.cause]
-        yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines)
+    def stand_in_access(self, cloud: LocalCloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
+        return plan, list(NOT_PROVEN)
+
+    def people_of(self, cloud: LocalCloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
+        user = ClusterUser(runs_of(cloud, USER), Storages(storages_folder(cloud.home)))
+        return People(user, f"the cluster's user {USER}, who administers nothing", USER)
+
+    def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
+        return PlannedNeeds(least=False, rules=(), statements=())
+
+    def act_as_people(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
+        """No policy decides about what they do, so no call of theirs shows anything."""
+
+    def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
+        """The same."""
+
+    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Answers:
+        return OpenPaiAnswers({}, folder)
+
+    def start(
+        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
+    ) -> StartedRun:
+        if not isinstance(answers, OpenPaiAnswers):
+            raise TypeError(f"{type(answers).__name__} are another platform's")
+        return start(who, openpai_plan(plan), openpai_job(job), run, answers, tell)
+
+    def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
+        wanted = WantedRuns(plan.stack, started.job.name, started.run.name)
+        looker = Looker(who.session.runs, call_of("rehearse", tell), wanted, who.session.storages)
+        return LookedAt(who.session.runs, looker, started, tell)
+
+    def caller(self, cloud: LocalCloud, who: People) -> str:
+        return str(who.session.name)
+
+    def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
+        """What the run's present start has put into its output folder."""
+        output = output_folder(cloud, started.nodes[0].id, lambda line: None) if started.nodes else None
+        for name, size in (output.sizes() if output else {}).items():
+            yield Artifact(name, size)
+
+    def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
+        """As the run's people read them; those of ranks that succeeded have nothing to tell."""
+        call = call_of("rehearse", tell)
+        for node in seen.nodes:
+            if node.run.state == "SUCCEEDED":
+                continue
+            try:
+                lines = who.session.runs.last_lines(call, node.run, _LAST_LINES)
+            except ProviderError as refused:
+                lines = [refused.cause]
+            yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines)
+
+    def judged_calls(self, cloud: LocalCloud) -> list[Mapping[str, Any]]:
+        return []
+
+    def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
+        raise NotImplementedError("no call is judged here")
+
+    def access_facts(self, cloud: LocalCloud) -> NoGrounds:
+        return NoGrounds()
+
+    def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
+        raise NotImplementedError("there is nothing to take away here")
 
 
 def small_tasks(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
@@ -128,11 +179,6 @@ class ClusterUser:
         return self.runs.session.user
 
 
-def people_of(cloud: LocalCloud) -> People:
-    user = ClusterUser(runs_of(cloud, USER), Storages(storages_folder(cloud.home)))
-    return People(user, f"the cluster's user {USER}, who administers nothing", USER)
-
-
 @dataclass(frozen=True)
 class OpenPaiAnswers(Answers):
     """`stacks`: the folder of the stack file, where the code of its jobs is. All that a job's text refers to is in the
@@ -151,12 +197,6 @@ def start(
     return start_run(who, who.session.runs, plan, job, run, own, tell)
 
 
-def watch(who: People, plan: Plan, started: StartedRun, tell: Tell) -> LookedAt:
-    wanted = WantedRuns(plan.stack, started.job.name, started.run.name)
-    looker = Looker(who.session.runs, call_of("rehearse", tell), wanted, who.session.storages)
-    return LookedAt(who.session.runs, looker, started, tell)
-
-
 @dataclass(frozen=True, slots=True)
 class NoGrounds:
     """`components.platform.evidence.Grounds`."""
@@ -171,63 +211,3 @@ class NoGrounds:
 
     def inferred(self, call: RecordedCall) -> tuple[str, ...]:
         return ()
-
-
-def planned_needs() -> PlannedNeeds:
-    return PlannedNeeds(least=False, rules=(), statements=())
-
-
-class OpenPaiRehearsalPlatform(RehearsalPlatform):
-    place_keys = ("trainyard:cluster",)
-
-    def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
-        small_tasks(made, name, plan, entry)
-
-    def stand_in_access(self, cloud: LocalCloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
-        return plan, list(NOT_PROVEN)
-
-    def people_of(self, cloud: LocalCloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
-        return people_of(cloud)
-
-    def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
-        return planned_needs()
-
-    def act_as_people(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
-        """No policy decides about what they do, so no call of theirs shows anything."""
-
-    def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
-        """The same."""
-
-    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Answers:
-        return OpenPaiAnswers({}, folder)
-
-    def start(
-        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
-    ) -> StartedRun:
-        if not isinstance(answers, OpenPaiAnswers):
-            raise TypeError(f"{type(answers).__name__} are another platform's")
-        return start(who, openpai_plan(plan), openpai_job(job), run, answers, tell)
-
-    def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
-        return watch(who, plan, started, tell)
-
-    def caller(self, cloud: LocalCloud, who: People) -> str:
-        return str(who.session.name)
-
-    def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
-        return artifacts(cloud, started)
-
-    def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
-        return last_lines(who, seen, tell)
-
-    def judged_calls(self, cloud: LocalCloud) -> list[Mapping[str, Any]]:
-        return []
-
-    def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
-        raise NotImplementedError("no call is judged here")
-
-    def access_facts(self, cloud: LocalCloud) -> NoGrounds:
-        return NoGrounds()
-
-    def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
-        raise NotImplementedError("there is nothing to take away here")

@@ -42,11 +42,11 @@ from localcloud.openpai.tasks import ABSENT_PLUGINS
 from schemas.names import plural
 
 RECORD = "stand-ins-openpai.json"
-# Enough to say how much it is; who keeps more knows that it is a lot.
-_MOST_COUNTED = 1000
 DEPLOYER, USER = "deployer", "user"
 CLUSTER, STORAGE, JOBS = "trainyard:cluster", "trainyard:storage", "trainyard:jobs"
 _DEFAULT = "default"
+# Enough to say how much it is; who keeps more knows that it is a lot.
+_MOST_COUNTED = 1000
 _MINUTES_TO_END = 20.0
 _OUTPUT = "output"
 _MOST_FILES, _MOST_SECONDS = 10_000, 10.0
@@ -54,42 +54,143 @@ _MOST_FILES, _MOST_SECONDS = 10_000, 10.0
 _LONGEST_BYTES = 1 << 20
 
 
-def storage_folder(cloud: LocalCloud, name: str) -> Path:
+class OpenPaiLocalPlatform(LocalPlatform):
+    job_type = "trainyard:openpai:Job"
+    client = "any client of OpenPAI"
+    shown_outputs: tuple[tuple[str, str], ...] = (("cluster", "cluster"), ("bucketUri", "storage"))
+
+    def lost_with_job(self, runs: int) -> str:
+        return f"{plural(runs, 'run')} of it no longer belong to the stack, and what they left stays on the storage"
+
+    def describe_resource(self, row: Row) -> str:
+        return f"{row['type'].rpartition(':')[2].lower()} {name_of(row)}"
+
+    def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
+        """A run is all that a stack makes here, and no other stack names one."""
+        return False
+
+    def stand_in(self, made: LocalFile, plan: Plan, cloud: LocalCloud, tell: Tell) -> None:
+        # A cluster has no policies that somebody would have to make first.
+        made.has_access = True
+        _cluster(made, made.config.get(CLUSTER) or {}, cloud)
+        _storage(made, made.config.get(STORAGE) or {}, cloud)
+        _plugins(made)
+
+    def remove_stand_ins(self, cloud: LocalCloud, tell: Tell, with_data: bool) -> None:
+        kept = []
+        for name in _recorded(cloud):
+            if not with_data and _contents(_storage_folder(cloud, name)):
+                kept.append(name)
+            else:
+                shutil.rmtree(_storage_folder(cloud, name), ignore_errors=True)
+        if kept:
+            _record(cloud, kept)
+        else:
+            (cloud.home / RECORD).unlink(missing_ok=True)
+
+    def read_last_lines(self, cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
+        try:
+            return runs_of(cloud).last_lines(call_of("up", tell), NodeRun("", run_id, ""), LINES_READ)
+        except ProviderError:
+            # The stack is up all the same.
+            return [NOT_READ]
+
+    def list_results(
+        self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
+    ) -> Iterator[str]:
+        output = output_folder(cloud, str(nodes[0]["id"]), tell) if nodes else None
+        if output is not None:
+            yield from named_results(lambda: list(output.sizes().items()), output.read)
+
+    def describe_removal(self, cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
+        platform, call = runs_of(cloud), call_of("down", tell)
+        live = []
+        for job in _living(platform, rows, tell):
+            detail = platform.job(call, job.user, job.name) or {}
+            status = detail.get("jobStatus") or {}
+            since = moment_of(status.get("submissionTime") or status.get("createdTime"))
+            began = datetime.fromisoformat(since) if since else datetime.now(UTC)
+            live.append(LiveRun(job.title, str(status.get("state") or "RUNNING"), began))
+        return Removal(tuple(live), ())
+
+    def list_data(self, cloud: LocalCloud, tell: Tell) -> list[str]:
+        folder = storages_folder(cloud.home)
+        storages = sorted(folder.iterdir()) if folder.is_dir() else []
+        contents = {one.name: _contents(one) for one in storages if one.is_dir()}
+        return [f"storage  {name} with its {inside}" for name, inside in contents.items() if inside]
+
+    def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
+        """Tries of the jobs that go. Runs of the stack itself end with their own removal."""
+        platform, call = runs_of(cloud), call_of("down", tell)
+        own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}
+        living = _living(platform, rows, tell)
+        others = [NodeRun(str(node["name"]), job.run_id(node), "") for job in living for node in job.nodes]
+        others = [node for node in others if node.id not in own]
+        if others:
+            tell("Ending runs beside the stack's own.")
+            platform.cancel(call, others)
+            wait_for_end(call, platform, others, _MINUTES_TO_END)
+
+    def empty_buckets(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> int:
+        """No stack makes one here."""
+        return 0
+
+
+def session_of(cloud: LocalCloud, user: str = DEPLOYER) -> Session:
+    """By the variables that lead every client there."""
+    return Session.of({}, cloud.env_for(user))
+
+
+def runs_of(cloud: LocalCloud, user: str = DEPLOYER) -> OpenPaiRunPlatform:
+    return OpenPaiRunPlatform(session_of(cloud, user))
+
+
+def _cluster(made: LocalFile, written: Mapping[str, Any], cloud: LocalCloud) -> None:
+    """Who calls the local cluster is told by the environment, so no token is written down."""
+    local = {"uri": cloud.endpoint, "user": DEPLOYER}
+    if dict(written) != local:
+        made.remarks.append(
+            f"cluster {written.get('uri')}: the local cluster stands in for it, and its user {DEPLOYER} for "
+            f"{written.get('user')}"
+        )
+    named = str(written.get("virtualCluster") or _DEFAULT)
+    if named in {one.name for one in VIRTUAL_CLUSTERS}:
+        local |= {"virtualCluster": named} if named != _DEFAULT else {}
+    else:
+        made.remarks.append(f"virtual cluster {named}: that of the name {_DEFAULT} stands in")
+    made.config[CLUSTER] = local
+
+
+def _storage(made: LocalFile, written: Mapping[str, Any], cloud: LocalCloud) -> None:
+    name = written.get("name")
+    if name and _stand_in_storage(cloud, str(name)):
+        made.remarks.append(f"storage {name}: an empty folder of this machine stands in")
+
+
+def _plugins(made: LocalFile) -> None:
+    """A task's own log says it too, where nobody looks while all is well."""
+    jobs = made.config.get(JOBS) or {}
+    named = {(name, row["plugin"]): None for name, job in jobs.items() for row in job.get("plugins") or ()}
+    for name, plugin in named:
+        if plugin in ABSENT_PLUGINS:
+            made.remarks.append(f"job {name}: the local cluster has no plugin {plugin}: it is left out")
+
+
+def _storage_folder(cloud: LocalCloud, name: str) -> Path:
     return storages_folder(cloud.home) / name
 
 
-def stand_in_storage(cloud: LocalCloud, name: str) -> bool:
+def _stand_in_storage(cloud: LocalCloud, name: str) -> bool:
     """Makes the storage if it is not there. Whether one stands in, made now or at some time before."""
     made = _recorded(cloud)
-    if name not in made and not storage_folder(cloud, name).is_dir():
-        _record(cloud, [*made, name])
-    storage_folder(cloud, name).mkdir(parents=True, exist_ok=True)
-    return name in _recorded(cloud)
+    if name not in made and not _storage_folder(cloud, name).is_dir():
+        made = [*made, name]
+        _record(cloud, made)
+    _storage_folder(cloud, name).mkdir(parents=True, exist_ok=True)
+    return name in made
 
 
-def remove_stand_ins(cloud: LocalCloud, with_data: bool) -> None:
-    """Removes the storages that stand in: those with files only `with_data`."""
-    kept = []
-    for name in _recorded(cloud):
-        if not with_data and describe_contents(storage_folder(cloud, name)):
-            kept.append(name)
-        else:
-            shutil.rmtree(storage_folder(cloud, name), ignore_errors=True)
-    if kept:
-        _record(cloud, kept)
-    else:
-        (cloud.home / RECORD).unlink(missing_ok=True)
-
-
-def list_storages(cloud: LocalCloud) -> Iterator[str]:
-    folder = storages_folder(cloud.home)
-    for storage in sorted(folder.iterdir()) if folder.is_dir() else ():
-        inside = describe_contents(storage)
-        if storage.is_dir() and inside:
-            yield f"storage  {storage.name} with its {inside}"
-
-
-def describe_contents(folder: Path) -> str:
+def _contents(folder: Path) -> str:
     """`12 files`; empty if there are none. Links are not followed: tasks may have made them."""
     count = 0
     for _, _, files in os.walk(folder):
@@ -111,81 +212,6 @@ def _record(cloud: LocalCloud, names: list[str]) -> None:
     draft = cloud.home / f"{RECORD}.{os.getpid()}"
     draft.write_text(json.dumps(names), "utf-8")
     draft.replace(cloud.home / RECORD)
-
-
-def session_of(cloud: LocalCloud, user: str = DEPLOYER) -> Session:
-    """By the variables that lead every client there."""
-    return Session.of({}, cloud.env_for(user))
-
-
-def runs_of(cloud: LocalCloud, user: str = DEPLOYER) -> OpenPaiRunPlatform:
-    return OpenPaiRunPlatform(session_of(cloud, user))
-
-
-def stand_in(made: LocalFile, cloud: LocalCloud) -> None:
-    """Makes what stands in for others, and changes the file so that it names that."""
-    # A cluster has no policies that somebody would have to make first.
-    made.has_access = True
-    _cluster(made, made.config.get(CLUSTER) or {}, cloud)
-    _storage(made, made.config.get(STORAGE) or {}, cloud)
-    _plugins(made)
-
-
-def _cluster(made: LocalFile, written: Mapping[str, Any], cloud: LocalCloud) -> None:
-    """Who calls the local cluster is told by the environment, so no token is written down."""
-    local = {"uri": cloud.endpoint, "user": DEPLOYER}
-    if dict(written) != local:
-        made.remarks.append(
-            f"cluster {written.get('uri')}: the local cluster stands in for it, and its user {DEPLOYER} for "
-            f"{written.get('user')}"
-        )
-    named = str(written.get("virtualCluster") or _DEFAULT)
-    if named in {one.name for one in VIRTUAL_CLUSTERS}:
-        local |= {"virtualCluster": named} if named != _DEFAULT else {}
-    else:
-        made.remarks.append(f"virtual cluster {named}: that of the name {_DEFAULT} stands in")
-    made.config[CLUSTER] = local
-
-
-def _storage(made: LocalFile, written: Mapping[str, Any], cloud: LocalCloud) -> None:
-    name = written.get("name")
-    if name and stand_in_storage(cloud, str(name)):
-        made.remarks.append(f"storage {name}: an empty folder of this machine stands in")
-
-
-def _plugins(made: LocalFile) -> None:
-    """A task's own log says it too, where nobody looks while all is well."""
-    jobs = made.config.get(JOBS) or {}
-    named = {(name, row["plugin"]): None for name, job in jobs.items() for row in job.get("plugins") or ()}
-    for name, plugin in named:
-        if plugin in ABSENT_PLUGINS:
-            made.remarks.append(f"job {name}: the local cluster has no plugin {plugin}: it is left out")
-
-
-def describe_removal(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> Removal:
-    """`rows` are removed."""
-    platform, call = runs_of(cloud), call_of("down", tell)
-    live = []
-    for job in _living(platform, rows, tell):
-        detail = platform.job(call, job.user, job.name) or {}
-        status = detail.get("jobStatus") or {}
-        since = moment_of(status.get("submissionTime") or status.get("createdTime"))
-        began = datetime.fromisoformat(since) if since else datetime.now(UTC)
-        live.append(LiveRun(job.title, str(status.get("state") or "RUNNING"), began))
-    return Removal(tuple(live), ())
-
-
-def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
-    """Tries of the jobs that go. Runs of the stack itself end with their own removal."""
-    platform, call = runs_of(cloud), call_of("down", tell)
-    own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}
-    living = _living(platform, rows, tell)
-    others = [NodeRun(str(node["name"]), job.run_id(node), "") for job in living for node in job.nodes]
-    others = [node for node in others if node.id not in own]
-    if others:
-        tell("Ending runs beside the stack's own.")
-        platform.cancel(call, others)
-        wait_for_end(call, platform, others, _MINUTES_TO_END)
 
 
 def _living(platform: OpenPaiRunPlatform, rows: Sequence[Row], tell: Tell) -> Iterator[Job]:
@@ -217,22 +243,6 @@ class OutputFolder:
             return file.read(_LONGEST_BYTES)
 
 
-def read_last_lines(cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-    """The last lines of a node, as anybody would read them."""
-    try:
-        return runs_of(cloud).last_lines(call_of("up", tell), NodeRun("", run_id, ""), LINES_READ)
-    except ProviderError:
-        # The stack is up all the same.
-        return [NOT_READ]
-
-
-def list_results(cloud: LocalCloud, nodes: Sequence[Mapping[str, Any]], tell: Tell) -> Iterator[str]:
-    """The files that the present start has left; `nodes` has the main one first."""
-    output = output_folder(cloud, str(nodes[0]["id"]), tell) if nodes else None
-    if output is not None:
-        yield from named_results(lambda: list(output.sizes().items()), output.read)
-
-
 def output_folder(cloud: LocalCloud, run_id: str, tell: Tell) -> OutputFolder | None:
     """The output folder of a run's present start. None if the run keeps nothing on a storage, or cannot be read."""
     run, platform, call = RunId.parse(run_id), runs_of(cloud), call_of("up", tell)
@@ -247,46 +257,3 @@ def output_folder(cloud: LocalCloud, run_id: str, tell: Tell) -> OutputFolder | 
     start = f"{job.folder}/{start_of(job.name, detail.attempt)}/{_OUTPUT}"
     place = Storages(storages_folder(cloud.home)).place(job, start)
     return OutputFolder(*place) if place else None
-
-
-class OpenPaiLocalPlatform(LocalPlatform):
-    job_type = "trainyard:openpai:Job"
-    client = "any client of OpenPAI"
-    shown_outputs: tuple[tuple[str, str], ...] = (("cluster", "cluster"), ("bucketUri", "storage"))
-
-    def lost_with_job(self, runs: int) -> str:
-        return f"{plural(runs, 'run')} of it no longer belong to the stack, and what they left stays on the storage"
-
-    def describe_resource(self, row: Row) -> str:
-        return f"{row['type'].rpartition(':')[2].lower()} {name_of(row)}"
-
-    def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
-        """A run is all that a stack makes here, and no other stack names one."""
-        return False
-
-    def stand_in(self, made: LocalFile, plan: Plan, cloud: LocalCloud, tell: Tell) -> None:
-        stand_in(made, cloud)
-
-    def remove_stand_ins(self, cloud: LocalCloud, tell: Tell, with_data: bool) -> None:
-        remove_stand_ins(cloud, with_data)
-
-    def read_last_lines(self, cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-        return read_last_lines(cloud, run_id, tell)
-
-    def list_results(
-        self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
-    ) -> Iterator[str]:
-        return list_results(cloud, nodes, tell)
-
-    def describe_removal(self, cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
-        return describe_removal(cloud, rows, tell)
-
-    def list_data(self, cloud: LocalCloud, tell: Tell) -> list[str]:
-        return list(list_storages(cloud))
-
-    def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
-        end_other_runs(cloud, rows, tell)
-
-    def empty_buckets(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> int:
-        """No stack makes one here."""
-        return 0
