@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from catalog.platforms import platform_in
 from components.platform.base import answers
 from components.platform.calls import Tell
-from components.platform.local import LocalCloud
+from components.platform.local_cloud import LocalCloud
 from schemas.model import Stack
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stacks on the local cloud need to know of the platform they are made for, and the values that both speak in: the
-cloud itself, files, states, what a removal takes, what a run shows at its end."""
+"""What stacks on the local cloud need to know of the platform they are made for, and the values that both speak in:
+files, states, what a removal takes, what a run shows at its end."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import ProviderError, Tell
+from components.platform.local_cloud import LocalCloud
 from components.platform.status import duration, shorten
 
 Row = Mapping[str, Any]
@@ -35,33 +36,6 @@ _LAUNCHER = re.compile(r"^\[\d+\.launcher\] ")
 # The first of its lines about files that go with the node (launcher/losses.py). The last one says how to keep them.
 _LOST = "that training made will be lost with this node:"
 _BESIDE = re.compile(r"^\[\d+(\.\w+)*\.(service|rendezvous|launcher)\] ")
-
-
-class LocalCloud(Protocol):
-    """`localcloud.control.Cloud` is one. `compartment` is meant for stacks; `tenancy` is the root compartment."""
-
-    @property
-    def home(self) -> Path: ...
-    @property
-    def endpoint(self) -> str: ...
-    @property
-    def tenancy(self) -> str: ...
-    @property
-    def compartment(self) -> str: ...
-    @property
-    def namespace(self) -> str: ...
-    @property
-    def region(self) -> str: ...
-    @property
-    def config_file(self) -> Path: ...
-    @property
-    def env(self) -> Mapping[str, str]:
-        """The environment variables that lead every client to this cloud."""
-
-    def env_of_caller(self) -> Mapping[str, str]:
-        """The same as whoever calls."""
-
-    def env_for(self, profile: str) -> Mapping[str, str]: ...
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from catalog.platforms import platform_in
 from components.platform.base import answers
 from components.platform.calls import Call, Tell
-from components.platform.local import LocalCloud
+from components.platform.local_cloud import LocalCloud
 from components.platform.status import ConnectionsSeen, MachineSeen, RunStatus, WantedRuns
 
 # Somebody waits for the first look. A cloud that has answered once may fall silent for a while.

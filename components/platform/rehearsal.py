@@ -14,7 +14,8 @@ from components.plan.model import JobPlan, Plan, RunPlan, expand
 from components.platform.calls import ProviderError, Tell, call_of
 from components.platform.evidence import Grounds, Mutation, PlannedNeeds, RecordedCall
 from components.platform.inputs import with_defaults
-from components.platform.local import LocalCloud, Outputs, Row
+from components.platform.local import Outputs, Row
+from components.platform.local_cloud import LocalCloud
 from components.platform.runs import NodeRun, RunPlatform, run_spec
 from components.platform.status import RunStatus
 from components.platform.values import Properties

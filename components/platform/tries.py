@@ -14,7 +14,7 @@ from components.plan.model import REFERENCE, JobPlan, NodePlan, Plan, RunPlan, e
 from components.platform.base import answers
 from components.platform.calls import Tell
 from components.platform.inputs import with_defaults
-from components.platform.local import LocalCloud
+from components.platform.local_cloud import LocalCloud
 from components.platform.runs import NodeRun, RunSpec, fingerprint_of_try, run_spec
 from schemas.judge import Judged
 from schemas.model import EnvValue, Secret

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from components.platform.local import LocalCloud
+from components.platform.local_cloud import LocalCloud
 from components.platform.look import FolderPlace, RunLook
 from components.platform.progress import ProgressPoint, crowded, read_point
 from components.platform.status import MachineSeen, RunStatus

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from catalog.tables import table
 from components.platform.calls import ProviderError, Tell, call_of
-from components.platform.local import LocalCloud, Row
+from components.platform.local import Row
+from components.platform.local_cloud import LocalCloud
 from components.s3.calls import attempt, code_of, is_gone
 from components.s3.calls import pages as _pages
 from components.s3.session import Session

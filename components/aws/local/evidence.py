@@ -28,7 +28,7 @@ from components.platform.evidence import (
     RecordedCall,
     StatementMutation,
 )
-from components.platform.local import LocalCloud
+from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import Artifact, People, StartedRun
 from components.platform.runs import NodeRun
 from components.platform.status import RunStatus

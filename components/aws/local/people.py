@@ -19,7 +19,7 @@ from components.aws.plan import AwsAccessPlan, AwsDl1Plan, AwsJobPlan
 from components.aws.run_inputs import run_inputs
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import ProviderError, Tell, call_of
-from components.platform.local import LocalCloud
+from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import Answers, LookedAt, People, RehearsedConfig, StartedRun, start_run
 from components.platform.status import WantedRuns
 from components.s3.session import Session

@@ -18,7 +18,8 @@ from components.aws.plan import aws_dl1_job, aws_dl1_plan
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.platform.calls import Tell
 from components.platform.evidence import Mutation, PlannedNeeds, RecordedCall, RuleMutation, StatementMutation
-from components.platform.local import LocalCloud, Outputs, Row
+from components.platform.local import Outputs, Row
+from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import (
     Answers,
     Artifact,

@@ -20,7 +20,6 @@ from components.platform.local import (
     LINES_READ,
     NOT_READ,
     LiveRun,
-    LocalCloud,
     Removal,
     Row,
     State,
@@ -29,6 +28,7 @@ from components.platform.local import (
     has_address,
     named_results,
 )
+from components.platform.local_cloud import LocalCloud
 from components.platform.runs import NodeRun
 from components.platform.status import duration
 from components.platform.waiting import wait_for_end

@@ -13,7 +13,7 @@ from typing import Any
 from components.aws.client.session import DEPLOYER, ask, ask_if_there, session_of
 from components.aws.local.removal import empty
 from components.platform.calls import Tell
-from components.platform.local import LocalCloud
+from components.platform.local_cloud import LocalCloud
 from localcloud.aws.account import GROUPS
 
 RECORD = "stand-ins-aws.json"

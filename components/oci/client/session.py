@@ -12,7 +12,7 @@ from typing import Any
 
 from components.oci.client import sdk
 from components.platform.calls import ProviderError
-from components.platform.local import LocalCloud
+from components.platform.local_cloud import LocalCloud
 
 OVERRIDES_VARIABLES = ("TF_VAR_CLIENT_HOST_OVERRIDES", "OCI_CLIENT_HOST_OVERRIDES", "CLIENT_HOST_OVERRIDES")
 

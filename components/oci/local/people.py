@@ -18,7 +18,8 @@ from components.oci.run_inputs import Where, run_inputs
 from components.oci.statements import matching_rule, policies
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.platform.calls import Tell, call_of
-from components.platform.local import LocalCloud, Row
+from components.platform.local import Row
+from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import Answers, LookedAt, People, RehearsedConfig, StartedRun, start_run
 from components.platform.status import WantedRuns
 from localcloud import admin

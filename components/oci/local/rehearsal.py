@@ -38,7 +38,8 @@ from components.platform.evidence import (
     RuleMutation,
     StatementMutation,
 )
-from components.platform.local import LocalCloud, Outputs, Row
+from components.platform.local import Outputs, Row
+from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import (
     Answers,
     Artifact,

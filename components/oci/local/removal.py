@@ -23,7 +23,6 @@ from components.platform.local import (
     LINES_READ,
     NOT_READ,
     LiveRun,
-    LocalCloud,
     Removal,
     Row,
     State,
@@ -33,6 +32,7 @@ from components.platform.local import (
     name_of,
     named_results,
 )
+from components.platform.local_cloud import LocalCloud
 from components.platform.runs import TERMINAL
 from components.platform.waiting import wait_for_end
 from schemas.names import plural

@@ -20,7 +20,7 @@ from components.oci.local.removal import empty_and_delete
 from components.oci.plan import OciNetworkPlan
 from components.oci.stack import is_ocid
 from components.platform.calls import ProviderError, Tell, call_of
-from components.platform.local import LocalCloud
+from components.platform.local_cloud import LocalCloud
 
 RECORD = "stand-ins.json"
 # Names that anybody may give need a mark: only what bears it is removed again.

@@ -22,7 +22,7 @@ from urllib.parse import urljoin, urlsplit
 from catalog.version import VERSION
 from components.openpai.client.errors import redirection, refused_answer
 from components.platform.calls import ProviderError
-from components.platform.local import LocalCloud
+from components.platform.local_cloud import LocalCloud
 
 SCHEMES = ("https", "http")
 _PORTS = {"https": 443, "http": 80}

@@ -24,7 +24,8 @@ from components.platform.evidence import (
     RecordedCall,
     StatementMutation,
 )
-from components.platform.local import LocalCloud, Outputs, Row
+from components.platform.local import Outputs, Row
+from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import (
     Answers,
     Artifact,

@@ -24,7 +24,6 @@ from components.platform.local import (
     LINES_READ,
     NOT_READ,
     LiveRun,
-    LocalCloud,
     LocalFile,
     LocalPlatform,
     Outputs,
@@ -34,6 +33,7 @@ from components.platform.local import (
     name_of,
     named_results,
 )
+from components.platform.local_cloud import LocalCloud
 from components.platform.runs import NodeRun
 from components.platform.waiting import wait_for_end
 from launcher.walking import Budget, open_file, regular_files
