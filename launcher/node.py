@@ -134,7 +134,7 @@ class Node:
         return ended
 
     def _say_logs(self, place: Place) -> None:
-        for line in output.ends(place.scratch) if place.scratch else ():
+        for line in output.ends_of_logs(place.scratch) if place.scratch else ():
             self.say(line)
 
     def _started(self, place: Place) -> None:

@@ -259,20 +259,20 @@ def _write(data: bytes) -> None:
             data = data[os.write(1, data) :]
 
 
-def ends(scratch: str) -> Iterator[str]:
+def ends_of_logs(scratch: str) -> Iterator[str]:
     """The last lines of the logs that were written last, the newest first."""
     found = regular_files(scratch, lambda name, status, folder: True, Budget(_ENTRIES, _SECONDS))
     logs = [(status.st_mtime, name) for name, status in found if status.st_size and name.endswith(_SUFFIXES)]
     for _, name in sorted(logs, reverse=True)[:_FILES]:
         try:
-            lines = _end(scratch, name)
+            lines = _end_of_log(scratch, name)
         except OSError:
             continue  # its writer removed it
         yield f"the end of {name}:"
         yield from (f"  {line}" for line in lines)
 
 
-def _end(scratch: str, name: str) -> list[str]:
+def _end_of_log(scratch: str, name: str) -> list[str]:
     with os.fdopen(open_file(scratch, name), "rb") as log:
         log.seek(max(0, os.fstat(log.fileno()).st_size - _BYTES))
         return log.read().decode("utf-8", "replace").splitlines()[-_LINES:]

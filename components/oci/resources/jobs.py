@@ -32,38 +32,6 @@ FORMAT = b"zip, not compressed"
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def compute_targets(plan: OciPlan) -> dict[str, pulumi.Input[str]]:
-    """The OCID of each compute target, by its key in the stack file."""
-    return {key: target.existing or _made(plan, key, target) for key, target in plan.compute_targets.items()}
-
-
-def _made(plan: OciPlan, key: str, target: ComputeTargetPlan) -> pulumi.Output[str]:
-    return oci.datascience.ComputeTarget(
-        f"target-{key}",
-        compartment_id=plan.compartment,
-        display_name=target.name,
-        description=f"Machines for the training of {plan.team}, {plan.environment}",
-        compute_configuration_details={
-            "compute_type": MANAGED,
-            "instance_configuration": dict(_machine(target)),
-            "scaling_policy": {"policy_type": "FIXED_SIZE", "instance_count": target.instances},
-        },
-        freeform_tags=dict(plan.tags),
-    ).id
-
-
-def _machine(target: ComputeTargetPlan) -> Mapping[str, Any]:
-    shape = target.shape
-    if shape is None:
-        raise ValueError(f"{target.name} is not made")
-    machine: dict[str, Any] = {"instance_shape": shape.name}
-    if shape.ocpus is not None:
-        machine["instance_shape_details"] = {"ocpus": shape.ocpus, "memory_in_gbs": shape.memory_gb}
-    if target.boot_volume_gb is not None:
-        machine["boot_volume_size_in_gbs"] = target.boot_volume_gb
-    return machine
-
-
 @dataclass(frozen=True)
 class JobPlace:
     """What jobs need from other components or from another stack."""
@@ -267,3 +235,35 @@ def _write(target: Path, entries: list[tuple[str, Path]]) -> None:
             info.external_attr = (0o755 if os.access(path, os.X_OK) else 0o644) << 16
             archive.writestr(info, path.read_bytes())
     unfinished.replace(target)
+
+
+def compute_targets(plan: OciPlan) -> dict[str, pulumi.Input[str]]:
+    """The OCID of each compute target, by its key in the stack file."""
+    return {key: target.existing or _made(plan, key, target) for key, target in plan.compute_targets.items()}
+
+
+def _made(plan: OciPlan, key: str, target: ComputeTargetPlan) -> pulumi.Output[str]:
+    return oci.datascience.ComputeTarget(
+        f"target-{key}",
+        compartment_id=plan.compartment,
+        display_name=target.name,
+        description=f"Machines for the training of {plan.team}, {plan.environment}",
+        compute_configuration_details={
+            "compute_type": MANAGED,
+            "instance_configuration": dict(_machine(target)),
+            "scaling_policy": {"policy_type": "FIXED_SIZE", "instance_count": target.instances},
+        },
+        freeform_tags=dict(plan.tags),
+    ).id
+
+
+def _machine(target: ComputeTargetPlan) -> Mapping[str, Any]:
+    shape = target.shape
+    if shape is None:
+        raise ValueError(f"{target.name} is not made")
+    machine: dict[str, Any] = {"instance_shape": shape.name}
+    if shape.ocpus is not None:
+        machine["instance_shape_details"] = {"ocpus": shape.ocpus, "memory_in_gbs": shape.memory_gb}
+    if target.boot_volume_gb is not None:
+        machine["boot_volume_size_in_gbs"] = target.boot_volume_gb
+    return machine

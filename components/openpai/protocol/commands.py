@@ -26,78 +26,6 @@ _REFERENCE = re.compile(r"<%\s*\$([^%\s]*)\s*%>")
 _PREREQUISITES = ("script", "output", "data")
 
 
-class TemplateError(ValueError):
-    """A text that mustache cannot read: the REST server answers 500 to the job."""
-
-
-@dataclass
-class _Reader:
-    text: str
-    at: int = 0
-    # Pieces of the text: letters as they are, and what names refer to. Sections hide their content.
-    pieces: list[str] = field(default_factory=list)
-    sections: list[str] = field(default_factory=list)
-    line: int = 0
-    has_tag: bool = False
-    has_more: bool = False
-
-    def letters(self, text: str) -> None:
-        for letter in text:
-            self.has_more |= not letter.isspace()
-            self._keep(letter)
-            if letter == "\n":
-                self.end_line()
-
-    def end_line(self) -> None:
-        if self.has_tag and not self.has_more:
-            del self.pieces[self.line :]
-        self.line, self.has_tag, self.has_more = len(self.pieces), False, False
-
-    def _keep(self, piece: str) -> None:
-        if not self.sections:
-            self.pieces.append(piece)
-
-    def tag(self, fill: Callable[[str], str | None]) -> None:
-        opened = _OPENS.match(self.text, self.at)
-        assert opened
-        self.has_tag = True
-        kind = _KIND.match(self.text, opened.end())
-        at = _SPACE.match(self.text, kind.end() if kind else opened.end())
-        assert at
-        closed = (_CLOSES_CURLY if kind and kind[0] == "{" else _CLOSES).search(self.text, at.end())
-        if closed is None:
-            raise TemplateError("a tag `<%` is not closed by `%>`")
-        name, self.at = self.text[at.end() : closed.start()], closed.end()
-        self._act(kind[0] if kind else "", name, fill)
-
-    def _act(self, kind: str, name: str, fill: Callable[[str], str | None]) -> None:
-        self.has_more |= kind in _SHOWN
-        if kind == "":
-            name = _INDEX.sub(r".\1", name)
-            value = fill(name)
-            self._keep(f"<% {name} %>" if value is None else value)
-        elif kind in "#^":
-            self.sections.append(name)
-        elif kind == "/":
-            if not self.sections or self.sections.pop() != name:
-                raise TemplateError(f"`<%/ {name[:60]} %>` closes a section that is not open")
-        elif kind == "=":
-            raise TemplateError("`<%=` would set other tags")
-
-
-def render(text: str, fill: Callable[[str], str | None]) -> str:
-    """The text with its names filled in. `fill` returns None for what there is none of: that tag stays."""
-    reader = _Reader(text)
-    while found := _OPENS.search(text, reader.at):
-        reader.letters(text[reader.at : found.start()])
-        reader.at = found.start()
-        reader.tag(fill)
-    reader.letters(text[reader.at :])
-    if reader.sections:
-        raise TemplateError(f"the section `{reader.sections[-1][:60]}` is not closed")
-    return "".join(reader.pieces).strip()
-
-
 def entrypoint(job: Mapping[str, Any], role: str) -> str:
     """The command of a role's tasks: `USER_CMD`. References to secrets stay; each task's runtime fills them in.
 
@@ -185,3 +113,75 @@ def _deployment(job: Mapping[str, Any]) -> Mapping[str, Any]:
     name = job.get("defaults", {}).get("deployment")
     found = next((row["taskRoles"] for row in job.get("deployments", ()) if row["name"] == name), None)
     return found if isinstance(found, Mapping) else {}
+
+
+class TemplateError(ValueError):
+    """A text that mustache cannot read: the REST server answers 500 to the job."""
+
+
+def render(text: str, fill: Callable[[str], str | None]) -> str:
+    """The text with its names filled in. `fill` returns None for what there is none of: that tag stays."""
+    reader = _Reader(text)
+    while found := _OPENS.search(text, reader.at):
+        reader.letters(text[reader.at : found.start()])
+        reader.at = found.start()
+        reader.tag(fill)
+    reader.letters(text[reader.at :])
+    if reader.sections:
+        raise TemplateError(f"the section `{reader.sections[-1][:60]}` is not closed")
+    return "".join(reader.pieces).strip()
+
+
+@dataclass
+class _Reader:
+    text: str
+    at: int = 0
+    # Pieces of the text: letters as they are, and what names refer to. Sections hide their content.
+    pieces: list[str] = field(default_factory=list)
+    sections: list[str] = field(default_factory=list)
+    line: int = 0
+    has_tag: bool = False
+    has_more: bool = False
+
+    def letters(self, text: str) -> None:
+        for letter in text:
+            self.has_more |= not letter.isspace()
+            self._keep(letter)
+            if letter == "\n":
+                self.end_line()
+
+    def end_line(self) -> None:
+        if self.has_tag and not self.has_more:
+            del self.pieces[self.line :]
+        self.line, self.has_tag, self.has_more = len(self.pieces), False, False
+
+    def _keep(self, piece: str) -> None:
+        if not self.sections:
+            self.pieces.append(piece)
+
+    def tag(self, fill: Callable[[str], str | None]) -> None:
+        opened = _OPENS.match(self.text, self.at)
+        assert opened
+        self.has_tag = True
+        kind = _KIND.match(self.text, opened.end())
+        at = _SPACE.match(self.text, kind.end() if kind else opened.end())
+        assert at
+        closed = (_CLOSES_CURLY if kind and kind[0] == "{" else _CLOSES).search(self.text, at.end())
+        if closed is None:
+            raise TemplateError("a tag `<%` is not closed by `%>`")
+        name, self.at = self.text[at.end() : closed.start()], closed.end()
+        self._act(kind[0] if kind else "", name, fill)
+
+    def _act(self, kind: str, name: str, fill: Callable[[str], str | None]) -> None:
+        self.has_more |= kind in _SHOWN
+        if kind == "":
+            name = _INDEX.sub(r".\1", name)
+            value = fill(name)
+            self._keep(f"<% {name} %>" if value is None else value)
+        elif kind in "#^":
+            self.sections.append(name)
+        elif kind == "/":
+            if not self.sections or self.sections.pop() != name:
+                raise TemplateError(f"`<%/ {name[:60]} %>` closes a section that is not open")
+        elif kind == "=":
+            raise TemplateError("`<%=` would set other tags")
