@@ -11,7 +11,7 @@ from typing import Any
 from components.oci.iam.judge import Target
 from components.oci.iam.permissions import Operation as Needs
 from components.oci.iam.permissions import operation as needs_named
-from components.oci.iam.wildcards import StatementError
+from components.oci.iam.statement import StatementError
 from localcloud.oci import tenancy
 from localcloud.oci.access import LATER
 from localcloud.oci.finders import ReferenceTarget, pushed_repository

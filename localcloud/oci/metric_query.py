@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from components.oci.iam.wildcards import fits
+from components.oci.iam.statement import fits
 from localcloud.oci.log_query import Reader
 from localcloud.server.http import whole_number
 

@@ -17,8 +17,17 @@ from components.platform.values import Properties, canonical
 from localcloud.plugins.recorded import note_deleted, recorded_ids, recorded_parent
 from localcloud.plugins.remedies import commands
 from localcloud.plugins.rows import TypeRow
-from provider.base.diff import Diff, DiffRules, changed_keys, compare
-from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
+from provider.base.resource import (
+    CheckedInputs,
+    CreatedResource,
+    Diff,
+    DiffRules,
+    LiveResource,
+    ProviderResource,
+    changed_keys,
+    compare,
+    unknown_where_missing,
+)
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from components.oci.iam.wildcards import fits
+from components.oci.iam.statement import fits
 from localcloud.files import transaction
 from localcloud.oci.log_query import FITS
 from localcloud.server import http

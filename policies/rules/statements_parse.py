@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.oci.iam.parse import parse
-from components.oci.iam.wildcards import StatementError
+from components.oci.iam.statement import StatementError
 from policies.documents import IDENTITY_POLICIES, RESOURCE_POLICIES, ROLE, DocumentError, statements_of
 from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, every, fail
 

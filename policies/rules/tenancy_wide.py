@@ -4,8 +4,7 @@
 from typing import Any
 
 from components.oci.iam.parse import parse
-from components.oci.iam.statement import Tenancy, VerbGrant
-from components.oci.iam.wildcards import StatementError
+from components.oci.iam.statement import StatementError, Tenancy, VerbGrant
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
 
 POLICY = "oci:Identity/policy:Policy"

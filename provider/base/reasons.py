@@ -16,7 +16,7 @@ from typing import Any
 
 from components.platform.values import UNKNOWN, Properties, Secret, canonical, redact, reveal, secret_texts
 from launcher.escaping import terminal
-from provider.base.diff import Diff, join
+from provider.base.resource import Diff, join
 
 _MOST = 4
 _LONGEST_VALUE = 48

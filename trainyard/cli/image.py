@@ -10,8 +10,7 @@ from pathlib import Path
 import click
 
 from components.plan.model import Plan
-from components.platform.images import ImagePlatform, WantedImage, image_platform_of
-from components.platform.recipes import Additions
+from components.platform.images import Additions, ImagePlatform, WantedImage, image_platform_of
 from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import plan_or_exit, running_cloud
 from trainyard.cli.problems import ErrorReportingGroup

@@ -11,8 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from components.platform.calls import Tell
-from components.platform.images import ImageError, ImagePlatform, WantedImage
-from components.platform.recipes import PLATFORM, Additions, Recipe, make_context
+from components.platform.images import PLATFORM, Additions, ImageError, ImagePlatform, Recipe, WantedImage, make_context
 from schemas.names import suggestion
 from trainyard.images import tools
 from trainyard.images.tools import Build, Tool

@@ -14,6 +14,7 @@ from components.plan.model import JobPlan, Plan
 from components.platform import images as neutral
 from components.platform.calls import ProviderError
 from components.platform.images import (
+    IMAGES,
     IMMUTABLE,
     NO_REPOSITORY,
     NOT_BUILT,
@@ -21,11 +22,11 @@ from components.platform.images import (
     Endpoint,
     ImageError,
     PushFailure,
+    Recipe,
     RegisteredImage,
     WantedImage,
     explain,
 )
-from components.platform.recipes import IMAGES, Recipe
 from components.s3.calls import code_of, refusal
 from components.s3.session import Session
 

@@ -13,7 +13,7 @@ from catalog.tables import table
 from components.oci import iam
 from components.oci.client.calls import attempt, parse_folder
 from components.oci.client.session import Session, compartment_of_caller, session_of_caller
-from components.oci.iam.wildcards import StatementError
+from components.oci.iam.statement import StatementError
 from components.oci.stack import OciStack
 from components.oci.statements import NARROWING, Need, group_named, permissions_of, place_of, smallest_grant
 from components.platform.calls import Call, ProviderError, call_of

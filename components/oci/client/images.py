@@ -16,8 +16,7 @@ from components.oci.client.registry import (
 )
 from components.oci.client.session import Session
 from components.plan.model import JobPlan, Plan
-from components.platform.images import Endpoint, ImageError, WantedImage
-from components.platform.recipes import Recipe, recipe
+from components.platform.images import Endpoint, ImageError, Recipe, WantedImage, recipe
 
 
 class OciImages:

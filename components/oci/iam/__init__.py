@@ -21,6 +21,7 @@ from components.oci.iam.statement import (
     Pattern,
     PermissionGrant,
     Statement,
+    StatementError,
     Subject,
     Tenancy,
     Text,
@@ -32,7 +33,6 @@ from components.oci.iam.statement import (
     group,
     service,
 )
-from components.oci.iam.wildcards import StatementError
 
 __all__ = [
     "AllOf",

@@ -20,8 +20,8 @@ from components.oci.iam.statement import (
     Text,
     Value,
     Variable,
+    fits,
 )
-from components.oci.iam.wildcards import fits
 
 STAMP = "request.utc-timestamp"
 MONTH = f"{STAMP}.month-of-year"

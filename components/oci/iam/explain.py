@@ -25,12 +25,12 @@ from components.oci.iam.statement import (
     Named,
     PermissionGrant,
     Statement,
+    StatementError,
     Subject,
     Tenancy,
     Text,
     equals,
 )
-from components.oci.iam.wildcards import StatementError
 
 # A proposed statement is narrowed by these variables, if the request has them.
 _NARROWING = ("target.bucket.name", "target.repo.name")

@@ -39,8 +39,8 @@ from components.oci.iam.statement import (
     Value,
     Variable,
     VerbGrant,
+    nearest,
 )
-from components.oci.iam.wildcards import nearest
 
 _PATTERN = re.compile(rf"/({PATTERN_BODY})/(?=[\s,}})]|$)")
 # Far deeper than people nest, far less than Python's stack.

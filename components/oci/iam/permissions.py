@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from catalog.tables import table
-from components.oci.iam.statement import VERBS, Grant, PermissionGrant, Trust, Verb, VerbGrant
-from components.oci.iam.wildcards import StatementError, nearest
+from components.oci.iam.statement import VERBS, Grant, PermissionGrant, StatementError, Trust, Verb, VerbGrant, nearest
 
 ALL_RESOURCES = "all-resources"
 

@@ -5,8 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from components.oci.iam.statement import Identified
-from components.oci.iam.wildcards import StatementError, nearest
+from components.oci.iam.statement import Identified, StatementError, nearest
 
 T = TypeVar("T")
 

@@ -15,10 +15,11 @@ from components.platform.images import (
     Endpoint,
     ImageError,
     PushFailure,
+    Recipe,
     WantedImage,
     explain,
+    recipe,
 )
-from components.platform.recipes import Recipe, recipe
 
 _PUSH_FAILURES = (
     PushFailure(

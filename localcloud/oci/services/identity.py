@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from components.oci.iam.matching import parse_rule
 from components.oci.iam.parse import parse
-from components.oci.iam.wildcards import StatementError
+from components.oci.iam.statement import StatementError
 from localcloud.oci import kinds, models, ocids, tenancy, work_requests
 from localcloud.oci.access import compartments
 from localcloud.oci.authorization import delay_effect

@@ -12,7 +12,7 @@ from localcloud.oci.plugin.convert import models_of
 from localcloud.oci.plugin.table import OciResource
 from localcloud.oci.plugin.work_requests import finished
 from localcloud.plugins.remedies import commands
-from provider.base.diff import Diff, changed_keys
+from provider.base.resource import Diff, changed_keys
 
 _BLOCKS = "cidrBlocks"
 

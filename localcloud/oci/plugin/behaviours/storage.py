@@ -11,7 +11,7 @@ from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
 from localcloud.oci.plugin.table import OciResource
 from localcloud.plugins.table import unchangeable_error
-from provider.base.diff import Diff
+from provider.base.resource import Diff
 
 
 class BucketResource(OciResource):

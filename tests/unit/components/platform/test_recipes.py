@@ -13,7 +13,7 @@ import pytest
 
 from catalog.frameworks import framework, names
 from components.oci.client.registry import has_gpu, is_arm
-from components.platform.recipes import IMAGES, PROJECT, Additions, Recipe, make_context, recipe
+from components.platform.images import IMAGES, PROJECT, Additions, Recipe, make_context, recipe
 from tests.support import dockerfiles
 
 FOLDER = PROJECT / IMAGES

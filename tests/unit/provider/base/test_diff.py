@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.platform.values import UNKNOWN
-from provider.base.diff import DiffRules, changed_keys, compare
+from provider.base.resource import DiffRules, changed_keys, compare
 
 _RULES = DiffRules(
     replace=frozenset({"name", "code.image", "whole"}),

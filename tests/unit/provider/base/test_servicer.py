@@ -12,8 +12,15 @@ import pytest
 
 from components.platform.calls import Call, Cancelled, InputFailure, PartialFailureError, ProviderError
 from components.platform.values import UNKNOWN, Properties, Secret
-from provider.base.diff import DiffRules
-from provider.base.resource import CheckedInputs, CreatedResource, Function, LiveResource, Plugin, ProviderResource
+from provider.base.resource import (
+    CheckedInputs,
+    CreatedResource,
+    DiffRules,
+    Function,
+    LiveResource,
+    Plugin,
+    ProviderResource,
+)
 from tests.support.hostile import PLANTED, orders
 from tests.support.provider_client import EngineSide, Failed, engine_side
 from tests.support.waiting import eventually

@@ -9,7 +9,7 @@ import click
 
 from components.oci.client.registry import TOKEN_USER, make_words
 from components.plan.build import build_plan
-from components.platform.recipes import PROJECT
+from components.platform.images import PROJECT
 from tests.support.samples import stack
 from trainyard.cli.image import image
 from trainyard.images.pushing import ENDPOINT_VARIABLE

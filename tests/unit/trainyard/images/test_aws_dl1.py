@@ -8,8 +8,7 @@ import pytest
 from catalog.tables import table
 from components.aws.client.images import DOCKERFILE, make
 from components.aws.stack import Cluster
-from components.platform.images import ImageError, WantedImage
-from components.platform.recipes import PROJECT
+from components.platform.images import PROJECT, ImageError, WantedImage
 from tests.support import dockerfiles
 from tests.support.aws_plans import ACCOUNT, aws_job, aws_plan
 
