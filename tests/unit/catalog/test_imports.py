@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an archive of a stranger imports is read within limits, and what cannot be read counts as empty."""
 
+from __future__ import annotations
+
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -8,6 +12,39 @@ import pytest
 
 from catalog import imports
 from catalog.imports import imported_modules
+
+# In a process of its own: it changes when Python collects garbage.
+_SWITCHES = """
+import ast, gc, threading, time
+from pathlib import Path
+from catalog.imports import parse
+
+class Slow:
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        time.sleep(0.0005)  # lets another thread go on
+
+def work(depth, end):
+    if depth:
+        return work(depth - 1, end)
+    while time.monotonic() < end and not failures:
+        Slow(), Slow()
+        try:
+            parse(source)
+        except SystemError as error:
+            failures.append(str(error))
+
+gc.set_threshold(50)
+source, failures = Path(ast.__file__).read_text()[:20000].rpartition("\\ndef")[0], []
+threads = [threading.Thread(target=work, args=(5 * one, time.monotonic() + 2)) for one in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(failures)
+"""
 
 
 def _archive(folder: Path) -> Path:
@@ -40,3 +77,10 @@ def test_what_is_packed_wrongly_counts_as_empty(tmp_path: Path) -> None:
     content[start : start + 8] = b"\xff" * 8
     archive.write_bytes(content)
     assert not imported_modules(archive)
+
+
+def test_threads_do_not_disturb_one_another() -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", _SWITCHES], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False
+    )
+    assert (told.stdout, told.stderr) == ("[]\n", "")
