@@ -83,9 +83,9 @@ def build_archive(folder: Path, into: Path, name: str, inside: str = "") -> Code
     return CodeArtifact(target, digest, target.stat().st_size)
 
 
-def archive_name(folder: Path, name: str, inside: str = "") -> str:
+def archive_name(folder: Path, name: str) -> str:
     """What the archive of this folder is called, without making it."""
-    return _named(name, folder_digest(folder, FORMAT + inside.encode()))
+    return _named(name, folder_digest(folder, FORMAT))
 
 
 def _named(name: str, digest: str) -> str:

@@ -41,7 +41,7 @@ def operations_of_kind(kind: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def calls_of_type(token: str, steps: tuple[str, ...] = STEPS) -> Iterator[str]:
+def calls_of_type(token: str, steps: tuple[str, ...]) -> Iterator[str]:
     """Every call that these steps of a resource type may make, whatever its inputs are and whichever change."""
     row = table("oci_provider_calls")["types"][token]
     for step in steps:

@@ -70,7 +70,7 @@ class Instance:
         return f"its instance {self.id} {ended}" + (f" ({self.reason})" if self.reason else "")
 
 
-def find_instances(queue: Queue, names: Sequence[str] | None = None) -> dict[str, Instance]:
+def find_instances(queue: Queue, names: Sequence[str] | None) -> dict[str, Instance]:
     """The newest instance of each node; one that lives counts more than one that is gone. No names: every node."""
     cluster = queue.cluster
     tags = {"stack": cluster.stack, "job": cluster.job}

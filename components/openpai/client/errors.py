@@ -68,7 +68,7 @@ class ApiError(Exception):
         return _REMEDIES.get(self.code, "")
 
 
-def refused_answer(status: int, body: bytes, token_from: str, content_range: str = "") -> ApiError:
+def refused_answer(status: int, body: bytes, token_from: str, content_range: str) -> ApiError:
     """The error in an answer. Proxies before the cluster answer with pages, which tell people nothing."""
     reason = http.client.responses.get(status, "")
     try:

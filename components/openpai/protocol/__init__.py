@@ -1,15 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenPAI's job protocol, version 2: its text, its rules, and what a cluster makes of a job's commands.
 
-`check` holds a plan to `problems`, and the provider asks it before it sends a job. The local cluster refuses what a
-cluster refuses: `refusals`.
+Whether a job is valid is judged by the protocol's shape first, then by the rules that no schema can say. `check`
+holds a plan to `problems`, and the provider asks it before it sends a job. A cluster's REST server refuses less than we
+do: `refusals` is its judge, and what the local cluster refuses. `obstacles` is what then keeps a job from running.
 """
 
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 from components.openpai.protocol.commands import entrypoint, runtime_text, with_secrets
-from components.openpai.protocol.judge import obstacles, problems, refusals
-from components.openpai.protocol.rules import Problem, controller_name, named_storages
+from components.openpai.protocol.rules import (
+    ADVICE,
+    OBSTACLES,
+    POD_REFUSED,
+    REFUSED,
+    Problem,
+    Rules,
+    controller_name,
+    named_storages,
+    retry_reason,
+)
 from components.openpai.protocol.text import (
     LONGEST_TEXT,
+    Moment,
     NotAJobError,
     NotYamlError,
     masked,
@@ -18,6 +38,9 @@ from components.openpai.protocol.text import (
     shown,
     text_of,
 )
+
+if TYPE_CHECKING:  # the library takes as long as the rest of a program that judges nothing
+    from jsonschema.exceptions import ValidationError
 
 __all__ = [
     "LONGEST_TEXT",
@@ -38,3 +61,83 @@ __all__ = [
     "text_of",
     "with_secrets",
 ]
+
+_FOLDER = Path(__file__).parent
+# A value of a job may be a secret, so a sentence about it shows only so much.
+_LONGEST = 200
+# What a schema says of a value itself.
+_OF_VALUES = ("type", "anyOf", "not")
+
+
+def problems(job: Mapping[str, Any]) -> list[Problem]:
+    """All that is wrong with a job, for those who submit it. The meaning is judged only where the shape is right."""
+    return refusals(job) or _misfits("runnable.json", job) or _broken((*OBSTACLES, *ADVICE), job)
+
+
+def refusals(job: Mapping[str, Any]) -> list[Problem]:
+    """Why a cluster's REST server refuses a job."""
+    return _misfits("schema.json", job) or _broken(REFUSED, job)
+
+
+def obstacles(job: Mapping[str, Any]) -> list[Problem]:
+    """What keeps a job from running that the REST server has taken."""
+    shape = _misfits("runnable.json", job)
+    return [each._replace(code=each.code or POD_REFUSED) for each in shape] or _broken(OBSTACLES, job)
+
+
+def _misfits(schema: str, job: Mapping[str, Any]) -> list[Problem]:
+    return [_problem(error) for error in _validator(schema).iter_errors(dict(job))]
+
+
+def _broken(rules: Rules, job: Mapping[str, Any]) -> list[Problem]:
+    return [problem for rule in rules for problem in rule(job)]
+
+
+@cache
+def _validator(schema: str) -> Any:
+    from jsonschema.validators import Draft202012Validator, extend
+
+    texts = Draft202012Validator.TYPE_CHECKER.redefine("string", _is_text)
+    kind: Any = extend(Draft202012Validator, {"pattern": _pattern}, type_checker=texts)  # type: ignore[no-untyped-call]
+    return kind(json.loads((_FOLDER / schema).read_text(encoding="utf-8")))
+
+
+def _is_text(_: Any, value: Any) -> bool:
+    return isinstance(value, str) and not isinstance(value, Moment)
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[ValidationError]:
+    """`$` is only the end of the text. Python's also allows a last line break."""
+    from jsonschema.exceptions import ValidationError
+
+    if validator.is_type(instance, "string") and not re.search(pattern.replace("$", r"\Z"), instance):
+        yield ValidationError(f"{instance[:60]!r} does not match {pattern}")
+
+
+def _problem(error: ValidationError) -> Problem:
+    path, rule = tuple(error.absolute_path), error.schema if isinstance(error.schema, Mapping) else {}
+    if path[-1:] in (("jobRetryCount",), ("taskRetryCount",)) and error.validator == "minimum":
+        return Problem(path, retry_reason(int(str(error.instance))))
+    unhandled = bool(rule.get("unhandled")) and error.validator in _OF_VALUES
+    return Problem(path, _sentence(error), unhandled=unhandled, code=rule.get("code", 0))
+
+
+def _sentence(error: ValidationError) -> str:
+    """The library's sentence, without values: they may be long, and they may be secret."""
+    match error.validator:
+        case "type":
+            return f"is not of type {' or '.join(_listed(error.validator_value))}"
+        case "minItems" | "minProperties":
+            return "is empty"
+        case "not":
+            return "is null"
+        case "anyOf":
+            return "has no value that OpenPAI can read"
+        case "maxLength":
+            return f"is longer than {error.validator_value} characters"
+        case _:
+            return error.message[:_LONGEST]
+
+
+def _listed(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [str(value)]
