@@ -315,16 +315,22 @@ def test_sarif_has_what_code_scanning_reads(tmp_path: Path) -> None:
         assert result["level"] in ("error", "warning", "note")
 
 
-def test_neither_engine_nor_cloud_is_imported() -> None:
+@pytest.mark.parametrize(
+    ("stack", "home"), [("oci-ray", "oci"), ("aws-dl1-single-node", "aws"), ("openpai-as-is", "openpai")]
+)
+def test_neither_engine_nor_cloud_is_imported_nor_another_platform(stack: str, home: str) -> None:
     program = (
         "import sys\nfrom trainyard.cli.main import main\n"
         "from click.testing import CliRunner\n"
         "assert CliRunner().invoke(main, ['check', *sys.argv[1:]]).exit_code == 0\n"
-        "print([name for name in ('pulumi', 'oci', 'pulumi_oci', 'boto3', 'grpc', 'lark') if name in sys.modules])"
+        "heavy = ('pulumi', 'oci', 'pulumi_oci', 'pulumi_aws', 'boto3', 'grpc', 'lark')\n"
+        "print([name for name in heavy if name in sys.modules])\n"
+        "homes = ('oci', 'aws', 'openpai')\n"
+        "print([name for name in homes if f'components.{name}' in sys.modules])"
     )
-    file = ROOT / "stacks" / "Pulumi.local.yaml"
+    file = ROOT / "stacks" / f"Pulumi.{stack}.yaml"
     done = subprocess.run([sys.executable, "-c", program, str(file)], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout.strip() == "[]", done.stderr
+    assert done.stdout.splitlines() == ["[]", f"['{home}']"], done.stderr
 
 
 def test_a_process_of_its_own_ends_with_the_same_codes() -> None:
