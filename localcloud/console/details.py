@@ -12,7 +12,7 @@ from components.platform.progress import ProgressPoint, metric_names
 from localcloud.console.connections import connections
 from localcloud.console.platform import ConsolePlatform, PlaceNames, Points, RunContent
 from localcloud.console.runs import RunNode, TrainingRun
-from localcloud.server.operations import LocalCloud
+from localcloud.oci.operations import LocalCloud
 from provider.runs.lost import read_lost, total_words
 
 # So many metrics get a curve, and so many points are sent for all ranks of a run together.

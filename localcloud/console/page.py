@@ -15,10 +15,10 @@ from catalog.version import VERSION
 from localcloud.console.details import EvidenceBook, run_details
 from localcloud.console.platform import ConsolePlatform, Section, console_platforms
 from localcloud.console.runs import MOST_RUNS, TrainingRun
+from localcloud.oci.operations import LocalCloud
 from localcloud.server import http
 from localcloud.server.http import FilePart, Reply, Request
 from localcloud.server.marker import is_for_this_machine
-from localcloud.server.operations import LocalCloud
 
 SHOWN = 60
 _TAIL_BYTES = 64 * 1024

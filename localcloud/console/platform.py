@@ -13,7 +13,7 @@ from catalog.platforms import platform_folder, platforms
 from components.platform.progress import ProgressPoint
 from launcher.redraws import Lines
 from localcloud.console.runs import TrainingRun
-from localcloud.server.operations import LocalCloud
+from localcloud.oci.operations import LocalCloud
 
 # So many things of a kind are shown.
 MANY = 100

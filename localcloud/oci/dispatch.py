@@ -6,10 +6,10 @@ from __future__ import annotations
 import json
 
 from localcloud.oci import authorization
+from localcloud.oci.operations import ApiCall
 from localcloud.server import http
 from localcloud.server.errors import ApiError
 from localcloud.server.http import Reply
-from localcloud.server.operations import ApiCall
 
 VALID_SECONDS = 24 * 3600
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localcloud import files
+from localcloud.oci.operations import LocalCloud
 from localcloud.oci.services.metrics import MetricStream, dimensions_text, write_points
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
-from localcloud.server.operations import LocalCloud
-from localcloud.server.store import StateStore, StoredResource
 
 EVERY_SECONDS = 5.0
 NAMESPACE = "oci_datascience_jobrun"

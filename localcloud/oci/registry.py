@@ -20,12 +20,12 @@ from localcloud.oci import access, authorization, manifests, registry_tokens, te
 from localcloud.oci.dispatch import dispatch
 from localcloud.oci.image_address import is_repository
 from localcloud.oci.manifests import Digest, Manifest, is_digest
+from localcloud.oci.operations import ApiCall, LocalCloud
 from localcloud.oci.principals import Caller
 from localcloud.oci.services import artifacts
+from localcloud.oci.store import StoredResource
 from localcloud.server.errors import ApiError
 from localcloud.server.http import FilePart, Reply, Request, Said, Upload
-from localcloud.server.operations import ApiCall, LocalCloud
-from localcloud.server.store import StoredResource
 
 PATH = "/v2"
 Receive = Callable[[Path], Awaitable[Upload]]

@@ -7,11 +7,11 @@ import base64
 from typing import Any
 
 from localcloud.oci import signatures, tenancy
+from localcloud.oci.operations import LocalCloud
 from localcloud.oci.principals import Caller
 from localcloud.server import http
 from localcloud.server.errors import ApiError
 from localcloud.server.http import Reply, Request
-from localcloud.server.operations import LocalCloud
 
 # As at OCIR.
 PATH = "/20180419/docker/token"

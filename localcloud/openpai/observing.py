@@ -16,9 +16,9 @@ from typing import Any
 from components.openpai.client.jobs import Job, start_of
 from components.openpai.client.status import storages_folder
 from launcher.walking import open_file
+from localcloud.oci.store import StateStore
 from localcloud.openpai.store import JobRow, JobStore
 from localcloud.server import http, progress
-from localcloud.server.store import StateStore
 
 # Launchers report every five seconds.
 EVERY_SECONDS = 2.0

@@ -19,13 +19,15 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from localcloud.console import page
-from localcloud.oci import manifests, registry, sdk, signatures
+from localcloud.files import open_regular_file
+from localcloud.oci import registry, sdk, signatures
 from localcloud.oci.dispatch import admit, dispatch
+from localcloud.oci.errors import not_authenticated, not_implemented
+from localcloud.oci.operations import ApiCall, ApiOperation, LocalCloud
 from localcloud.server import connections, faults, marker
 from localcloud.server.connections import CLIENT_SECONDS, FOR_NODES
-from localcloud.server.errors import ApiError, disk_error, not_authenticated, not_implemented, too_large, too_late
+from localcloud.server.errors import ApiError, disk_error, too_large, too_late
 from localcloud.server.http import FilePart, Reply, Request, Said, Upload, require_once, whole_number
-from localcloud.server.operations import ApiCall, ApiOperation, LocalCloud
 from localcloud.server.routing import Router
 
 MAXIMUM_BODY = 16 * 1024 * 1024
@@ -252,7 +254,7 @@ async def _send(reply: Reply, method: str, request_id: str, send: Send, keeps: b
 
 
 async def _send_file(part: FilePart, send: Send) -> None:
-    with manifests.open_regular_file(part.path) as file:
+    with open_regular_file(part.path) as file:
         file.seek(part.start)
         left = part.length
         while left and (chunk := file.read(min(_CHUNK, left))):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI's errors: a status, a code and a message. Handlers raise them, the server sends them."""
+"""Refusals that no platform has alone: a status, a code and a message. Each API sends them in its own form."""
 
 from __future__ import annotations
 
@@ -29,47 +29,8 @@ def invalid(message: str) -> ApiError:
     return ApiError(400, "InvalidParameter", message)
 
 
-def missing_parameter(name: str) -> ApiError:
-    return ApiError(400, "MissingParameter", f"{name} is required")
-
-
 def cannot_parse(message: str) -> ApiError:
     return ApiError(400, "CannotParseRequest", message)
-
-
-def related_not_found(what: str) -> ApiError:
-    return ApiError(
-        400, "RelatedResourceNotAuthorizedOrNotFound", f"Authorization failed or requested resource not found: {what}"
-    )
-
-
-def not_authenticated(reason: str) -> ApiError:
-    return ApiError(
-        401,
-        "NotAuthenticated",
-        f"The required information to complete authentication was not provided or is incorrect: {reason}",
-    )
-
-
-def not_found(what: str = "") -> ApiError:
-    suffix = f": {what}" if what else ""
-    return ApiError(404, "NotAuthorizedOrNotFound", f"Authorization failed or requested resource not found{suffix}")
-
-
-def already_exists(what: str) -> ApiError:
-    return ApiError(409, "NotAuthorizedOrResourceAlreadyExists", f"{what} already exists, or you may not see it")
-
-
-def conflict(message: str) -> ApiError:
-    return ApiError(409, "Conflict", message)
-
-
-def incorrect_state(message: str) -> ApiError:
-    return ApiError(409, "IncorrectState", message)
-
-
-def etag_mismatch() -> ApiError:
-    return ApiError(412, "NoEtagMatch", "The If-Match header does not match the current etag of the resource")
 
 
 def too_large(limit: int) -> ApiError:
@@ -93,7 +54,3 @@ def disk_error(error: Exception, home: Path) -> ApiError | None:
     if why := explain_disk_error(error, home):
         return ApiError(507, "InsufficientStorage", f"{why}: this call changed nothing")
     return None
-
-
-def not_implemented(operation: str) -> ApiError:
-    return ApiError(501, "MethodNotImplemented", f"The local cloud does not implement {operation}")

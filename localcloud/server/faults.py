@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from localcloud.oci.ocids import new_ocid
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server.errors import ApiError, invalid
-from localcloud.server.store import StateStore, StoredResource
 
 KIND = "fault"
 MAXIMUM_SECONDS = 3600.0

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from catalog.version import VERSION
 from localcloud.aws import account
 from localcloud.oci import tenancy
+from localcloud.oci.operations import LocalCloud
 from localcloud.server.http import Reply, Request
-from localcloud.server.operations import LocalCloud
 
 PATH = "/.trainyard"
 CLOUD = "trainyard-local"

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from components.platform.progress import ProgressPoint, crowded, read_point, thin, written_point
+from localcloud.oci.store import StateStore
 from localcloud.server import http
-from localcloud.server.store import StateStore
 
 # docs/contracts.md names the object. A launcher writes far less than this.
 _STATUS = re.compile(r"(?:.*/)?status/[0-9]{1,6}\.json", re.DOTALL)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from localcloud.oci.operations import ApiOperation
 from localcloud.server.http import path_parameter
-from localcloud.server.operations import ApiOperation
 
 # Some clients do not escape the slashes of this parameter.
 _TAIL = "objectName"

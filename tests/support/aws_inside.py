@@ -16,9 +16,9 @@ from urllib.parse import quote, urlsplit
 
 from localcloud.aws import account, sigv4
 from localcloud.aws.cloud import AwsCloud
+from localcloud.oci.store import StateStore
 from localcloud.server.faults import Faults
 from localcloud.server.http import Reply, Request
-from localcloud.server.store import StateStore
 
 HOST = "127.0.0.1:1"
 REGION = account.REGION

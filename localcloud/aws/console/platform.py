@@ -15,8 +15,8 @@ from localcloud.aws.console.runs import AwsRun, RunBook
 from localcloud.aws.console.sections import content_of
 from localcloud.aws.hosts import network
 from localcloud.console.platform import MANY, RunContent, Section
+from localcloud.oci.operations import LocalCloud
 from localcloud.server import progress
-from localcloud.server.operations import LocalCloud
 
 _KEPT_SECONDS = 1.0
 

@@ -10,9 +10,9 @@ from localcloud.console.platform import MANY, RunContent, Section
 from localcloud.oci.console.network import network, unused_defaults
 from localcloud.oci.console.runs import OciRun, RunBook
 from localcloud.oci.console.sections import access, buckets, content_of, jobs
+from localcloud.oci.operations import LocalCloud
 from localcloud.oci.services.network import gateways
 from localcloud.server import marker
-from localcloud.server.operations import LocalCloud
 
 
 class OciPlaces:

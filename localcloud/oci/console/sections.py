@@ -9,10 +9,10 @@ from typing import Any
 from localcloud.console.platform import ENTRIES, MANY, Item, RunContent, shown_lines
 from localcloud.console.runs import RunNode
 from localcloud.oci.console.runs import OciRun
+from localcloud.oci.operations import LocalCloud
 from localcloud.oci.services.object_storage import listing
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http, progress
-from localcloud.server.operations import LocalCloud
-from localcloud.server.store import StateStore, StoredResource
 
 # Objects of a bucket are counted up to here.
 _COUNTED = 10_000

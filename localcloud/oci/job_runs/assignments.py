@@ -32,11 +32,11 @@ from localcloud.oci.job_runs import images, rules, run_principal
 from localcloud.oci.job_runs.rules import rules_of
 from localcloud.oci.job_runs.run_principal import NodeLog
 from localcloud.oci.ocids import client_variables
+from localcloud.oci.operations import LocalCloud
 from localcloud.oci.services.network import subnets
 from localcloud.oci.services.object_storage import buckets, listing
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server.errors import ApiError
-from localcloud.server.operations import LocalCloud
-from localcloud.server.store import StateStore, StoredResource
 
 _GIBIBYTE = 1 << 30
 _DEFAULT_PATH = "/mnt"

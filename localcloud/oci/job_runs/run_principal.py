@@ -17,12 +17,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from localcloud.files import write_secret
 from localcloud.hosts.workplace import GIVEN
 from localcloud.oci import tenancy
+from localcloud.oci.operations import LocalCloud
 from localcloud.oci.principals import TOKEN_SECONDS, Caller
 from localcloud.oci.services.logs import RUN_OUTPUT, write_lines
 from localcloud.oci.services.token_door import RESOURCE_TYPES
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
-from localcloud.server.operations import LocalCloud
-from localcloud.server.store import StateStore, StoredResource
 
 # Readable for the run's user. Nobody else can enter the run's folder.
 _MODE = 0o444

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from localcloud.oci import work_requests
+from localcloud.oci.operations import ApiOperation
 from localcloud.oci.services import (
     artifacts,
     data_science,
     identity,
     limits,
+    local_operations,
     logs,
     metrics,
     network,
@@ -17,14 +19,12 @@ from localcloud.oci.services import (
     secrets,
     token_door,
 )
-from localcloud.server import doors
-from localcloud.server.operations import ApiOperation
 
 
 def operations() -> list[ApiOperation]:
     modules = (
         identity, people, network, object_storage, artifacts, logs, metrics, data_science, secrets, limits,
-        work_requests, doors,
+        work_requests, local_operations,
         token_door,
     )  # fmt: skip
     return [row for module in modules for row in module.operations()]

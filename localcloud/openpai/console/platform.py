@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from localcloud.console.platform import MANY, RunContent, Section
+from localcloud.oci.operations import LocalCloud
 from localcloud.openpai.cluster import OpenPaiCluster
 from localcloud.openpai.console import sections
 from localcloud.openpai.console.runs import OpenPaiRun, RunBook
@@ -14,7 +15,6 @@ from localcloud.openpai.console.sections import content_of
 from localcloud.openpai.observing import remembered_under
 from localcloud.openpai.rest import Parts
 from localcloud.server import progress
-from localcloud.server.operations import LocalCloud
 
 
 class OpenPaiPlaces:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import limit_of, read_page, write_page
 from localcloud.oci.services.object_storage import buckets
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
 from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply
-from localcloud.server.operations import ApiCall
-from localcloud.server.store import StateStore, StoredResource
 
 COLUMNS = "bucket, name, file, size, md5, etag, created, modified, headers"
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from localcloud.oci.store import StateStore
 from localcloud.server.errors import ApiError
 from localcloud.server.faults import KINDS, Faults
-from localcloud.server.store import StateStore
 from trainyard.cli.cloud import _KINDS
 
 

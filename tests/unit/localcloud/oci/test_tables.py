@@ -9,8 +9,8 @@ from components.oci.iam.permissions import operations as known_operations
 from localcloud.oci import models, sdk
 from localcloud.oci.authorization import STANDS_FOR
 from localcloud.oci.kinds import ResourceKind
+from localcloud.oci.operations import ApiOperation
 from localcloud.oci.services import tables
-from localcloud.server.operations import ApiOperation
 from localcloud.server.routing import Router
 
 ROWS = tables.operations()

@@ -11,9 +11,9 @@ LOOK = """
 import asyncio, sys
 from pathlib import Path
 from localcloud.server.faults import Faults
-from localcloud.server.operations import LocalCloud
+from localcloud.oci.operations import LocalCloud
 from localcloud.oci.principals import Credentials
-from localcloud.server.store import StateStore
+from localcloud.oci.store import StateStore
 from localcloud.aws.cloud import AwsCloud
 from localcloud.console.platform import console_platforms
 

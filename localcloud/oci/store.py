@@ -14,9 +14,9 @@ from typing import Any
 
 from components.oci.iam.wildcards import fits
 from localcloud.files import transaction
+from localcloud.oci.errors import etag_mismatch
 from localcloud.oci.log_query import FITS
 from localcloud.server import http
-from localcloud.server.errors import etag_mismatch
 from localcloud.server.http import texts_in
 
 _SCHEMA = """

@@ -10,11 +10,12 @@ from typing import Any, Protocol
 
 from localcloud.oci import models
 from localcloud.oci.access import AccessControl
+from localcloud.oci.errors import missing_parameter
 from localcloud.oci.principals import Caller, Credentials
-from localcloud.server.errors import cannot_parse, missing_parameter
+from localcloud.oci.store import StateStore
+from localcloud.server.errors import cannot_parse
 from localcloud.server.faults import Faults
 from localcloud.server.http import Door, Reply, Said
-from localcloud.server.store import StateStore
 
 
 class RunHosts(Protocol):

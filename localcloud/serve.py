@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server process, one per folder. `localcloud.control` starts it: `python -m localcloud.server HOME [PORT]`."""
+"""The server process, one per folder. `localcloud.control` starts it: `python -m localcloud.serve HOME [PORT]`."""
 
 from __future__ import annotations
 
@@ -34,10 +34,12 @@ from localcloud.hosts.runs import Hosts
 from localcloud.oci import measuring, pruning, tenancy
 from localcloud.oci.access import AccessControl
 from localcloud.oci.job_runs.dispatch import JobRuns
+from localcloud.oci.operations import LocalCloud
 from localcloud.oci.principals import Caller
 from localcloud.oci.services import identity, people, tables
 from localcloud.oci.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
 from localcloud.oci.services.object_storage.listing import files_in_use
+from localcloud.oci.store import StateStore
 from localcloud.openpai.cluster import OpenPaiCluster
 from localcloud.openpai.hosts.dispatch import ClusterTasks
 from localcloud.openpai.observing import Observer
@@ -46,9 +48,7 @@ from localcloud.server.app import Application
 from localcloud.server.connections import DroppableConnection, serve_another
 from localcloud.server.errors import explain_disk_error
 from localcloud.server.faults import Faults
-from localcloud.server.operations import LocalCloud
 from localcloud.server.routing import Router
-from localcloud.server.store import StateStore
 
 UNUSABLE = 4
 # The file with the port that a cloud had last.
