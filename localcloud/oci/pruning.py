@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from localcloud.oci.dispatch import VALID_SECONDS
-from localcloud.oci.operations import LocalCloud
+from localcloud.oci.operations import OciCloud
 from localcloud.oci.store import StateStore
 from localcloud.server import http
 
@@ -32,7 +32,7 @@ _WORK_REQUESTS = "resources WHERE kind = 'work-request'"
 log = logging.getLogger("localcloud")
 
 
-async def keep_pruned(cloud: LocalCloud) -> None:
+async def keep_pruned(cloud: OciCloud) -> None:
     """Prunes in intervals until it is cancelled."""
     while True:
         try:

@@ -20,7 +20,7 @@ from localcloud.oci import access, authorization, manifests, registry_tokens, te
 from localcloud.oci.dispatch import dispatch
 from localcloud.oci.image_address import is_repository
 from localcloud.oci.manifests import Digest, Manifest, is_digest
-from localcloud.oci.operations import ApiCall, LocalCloud
+from localcloud.oci.operations import ApiCall, OciCloud
 from localcloud.oci.principals import Caller
 from localcloud.oci.services import artifacts
 from localcloud.oci.store import StoredResource
@@ -43,7 +43,7 @@ class RegistryError(Exception):
 class RegistryRequest:
     """What one request of a tool says: its principal, the names in its path, and the digest in its query."""
 
-    cloud: LocalCloud
+    cloud: OciCloud
     principal: Caller
     named: Mapping[str, str]
     digest: str
@@ -88,7 +88,7 @@ def is_registry(request: Request) -> bool:
     return request.path == registry_tokens.PATH or request.path == PATH or request.path.startswith(f"{PATH}/")
 
 
-async def answer(cloud: LocalCloud, request: Request, receive: Receive) -> tuple[Reply, str]:
+async def answer(cloud: OciCloud, request: Request, receive: Receive) -> tuple[Reply, str]:
     """The reply, and its summary for the server's log."""
     try:
         if request.path == registry_tokens.PATH:
@@ -110,7 +110,7 @@ async def answer(cloud: LocalCloud, request: Request, receive: Receive) -> tuple
         return refused.reply, str(error)
 
 
-async def _route_request(cloud: LocalCloud, request: Request, principal: Caller, receive: Receive) -> tuple[Reply, str]:
+async def _route_request(cloud: OciCloud, request: Request, principal: Caller, receive: Receive) -> tuple[Reply, str]:
     for method, pattern, handler in _ROUTES:
         match = pattern.fullmatch(request.path) if method == request.method else None
         if match:
@@ -120,7 +120,7 @@ async def _route_request(cloud: LocalCloud, request: Request, principal: Caller,
     raise RegistryError(404, "UNSUPPORTED", f"{request.method} {request.path} is not part of this registry")
 
 
-def _challenge(cloud: LocalCloud) -> tuple[Reply, str]:
+def _challenge(cloud: OciCloud) -> tuple[Reply, str]:
     challenge = f'Bearer realm="{cloud.endpoint}{registry_tokens.PATH}",service="{artifacts.REGISTRY}",scope=""'
     refused = RegistryError(401, "UNAUTHORIZED", "authentication required").reply
     return Reply(401, refused.body, {"www-authenticate": challenge}), "registry: authentication required"

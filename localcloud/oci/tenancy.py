@@ -45,6 +45,11 @@ class User:
         return fixed_ocid("user", self.profile)
 
 
+def facts() -> dict[str, str]:
+    """What the cloud's marker says of the tenancy."""
+    return {"region": REGION, "tenancy": TENANCY, "compartment": COMPARTMENT, "namespace": NAMESPACE}
+
+
 USERS = (User("deployer", (ADMINISTRATORS,)), User("user", ("scientists",)))
 GROUPS = tuple(dict.fromkeys(group for user in USERS for group in user.groups))
 

@@ -16,9 +16,9 @@ from typing import Any
 from components.openpai.client.jobs import Job, start_of
 from components.openpai.client.status import storages_folder
 from launcher.walking import open_file
-from localcloud.oci.store import StateStore
 from localcloud.openpai.store import JobRow, JobStore
 from localcloud.server import http, progress
+from localcloud.server.state import State
 
 # Launchers report every five seconds.
 EVERY_SECONDS = 2.0
@@ -50,7 +50,7 @@ class Observer:
 
     home: Path
     jobs: JobStore
-    store: StateStore
+    store: State
     # What never changes of a living job. None: it is none of ours.
     _texts: dict[str, Job | None] = field(default_factory=dict)
 

@@ -7,6 +7,7 @@ import errno
 import sqlite3
 from pathlib import Path
 
+INTERNAL_ERROR = 500
 # The error codes of the kernel and of SQLite for a disk that cannot be written.
 _DISK = (
     ("There is no space left", (errno.ENOSPC, errno.EDQUOT), (sqlite3.SQLITE_FULL,)),
@@ -23,6 +24,10 @@ class ApiError(Exception):
         self.status = status
         self.code = code
         self.message = message
+
+
+class CloudFailureError(ApiError):
+    """The local cloud failed at a call that may be right."""
 
 
 def invalid(message: str) -> ApiError:
@@ -49,8 +54,8 @@ def explain_disk_error(error: Exception, home: Path) -> str:
     return f"{reasons[0]} under {home}, where the local cloud keeps everything" if reasons else ""
 
 
-def disk_error(error: Exception, home: Path) -> ApiError | None:
-    """The answer for a full or read-only disk; None for every other error. It is a 507: no client retries that."""
-    if why := explain_disk_error(error, home):
-        return ApiError(507, "InsufficientStorage", f"{why}: this call changed nothing")
-    return None
+def failure_of(problem: Exception, home: Path) -> CloudFailureError:
+    """What a client gets where the local cloud failed. A full or read-only disk is a 507: no client retries that."""
+    if why := explain_disk_error(problem, home):
+        return CloudFailureError(507, "InsufficientStorage", f"{why}: this call changed nothing")
+    return CloudFailureError(INTERNAL_ERROR, "InternalError", "The local cloud failed; its log has the traceback")
