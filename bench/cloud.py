@@ -177,7 +177,7 @@ def _cold_start(folder: Path) -> Row:
     home = folder / "cold"
     control.start(home)
     control.stop(home)
-    imports = [sys.executable, "-c", "import localcloud.server.__main__"]
+    imports = [sys.executable, "-c", "import localcloud.serve"]
     ours, floor = in_turns(lambda: _started(home), lambda: spent(imports).clock)
     mine, other = min(ours), min(floor)
     return Row("cold start", mine, "s", "the same imports", other, mine / other, Aim("figure", AIM_START))

@@ -74,7 +74,7 @@ class Cloud:
 
     def _variables(self, profile: str, aws_profile: str) -> Mapping[str, str]:
         from localcloud.aws.clients import client_variables as aws_variables
-        from localcloud.oci.ocids import client_variables
+        from localcloud.oci.clients import client_variables
         from localcloud.openpai.accounts import client_variables as openpai_variables
 
         return {
@@ -216,7 +216,7 @@ def _spawn(home: Path, port: int = 0, variables: Mapping[str, str] = MappingProx
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     pid = os.posix_spawn(
         sys.executable,
-        [sys.executable, "-P", "-m", "localcloud.server", str(home), str(port)],
+        [sys.executable, "-P", "-m", "localcloud.serve", str(home), str(port)],
         {**os.environ, "PYTHONPATH": project, **variables},
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

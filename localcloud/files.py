@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 REQUIRED, WHERE_POSSIBLE = "required", "where-possible"
 CHOICES = (REQUIRED, WHERE_POSSIBLE)
@@ -26,6 +28,20 @@ def write_secret(path: Path, content: bytes, mode: int = 0o600) -> None:
         file.write(content)
         os.fchmod(file.fileno(), mode)
     draft.replace(path)
+
+
+class NotRegularFileError(OSError):
+    """A link, a folder, a device or a pipe is where a file should be."""
+
+
+@contextmanager
+def open_regular_file(path: Path) -> Iterator[IO[bytes]]:
+    """Opens a regular file. It follows no link and opens no device or pipe, which might block or never end."""
+    number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(number, "rb") as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise NotRegularFileError("it is not a regular file")
+        yield file
 
 
 @contextmanager

@@ -22,6 +22,11 @@ _ID_ALPHABET = string.ascii_uppercase + "234567"
 _SECRET_ALPHABET = string.ascii_letters + string.digits + "+/"
 
 
+def facts() -> dict[str, str]:
+    """What the cloud's marker says of the account."""
+    return {"awsAccount": ACCOUNT, "awsRegion": REGION}
+
+
 @dataclass(frozen=True)
 class Person:
     """A user of the account. `managed` are the AWS managed policies of its group."""

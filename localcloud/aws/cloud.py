@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local AWS as a door of the cloud: signatures and faults on the event loop, moto on a thread of its own."""
+"""The local AWS as an API of the cloud: signatures and faults on the event loop, moto on a thread of its own."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from typing import TYPE_CHECKING, TypeVar
 from localcloud.aws import account, host_reports, kept, metadata, sigv4
 from localcloud.aws.additions.outside import Outside
 from localcloud.aws.calls import read_call
-from localcloud.aws.errors import Reason, RefusalError, error_reply, refusal_reply
+from localcloud.aws.errors import Reason, RefusalError, reply_to
 from localcloud.aws.judge.record import AwsRecord
 from localcloud.aws.machines import Machine, Machines, NetworkAround, NoMachines, SecurityGroupRules
 from localcloud.aws.services import SERVICES, AwsService, Wire
 from localcloud.server import faults
-from localcloud.server.errors import ApiError, disk_error
-from localcloud.server.http import Body, Reply, Request
+from localcloud.server.errors import ApiError
+from localcloud.server.http import MAXIMUM_BODY, Body, Reply, Request, plain_refusal
 
 if TYPE_CHECKING:
     from localcloud.aws.simulation import Simulation
 
-MAXIMUM_BODY = 16 * 1024 * 1024
 # moto receives an object in one piece. Larger files come in parts.
 MAXIMUM_OBJECT = 512 * 1024 * 1024
 _REASONS = {429: Reason.THROTTLED, 503: Reason.UNAVAILABLE}
@@ -75,30 +74,22 @@ class AwsCloud:
             if not self._is_used():
                 return Reply(404), ""
             return await self._inside(lambda simulation: simulation.metadata(request))
-        service = _form_of(request)
-        try:
-            if not sigv4.is_signed(request):
-                raise RefusalError(Reason.UNSIGNED, "Missing Authentication Token" if service else "Access Denied")
-            signed = sigv4.parse(request)
-            if signed.scope.service not in SERVICES:
-                raise RefusalError(
-                    Reason.UNKNOWN_OPERATION, f"The local AWS has no service {signed.scope.service[:40]!a}"
-                )
-            service = SERVICES[signed.scope.service]
-            return await self._answer(request, signed, service, body)
-        except RefusalError as refusal:
-            return refusal_reply(refusal, service), str(refusal)
-        except ApiError as error:
-            reason = Reason.TOO_LARGE if error.status == 413 else Reason.MALFORMED
-            return refusal_reply(RefusalError(reason, error.message), service), str(error)
-        except faults.DroppedError:
-            raise
-        except Exception as problem:
-            if disk := disk_error(problem, self._home):
-                return error_reply(507, disk.code, disk.message, service), str(disk)
-            log.exception("%s %s", request.method, request.path)
-            why = "The local cloud failed; its log has the traceback"
-            return refusal_reply(RefusalError(Reason.BROKEN, why), service), why
+        if not sigv4.is_signed(request):
+            known = _service_of(request)
+            raise RefusalError(Reason.UNSIGNED, "Missing Authentication Token" if known else "Access Denied")
+        signed = sigv4.parse(request)
+        if signed.scope.service not in SERVICES:
+            raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS has no service {signed.scope.service[:40]!a}")
+        return await self._answer(request, signed, SERVICES[signed.scope.service], body)
+
+    def refused(self, request: Request, error: ApiError) -> Reply:
+        """As the service writes it that the request is for. The metadata service of instances is none of them."""
+        if request.path.startswith(metadata.PATH):
+            return plain_refusal(error)
+        return reply_to(error, _service_of(request))
+
+    def operation(self, request: Request) -> str:
+        return ""
 
     async def _answer(
         self, request: Request, signed: sigv4.SignedRequest, service: AwsService, body: Body
@@ -112,24 +103,12 @@ class AwsCloud:
         if caller is None:
             caller = await self._inside(lambda simulation: simulation.principal(request, signed, digest))
         call, known = read_call(service, signed.scope.region, request, content), caller
-        await self._strike_before(call.name)
+        await faults.strike_before(self._faults, call.name, _refusal_of)
         answer = await self._inside(lambda simulation: simulation.answer(call, signed.key_id, known))
         if call.name == "s3.PutObject" and answer[0].status == 200:
             self.after_put(call.parameters["Bucket"], call.parameters["Key"], call.body)
         faults.strike_after(self._faults, call.name)
         return answer
-
-    async def _strike_before(self, operation: str) -> None:
-        """Applies the faults that strike before a call runs, in AWS's words."""
-        if seconds := self._faults.seconds("latency", operation):
-            await asyncio.sleep(seconds)
-        if self._faults.strike("drop", operation):
-            raise faults.DroppedError
-        if struck := self._faults.strike("status", operation):
-            reason = _REASONS.get(struck.status, Reason.BROKEN if struck.status >= 500 else Reason.MALFORMED)
-            # AWS has statuses of its own for what a fault calls 429 and 503.
-            status = struck.status if struck.code or struck.status not in _REASONS else 0
-            raise RefusalError(reason, "A fault was requested for this call", struck.code, status)
 
     async def _inside(self, work: Callable[[Simulation], Answer]) -> Answer:
         """Does work where the simulation is."""
@@ -232,8 +211,20 @@ def _value(fault: faults.Fault | None) -> int | None:
     return fault.value if fault else None
 
 
-def _form_of(request: Request) -> AwsService | None:
-    """In whose form a request is refused whose service is not known."""
+def _refusal_of(fault: faults.Fault) -> RefusalError:
+    """What a fault of the kind `status` refuses a call with, in AWS's words."""
+    reason = _REASONS.get(fault.status, Reason.BROKEN if fault.status >= 500 else Reason.MALFORMED)
+    # AWS has statuses of its own for what a fault calls 429 and 503.
+    status = fault.status if fault.code or fault.status not in _REASONS else 0
+    return RefusalError(reason, faults.REQUESTED, fault.code, status)
+
+
+def _service_of(request: Request) -> AwsService | None:
+    """In whose form a request is refused: of the service that its signature names, or else of what it looks like."""
+    if sigv4.is_signed(request):
+        with suppress(RefusalError):
+            if service := SERVICES.get(sigv4.parse(request).scope.service):
+                return service
     if "x-amz-target" in request.headers:
         return SERVICES["ssm"]
     form = request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")

@@ -10,6 +10,7 @@ from enum import Enum
 from xml.sax.saxutils import escape
 
 from localcloud.aws.services import AwsService, Wire
+from localcloud.server.errors import INTERNAL_ERROR, ApiError, CloudFailureError
 from localcloud.server.http import Reply
 
 # XML cannot hold these characters, not even escaped.
@@ -36,6 +37,8 @@ class Reason(Enum):
     REFUSED = "refused"
 
 
+# What the server refuses for all platforms alike, by its status.
+_REASONS = {413: Reason.TOO_LARGE}
 _CODES: Mapping[Reason, Mapping[Wire, tuple[int, str]]] = {
     Reason.UNSIGNED: {
         Wire.EC2: (400, "MissingParameter"), Wire.QUERY: (403, "MissingAuthenticationToken"),
@@ -101,15 +104,25 @@ _CODES: Mapping[Reason, Mapping[Wire, tuple[int, str]]] = {
 }  # fmt: skip
 
 
-class RefusalError(Exception):
+class RefusalError(ApiError):
     """One refused request. `code` and `status` stand in for the row's where a fault or a rule chose them."""
 
     def __init__(self, reason: Reason, message: str, code: str = "", status: int = 0) -> None:
-        super().__init__(f"{reason.value}: {message}")
+        super().__init__(status, code, message)
         self.reason = reason
-        self.message = message
-        self.code = code
-        self.status = status
+
+    def __str__(self) -> str:
+        return f"{self.reason.value}: {self.message}"
+
+
+def reply_to(error: ApiError, service: AwsService | None) -> Reply:
+    """Any refusal or failure as the service writes it."""
+    if isinstance(error, RefusalError):
+        return refusal_reply(error, service)
+    if isinstance(error, CloudFailureError) and error.status != INTERNAL_ERROR:
+        return error_reply(error.status, error.code, error.message, service)
+    reason = Reason.BROKEN if isinstance(error, CloudFailureError) else _REASONS.get(error.status, Reason.MALFORMED)
+    return refusal_reply(RefusalError(reason, error.message), service)
 
 
 def refusal_reply(refusal: RefusalError, service: AwsService | None) -> Reply:

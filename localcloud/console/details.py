@@ -12,7 +12,7 @@ from components.platform.progress import ProgressPoint, metric_names
 from localcloud.console.connections import connections
 from localcloud.console.platform import ConsolePlatform, PlaceNames, Points, RunContent
 from localcloud.console.runs import RunNode, TrainingRun
-from localcloud.server.operations import LocalCloud
+from localcloud.server.cloud import ServedCloud
 from provider.runs.lost import read_lost, total_words
 
 # So many metrics get a curve, and so many points are sent for all ranks of a run together.
@@ -105,7 +105,7 @@ class _Drawn:
 class EvidenceBook:
     """The networks of the runs that somebody looks at. Several readers of one run share what was read."""
 
-    cloud: LocalCloud
+    cloud: ServedCloud
     _drawn: dict[str, _Drawn] = field(default_factory=dict)
 
     async def network(self, run: TrainingRun, places: PlaceNames) -> Mapping[str, Any]:

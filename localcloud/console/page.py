@@ -16,9 +16,10 @@ from localcloud.console.details import EvidenceBook, run_details
 from localcloud.console.platform import ConsolePlatform, Section, console_platforms
 from localcloud.console.runs import MOST_RUNS, TrainingRun
 from localcloud.server import http
-from localcloud.server.http import FilePart, Reply, Request
+from localcloud.server.cloud import ServedCloud
+from localcloud.server.errors import ApiError
+from localcloud.server.http import Body, FilePart, Reply, Request, plain_refusal, require_once
 from localcloud.server.marker import is_for_this_machine
-from localcloud.server.operations import LocalCloud
 
 SHOWN = 60
 _TAIL_BYTES = 64 * 1024
@@ -61,7 +62,7 @@ def _tail(path: Path) -> list[str]:
 
 
 def snapshot(
-    cloud: LocalCloud, runs: Iterable[TrainingRun], shown: Sequence[Section], facts: Iterable[Sequence[str]],
+    cloud: ServedCloud, runs: Iterable[TrainingRun], shown: Sequence[Section], facts: Iterable[Sequence[str]],
     have: Collection[str],
 ) -> Content:  # fmt: skip
     """Everything that the page shows, but for the details of runs. The length of each part is bounded.
@@ -137,14 +138,10 @@ _HEADERS = {
 _TAG = re.compile(r"[0-9a-f]{18}")
 
 
-def is_console(request: Request) -> bool:
-    return request.path == PATH or request.path.startswith(f"{PATH}/")
-
-
 class Console:
-    """The console of one cloud. It remembers what it parsed, so that looking again costs little."""
+    """The console of one cloud, as an API. It remembers what it parsed, so that looking again costs little."""
 
-    def __init__(self, cloud: LocalCloud) -> None:
+    def __init__(self, cloud: ServedCloud) -> None:
         self._cloud = cloud
         self._evidence = EvidenceBook(cloud)
 
@@ -153,7 +150,20 @@ class Console:
         """Made with the first look: most clouds are never looked at."""
         return list(console_platforms(self._cloud))
 
-    async def answer(self, request: Request) -> Reply:
+    def takes(self, request: Request) -> bool:
+        return request.path == PATH or request.path.startswith(f"{PATH}/")
+
+    async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
+        require_once(request)
+        return await self._answer(request), "console"
+
+    def refused(self, request: Request, error: ApiError) -> Reply:
+        return plain_refusal(error)
+
+    def operation(self, request: Request) -> str:
+        return ""
+
+    async def _answer(self, request: Request) -> Reply:
         """A reply that no other site can read or frame. It refuses host names that merely resolve to this machine, and
         every request that arrives at the nodes' listener, whatever its Host header says."""
         if request.of_a_node:

@@ -13,7 +13,7 @@ from catalog.platforms import platform_folder, platforms
 from components.platform.progress import ProgressPoint
 from launcher.redraws import Lines
 from localcloud.console.runs import TrainingRun
-from localcloud.server.operations import LocalCloud
+from localcloud.server.cloud import ServedCloud
 
 # So many things of a kind are shown.
 MANY = 100
@@ -78,7 +78,7 @@ class ConsolePlatform(Protocol[R]):
         """What tells this platform of this cloud from others."""
 
 
-def console_platforms(cloud: LocalCloud) -> Iterator[ConsolePlatform[Any]]:
+def console_platforms(cloud: ServedCloud) -> Iterator[ConsolePlatform[Any]]:
     for name in platforms():
         home = f"localcloud.{platform_folder(name)}"
         if find_spec(home):

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 from localcloud.files import REMEDY
 from localcloud.hosts import evidence, syscall_filter
 from localcloud.hosts.assignment import Assignment, Subnet
+from localcloud.hosts.bare_node import LoopbackSite
 from localcloud.hosts.firewall import UnreadableRuleError
 from localcloud.hosts.lan import Lan, LanMember, MissingToolsError
-from localcloud.hosts.plain import LoopbackSite
 from localcloud.hosts.site import SiteError, SiteGoneError
 
 SERVICES_PORT = 443
@@ -194,11 +194,11 @@ class Fabric:
                     counters = await asyncio.to_thread(placed.lan.read_firewalls, placed.members)
                 except SiteError as error:
                     reason = f"the network of the run is gone: {error}"
-        witnesses = [
+        nodes = [
             evidence.NodeEvidence(member.rank, member.group, member.address, member.interface.id, member.rules, text)
             for member, text in zip(placed.members, counters, strict=True)
         ]
-        return evidence.document(run, reason, witnesses)
+        return evidence.document(run, reason, nodes)
 
     def refresh(self) -> None:
         """Gives living nodes the rules and routes that are in force now. Called after a change of a network."""

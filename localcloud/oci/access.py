@@ -29,9 +29,9 @@ from components.oci.iam.permissions import operation as needs_of
 from localcloud.oci import tenancy
 from localcloud.oci.judgements import Judgements
 from localcloud.oci.principals import Caller
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.oci.tenancy import groups_of
 from localcloud.server import http
-from localcloud.server.store import StateStore, StoredResource
 
 _SERVICE = Caller("service datascience", "datascience", tenancy.TENANCY, resource_kind="service")
 # A field that OCI's models lack, so clients never see it: when a change takes effect, and the value until then.

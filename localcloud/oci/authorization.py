@@ -14,14 +14,15 @@ from components.oci.iam.permissions import operation as needs_named
 from components.oci.iam.statement import StatementError
 from localcloud.oci import tenancy
 from localcloud.oci.access import LATER
+from localcloud.oci.errors import not_found
 from localcloud.oci.finders import ReferenceTarget, pushed_repository
 from localcloud.oci.ocids import fixed_ocid
+from localcloud.oci.operations import ApiCall
 from localcloud.oci.references import Reference, References
+from localcloud.oci.store import StoredResource
 from localcloud.server import http
-from localcloud.server.errors import ApiError, not_found
+from localcloud.server.errors import ApiError
 from localcloud.server.http import Json
-from localcloud.server.operations import ApiCall
-from localcloud.server.store import StoredResource
 
 Circumstance = Callable[[ApiCall], bool]
 # The catalog's names for a call of our own, and for a call whose name another service has too.
@@ -148,7 +149,7 @@ def _variables(call: ApiCall) -> dict[str, str]:
     variables = {variable: call.params.get(parameter, "") for parameter, variable in _OF_PARAMETERS.items()}
     if call.operation.name in _OF_BODIES:
         field, variable = _OF_BODIES[call.operation.name]
-        body = call.json() if call.said.body else None
+        body = call.json() if call.input.body else None
         variables[variable] = str(body.get(field) or "") if isinstance(body, dict) else ""
     return {name: value for name, value in variables.items() if value}
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from localcloud.oci.image_address import parse_address
 from localcloud.oci.log_query import scopes_of
+from localcloud.oci.operations import ApiCall
+from localcloud.oci.store import StoredResource
 from localcloud.oci.tenancy import TENANCY
-from localcloud.server.operations import ApiCall
-from localcloud.server.store import StoredResource
 
 
 @dataclass(frozen=True)

@@ -10,22 +10,22 @@ from typing import Any
 
 from localcloud.oci import limits, models, tenancy
 from localcloud.oci.authorization import may_see, names_of
-from localcloud.oci.ocids import Lifecycle, new_ocid
-from localcloud.oci.paging import page_of
-from localcloud.oci.work_requests import issue_receipt
-from localcloud.server import http
-from localcloud.server.errors import (
+from localcloud.oci.errors import (
     already_exists,
     conflict,
     incorrect_state,
-    invalid,
     missing_parameter,
     not_found,
     related_not_found,
 )
+from localcloud.oci.ocids import Lifecycle, new_ocid
+from localcloud.oci.operations import ApiCall, ApiOperation, Handler
+from localcloud.oci.paging import page_of
+from localcloud.oci.store import StoredResource, ocids_in
+from localcloud.oci.work_requests import issue_receipt
+from localcloud.server import http
+from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply
-from localcloud.server.operations import ApiCall, ApiOperation, Handler
-from localcloud.server.store import StoredResource, ocids_in
 
 ALL_VERBS = ("Create", "Get", "List", "Update", "Delete", "Move")
 CreateHook = Callable[[ApiCall, Json], Json]

@@ -15,8 +15,8 @@ from typing import Any
 
 from catalog.tables import table
 from localcloud.oci.ocids import RUN_ACTIVE
+from localcloud.oci.operations import ApiCall
 from localcloud.server.errors import ApiError
-from localcloud.server.operations import ApiCall
 
 _LIMIT_CODE = "LimitExceeded"
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from localcloud.files import NotRegularFileError, open_regular_file
 from localcloud.server.http import LARGEST, read_json
 
 MAXIMUM_BYTES = 4 * 1024 * 1024
@@ -99,10 +99,13 @@ def media_type(content: bytes) -> str:
 
 def read_blob(path: Path) -> bytes:
     """The content of a small blob."""
-    with open_regular_file(path) as file:
-        if os.fstat(file.fileno()).st_size > MAXIMUM_BYTES:
-            raise UnreadableManifestError(f"it is larger than {MAXIMUM_BYTES} bytes")
-        return file.read(MAXIMUM_BYTES + 1)
+    try:
+        with open_regular_file(path) as file:
+            if os.fstat(file.fileno()).st_size > MAXIMUM_BYTES:
+                raise UnreadableManifestError(f"it is larger than {MAXIMUM_BYTES} bytes")
+            return file.read(MAXIMUM_BYTES + 1)
+    except NotRegularFileError as error:
+        raise UnreadableManifestError(str(error)) from None
 
 
 def is_file(path: Path) -> bool:
@@ -111,16 +114,6 @@ def is_file(path: Path) -> bool:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError:
         return False
-
-
-@contextmanager
-def open_regular_file(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a regular file. It follows no link and opens no device or pipe, which might block or never end."""
-    number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(number, "rb") as file:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise UnreadableManifestError("it is not a regular file")
-        yield file
 
 
 def _parsed(content: bytes) -> Any:

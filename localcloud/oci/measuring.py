@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localcloud import files
+from localcloud.oci.operations import OciCloud
 from localcloud.oci.services.metrics import MetricStream, dimensions_text, write_points
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
-from localcloud.server.operations import LocalCloud
-from localcloud.server.store import StateStore, StoredResource
 
 EVERY_SECONDS = 5.0
 NAMESPACE = "oci_datascience_jobrun"
@@ -27,7 +27,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 log = logging.getLogger("localcloud")
 
 
-async def keep_measured(cloud: LocalCloud) -> None:
+async def keep_measured(cloud: OciCloud) -> None:
     """Measures in intervals until it is cancelled."""
     meter = RunMeter(cloud.store, cloud.home / "runs")
     while True:

@@ -11,8 +11,9 @@ from functools import cache
 from typing import Any
 
 from localcloud.oci import sdk
+from localcloud.oci.errors import missing_parameter
 from localcloud.server import http
-from localcloud.server.errors import cannot_parse, invalid, missing_parameter
+from localcloud.server.errors import cannot_parse, invalid
 
 ALWAYS_SENT = ("freeformTags", "definedTags", "systemTags")
 _CONTAINER = re.compile(r"(list)\[(.+)\]|(dict)\(str, (.+)\)")

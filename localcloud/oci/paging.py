@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server.errors import invalid
 from localcloud.server.http import read_json, whole_number
-from localcloud.server.store import StateStore, StoredResource
 
 MAXIMUM_LIMIT = 1000
 DEFAULT_LIMIT = 100

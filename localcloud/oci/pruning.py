@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from localcloud.oci.dispatch import VALID_SECONDS
+from localcloud.oci.operations import OciCloud
+from localcloud.oci.store import StateStore
 from localcloud.server import http
-from localcloud.server.operations import LocalCloud
-from localcloud.server.store import StateStore
 
 EVERY_SECONDS = 60.0
 # How many deleted resources, work requests, log lines and points of progress are kept.
@@ -32,7 +32,7 @@ _WORK_REQUESTS = "resources WHERE kind = 'work-request'"
 log = logging.getLogger("localcloud")
 
 
-async def keep_pruned(cloud: LocalCloud) -> None:
+async def keep_pruned(cloud: OciCloud) -> None:
     """Prunes in intervals until it is cancelled."""
     while True:
         try:

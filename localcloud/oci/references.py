@@ -13,9 +13,10 @@ from catalog.tables import table
 from components.oci.iam.permissions import Operation as Needs
 from components.oci.iam.permissions import type_of
 from localcloud.oci import finders, models
+from localcloud.oci.errors import not_found, related_not_found
 from localcloud.oci.finders import ReferenceTarget
-from localcloud.server.errors import ApiError, not_found, related_not_found
-from localcloud.server.operations import ApiCall
+from localcloud.oci.operations import ApiCall
+from localcloud.server.errors import ApiError
 
 _OWN = "own"
 _DESTINATION = "body.compartmentId"  # where a move puts the resource that the path names
@@ -180,7 +181,7 @@ class References:
 
     @cached_property
     def _body(self) -> Mapping[str, Any]:
-        body = self._call.json() if self._call.said.body and self._reads_a_body else None
+        body = self._call.json() if self._call.input.body and self._reads_a_body else None
         return body if isinstance(body, dict) else {}
 
     @property

@@ -20,12 +20,12 @@ from localcloud.oci import access, authorization, manifests, registry_tokens, te
 from localcloud.oci.dispatch import dispatch
 from localcloud.oci.image_address import is_repository
 from localcloud.oci.manifests import Digest, Manifest, is_digest
+from localcloud.oci.operations import ApiCall, OciCloud
 from localcloud.oci.principals import Caller
 from localcloud.oci.services import artifacts
+from localcloud.oci.store import StoredResource
 from localcloud.server.errors import ApiError
-from localcloud.server.http import FilePart, Reply, Request, Said, Upload
-from localcloud.server.operations import ApiCall, LocalCloud
-from localcloud.server.store import StoredResource
+from localcloud.server.http import CallInput, FilePart, Reply, Request, Upload
 
 PATH = "/v2"
 Receive = Callable[[Path], Awaitable[Upload]]
@@ -43,7 +43,7 @@ class RegistryError(Exception):
 class RegistryRequest:
     """What one request of a tool says: its principal, the names in its path, and the digest in its query."""
 
-    cloud: LocalCloud
+    cloud: OciCloud
     principal: Caller
     named: Mapping[str, str]
     digest: str
@@ -88,7 +88,7 @@ def is_registry(request: Request) -> bool:
     return request.path == registry_tokens.PATH or request.path == PATH or request.path.startswith(f"{PATH}/")
 
 
-async def answer(cloud: LocalCloud, request: Request, receive: Receive) -> tuple[Reply, str]:
+async def answer(cloud: OciCloud, request: Request, receive: Receive) -> tuple[Reply, str]:
     """The reply, and its summary for the server's log."""
     try:
         if request.path == registry_tokens.PATH:
@@ -110,7 +110,7 @@ async def answer(cloud: LocalCloud, request: Request, receive: Receive) -> tuple
         return refused.reply, str(error)
 
 
-async def _route_request(cloud: LocalCloud, request: Request, principal: Caller, receive: Receive) -> tuple[Reply, str]:
+async def _route_request(cloud: OciCloud, request: Request, principal: Caller, receive: Receive) -> tuple[Reply, str]:
     for method, pattern, handler in _ROUTES:
         match = pattern.fullmatch(request.path) if method == request.method else None
         if match:
@@ -120,7 +120,7 @@ async def _route_request(cloud: LocalCloud, request: Request, principal: Caller,
     raise RegistryError(404, "UNSUPPORTED", f"{request.method} {request.path} is not part of this registry")
 
 
-def _challenge(cloud: LocalCloud) -> tuple[Reply, str]:
+def _challenge(cloud: OciCloud) -> tuple[Reply, str]:
     challenge = f'Bearer realm="{cloud.endpoint}{registry_tokens.PATH}",service="{artifacts.REGISTRY}",scope=""'
     refused = RegistryError(401, "UNAUTHORIZED", "authentication required").reply
     return Reply(401, refused.body, {"www-authenticate": challenge}), "registry: authentication required"
@@ -263,8 +263,8 @@ def _read_pushed_blob(visit: RegistryRequest, digest: Digest) -> bytes:
 def _push_call(visit: RegistryRequest, image: Mapping[str, Any]) -> ApiCall:
     repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
     named = {"repositoryId": repositories[0].id} if repositories else {}
-    said = Said(named, target=artifacts.PUSH.path, body=json.dumps(image).encode())
-    return ApiCall(visit.cloud, artifacts.PUSH, said, visit.principal)
+    given = CallInput(named, target=artifacts.PUSH.path, body=json.dumps(image).encode())
+    return ApiCall(visit.cloud, artifacts.PUSH, given, visit.principal)
 
 
 def _may_push(visit: RegistryRequest) -> None:

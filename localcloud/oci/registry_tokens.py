@@ -7,11 +7,11 @@ import base64
 from typing import Any
 
 from localcloud.oci import signatures, tenancy
+from localcloud.oci.operations import OciCloud
 from localcloud.oci.principals import Caller
 from localcloud.server import http
 from localcloud.server.errors import ApiError
 from localcloud.server.http import Reply, Request
-from localcloud.server.operations import LocalCloud
 
 # As at OCIR.
 PATH = "/20180419/docker/token"
@@ -20,7 +20,7 @@ SECONDS = 3600
 _KIND = "registry"
 
 
-def answer(cloud: LocalCloud, request: Request) -> tuple[Reply, Caller | None]:
+def answer(cloud: OciCloud, request: Request) -> tuple[Reply, Caller | None]:
     """A token for the signer of the request. The bearer of a token gets another one with the same expiry."""
     if signed := _signed(cloud, request):
         return _token(cloud, signed, int(http.now()) + SECONDS), signed
@@ -29,7 +29,7 @@ def answer(cloud: LocalCloud, request: Request) -> tuple[Reply, Caller | None]:
     return (_token(cloud, principal, claims["exp"]) if principal and claims else Reply(401)), principal
 
 
-def bearer_principal(cloud: LocalCloud, request: Request) -> Caller | None:
+def bearer_principal(cloud: OciCloud, request: Request) -> Caller | None:
     """The principal behind a request with a token; None if it was deleted since."""
     claims = _claims(cloud, request)
     if claims is None:
@@ -38,7 +38,7 @@ def bearer_principal(cloud: LocalCloud, request: Request) -> Caller | None:
     return cloud.credentials.present(holder)
 
 
-def _claims(cloud: LocalCloud, request: Request) -> dict[str, Any] | None:
+def _claims(cloud: OciCloud, request: Request) -> dict[str, Any] | None:
     """The claims of a request's valid token. The token may also come as the password of BEARER_TOKEN."""
     kind, _, text = request.headers.get("authorization", "").partition(" ")
     if kind.lower() == "basic":
@@ -55,7 +55,7 @@ def _password(text: str) -> str:
     return password if user == USER else ""
 
 
-def _signed(cloud: LocalCloud, request: Request) -> Caller | None:
+def _signed(cloud: OciCloud, request: Request) -> Caller | None:
     if not request.headers.get("authorization", "").startswith("Signature"):
         return None
 
@@ -71,7 +71,7 @@ def _signed(cloud: LocalCloud, request: Request) -> Caller | None:
     return credential.principal if credential else None
 
 
-def _token(cloud: LocalCloud, principal: Caller, end: int) -> Reply:
+def _token(cloud: OciCloud, principal: Caller, end: int) -> Reply:
     claims = {
         "ttype": _KIND,
         "sub": principal.id,

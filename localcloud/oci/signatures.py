@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 
+from localcloud.oci.errors import not_authenticated
 from localcloud.server import http
-from localcloud.server.errors import not_authenticated
 
 MAXIMUM_SKEW_SECONDS = 300
 _PARAMETER = re.compile(r'\s*(\w+)="([^"]*)"\s*(?:,|$)')

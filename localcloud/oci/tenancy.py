@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from localcloud.files import write_secret
 from localcloud.oci.ocids import fixed_ocid, new_ocid
 from localcloud.oci.principals import Caller, Credential, Credentials, fingerprint
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
 from localcloud.server.http import Json
-from localcloud.server.store import StateStore, StoredResource
 
 REGION = "us-ashburn-1"
 REGION_KEY = "iad"
@@ -43,6 +43,11 @@ class User:
     @property
     def id(self) -> str:
         return fixed_ocid("user", self.profile)
+
+
+def facts() -> dict[str, str]:
+    """What the cloud's marker says of the tenancy."""
+    return {"region": REGION, "tenancy": TENANCY, "compartment": COMPARTMENT, "namespace": NAMESPACE}
 
 
 USERS = (User("deployer", (ADMINISTRATORS,)), User("user", ("scientists",)))

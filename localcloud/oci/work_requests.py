@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 from localcloud.oci import authorization, models, tenancy
+from localcloud.oci.errors import not_found
 from localcloud.oci.ocids import new_ocid
+from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.paging import page_of
+from localcloud.oci.store import StoredResource
 from localcloud.server import http
-from localcloud.server.errors import not_found
 from localcloud.server.http import Reply
-from localcloud.server.operations import ApiCall, ApiOperation
-from localcloud.server.store import StoredResource
 
 KIND = "work-request"
 # Each service has its own path and SDK package for them. Identity and the work-request service share a path.
@@ -43,7 +43,7 @@ def issue_receipt(
                 "entityType": entity,
                 "actionType": action,
                 "identifier": resource.id,
-                "entityUri": call.said.target.partition("?")[0],
+                "entityUri": call.input.target.partition("?")[0],
             }
         ],
         "timeAccepted": moment,

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local OpenPAI as a door of the cloud: its REST server, and the log manager beside it."""
+"""The local OpenPAI as an API of the cloud: its REST server, and the log manager beside it."""
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 from components.openpai.client.status import storages_folder
@@ -13,15 +12,16 @@ from localcloud.openpai.accounts import PEOPLE, Accounts
 from localcloud.openpai.controller import Controller
 from localcloud.openpai.errors import no_api
 from localcloud.openpai.places import Places
-from localcloud.openpai.rest import Parts, RestCall, Route, find
+from localcloud.openpai.rest import Parts, RestCall, Route
 from localcloud.openpai.storages import DEFAULT
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.submitting import submit
 from localcloud.openpai.tasks import Tasks
 from localcloud.openpai.tokens import Tokens
 from localcloud.server import faults
-from localcloud.server.errors import ApiError, disk_error
+from localcloud.server.errors import INTERNAL_ERROR, ApiError, CloudFailureError
 from localcloud.server.http import Body, Reply, Request, require_once
+from localcloud.server.routing import Router
 
 _JOB = "/jobs/{job}"
 _TASK = _JOB + "/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts"
@@ -55,10 +55,11 @@ ROUTES = (
     Route("GetTask", "GET", _TASK, job_calls.get_task),
     Route("GetTaskLogs", "GET", _TASK + "/{try}/logs", job_calls.get_logs),
 )
+_ROUTER = Router(ROUTES)
 PREFIX = "/rest-server"
 _VERSION = PREFIX + "/api/v2"
+_UNKNOWN = "UnknownError"
 _FORM = "application/x-www-form-urlencoded"
-log = logging.getLogger("localcloud")
 
 
 class OpenPaiCluster:
@@ -109,25 +110,23 @@ class OpenPaiCluster:
         return request.path.startswith((PREFIX + "/", logs.PATH))
 
     async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
-        try:
-            require_once(request)
-            if request.path.startswith(logs.PATH):
-                return await self._log(request)
-            return await self._call(request, body)
-        except ApiError as error:
-            return _refusal(error), str(error)
-        except faults.DroppedError:
-            raise
-        except Exception as problem:
-            if disk := disk_error(problem, self.parts.home):
-                return Reply(disk.status, {"code": disk.code, "message": disk.message}), str(disk)
-            log.exception("%s %s", request.method, request.shown)
-            why = "The local cloud failed; its log has the traceback"
-            return Reply(500, {"code": "UnknownError", "message": why}), why
+        require_once(request)
+        if request.path.startswith(logs.PATH):
+            return await self._log(request)
+        return await self._call(request, body)
+
+    def refused(self, request: Request, error: ApiError) -> Reply:
+        """An answer without a code is the REST server's own failure."""
+        code = {"code": _code(error)} if error.code else {}
+        return Reply(error.status, {**code, "message": error.message})
+
+    def operation(self, request: Request) -> str:
+        return ""
 
     async def _call(self, request: Request, body: Body) -> tuple[Reply, str]:
-        found = find(ROUTES, request.method, request.path.removeprefix(_VERSION))
-        if found is None or not request.path.startswith(_VERSION + "/"):
+        found = _ROUTER.find(request.method, request.path.removeprefix(_VERSION))
+        # A parameter of a path is never empty here.
+        if found is None or not all(found[1].values()) or not request.path.startswith(_VERSION + "/"):
             raise no_api(request.path[:200])
         route, params = found
         caller = None if route.guests else self.parts.tokens.caller(request.headers.get("authorization", ""))
@@ -154,14 +153,10 @@ def _media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _refusal(error: ApiError) -> Reply:
-    """An answer without a code is the REST server's own failure."""
-    code = {"code": _code(error)} if error.code else {}
-    return Reply(error.status, {**code, "message": error.message})
-
-
 def _code(error: ApiError) -> str:
-    """What OpenPAI calls a refusal that is the same for all doors."""
+    """What OpenPAI calls a refusal that is the same for all APIs."""
+    if isinstance(error, CloudFailureError):
+        return _UNKNOWN if error.status == INTERNAL_ERROR else error.code
     if error.code.endswith("Error"):
         return error.code
-    return "InvalidParametersError" if error.status == 400 else "UnknownError"
+    return "InvalidParametersError" if error.status == 400 else _UNKNOWN

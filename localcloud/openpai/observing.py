@@ -18,7 +18,7 @@ from components.openpai.client.status import storages_folder
 from launcher.walking import open_file
 from localcloud.openpai.store import JobRow, JobStore
 from localcloud.server import http, progress
-from localcloud.server.store import StateStore
+from localcloud.server.state import State
 
 # Launchers report every five seconds.
 EVERY_SECONDS = 2.0
@@ -50,7 +50,7 @@ class Observer:
 
     home: Path
     jobs: JobStore
-    store: StateStore
+    store: State
     # What never changes of a living job. None: it is none of ours.
     _texts: dict[str, Job | None] = field(default_factory=dict)
 

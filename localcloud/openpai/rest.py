@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What crosses between the door and the handlers of the REST server."""
+"""What crosses between the API and the handlers of the REST server."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,9 +15,7 @@ from localcloud.openpai.places import Places
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.tokens import Caller, Tokens
 from localcloud.server.faults import Faults
-from localcloud.server.http import Reply, path_parameter, query_parameters, read_json
-
-_PARAMETER = re.compile(r"\{(\w+)\}")
+from localcloud.server.http import Reply, query_parameters, read_json
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class RestCall:
-    """One call: who calls, and what it says, read once at the door. `caller` is None where guests may call."""
+    """One call: who calls, and what it says, read once at the API. `caller` is None where guests may call."""
 
     parts: Parts
     params: Mapping[str, str]
@@ -86,19 +83,6 @@ class Route:
     path: str
     handler: Handler
     guests: bool = False
-
-    @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        parts = _PARAMETER.split(self.path)
-        text = "".join(f"(?P<{part}>[^/]+)" if at % 2 else re.escape(part) for at, part in enumerate(parts))
-        return re.compile(text + "/?")
-
-
-def find(routes: tuple[Route, ...], method: str, path: str) -> tuple[Route, dict[str, str]] | None:
-    for route in routes:
-        if route.method == method and (match := route.pattern.fullmatch(path)):
-            return route, {name: path_parameter(value) for name, value in match.groupdict().items()}
-    return None
 
 
 def number(text: str, what: str) -> int:

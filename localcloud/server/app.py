@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ASGI application: bytes in, signature checked, dispatched, bytes out."""
+"""The ASGI application: bytes in, one of the cloud's APIs answers, bytes out. Errors of all APIs end here."""
 
 from __future__ import annotations
 
@@ -11,24 +11,17 @@ import os
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-
-from localcloud.console import page
-from localcloud.oci import manifests, registry, sdk, signatures
-from localcloud.oci.dispatch import admit, dispatch
+from localcloud.files import open_regular_file
 from localcloud.server import connections, faults, marker
+from localcloud.server.cloud import ServedCloud
 from localcloud.server.connections import CLIENT_SECONDS, FOR_NODES
-from localcloud.server.errors import ApiError, disk_error, not_authenticated, not_implemented, too_large, too_late
-from localcloud.server.http import FilePart, Reply, Request, Said, Upload, require_once, whole_number
-from localcloud.server.operations import ApiCall, ApiOperation, LocalCloud
-from localcloud.server.routing import Router
+from localcloud.server.errors import INTERNAL_ERROR, ApiError, failure_of, too_large, too_late
+from localcloud.server.http import MAXIMUM_BODY, Body, FilePart, HttpApi, Reply, Request, Upload, whole_number
 
-MAXIMUM_BODY = 16 * 1024 * 1024
 MAXIMUM_UPLOAD = 50 * 1024**3
 _CHUNK = 256 * 1024
 # A body that arrives more slowly than this, in bytes per second, is refused.
@@ -40,12 +33,10 @@ log = logging.getLogger("localcloud")
 
 
 class Application:
-    """OCI's API of one cloud, as an ASGI application, and the other APIs on the same endpoint."""
+    """The APIs of one cloud as an ASGI application."""
 
-    def __init__(self, cloud: LocalCloud, router: Router) -> None:
+    def __init__(self, cloud: ServedCloud) -> None:
         self._cloud = cloud
-        self._router = router
-        self._console = page.Console(cloud)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -53,7 +44,7 @@ class Application:
         started = time.monotonic()
         request = _request(scope)
         request_id = "/".join(filter(None, (request.headers.get("opc-request-id", "")[:64], uuid.uuid4().hex.upper())))
-        body = _Body(request, receive)
+        body = _ArrivingBody(request, receive)
         try:
             reply, summary = await self._reply(request, body)
         except faults.DroppedError:
@@ -69,87 +60,27 @@ class Application:
         )
         await _send(reply, request.method, request_id, send, body.is_over)
 
-    async def _reply(self, request: Request, body: _Body) -> tuple[Reply, str]:
+    async def _reply(self, request: Request, body: Body) -> tuple[Reply, str]:
         """The reply, and its summary for the server's log."""
         if request.path == marker.PATH:
             return marker.answer(self._cloud, request), "marker"
-        name = ""
-        try:
-            for door in self._cloud.doors:
-                if door.takes(request):
-                    return await door.answer(request, body)
-            route = self._router.find(request.method, request.path)
-            name = route[0].name if route else ""
-            require_once(request)
-            if page.is_console(request):
-                return await self._console.answer(request), "console"
-            if registry.is_registry(request):
-                return await registry.answer(self._cloud, request, body.to_file)
-            call, admitted = await self._build_call(request, body, route)
-            return await self._answer(call, admitted), f"{name} by {call.principal.name}"
-        except ApiError as error:
-            return Reply(error.status, {"code": error.code, "message": error.message}), f"{name} {error}"
-        except faults.DroppedError:
-            raise
-        except Exception as problem:
-            if disk := disk_error(problem, self._cloud.home):
-                return Reply(disk.status, {"code": disk.code, "message": disk.message}), f"{name} {disk}"
+        api = next(api for api in self._cloud.apis if api.takes(request))
+        return await answered(api, request, body, self._cloud.home)
+
+
+async def answered(api: HttpApi, request: Request, body: Body, home: Path) -> tuple[Reply, str]:
+    """The reply of an API to a request, and its summary for the log. This is where every error of every API ends."""
+    try:
+        return await api.answer(request, body)
+    except faults.DroppedError:
+        raise
+    except ApiError as refusal:
+        error = refusal
+    except Exception as problem:
+        error = failure_of(problem, home)
+        if error.status == INTERNAL_ERROR:
             log.exception("%s %s", request.method, request.shown)
-            message = "The local cloud failed; its log has the traceback"
-            return Reply(500, {"code": "InternalError", "message": message}), name
-
-    async def _answer(self, call: ApiCall, admitted: int | None) -> Reply:
-        # Faults never strike our own operations, or nobody could end them.
-        faulty = not call.operation.path.startswith(marker.PATH)
-        try:
-            if faulty:
-                await faults.strike_before(self._cloud.faults, call.operation.name)
-            reply = dispatch(call, admitted)
-            if reply.later:
-                reply = await reply.later()
-            if faulty:
-                faults.strike_after(self._cloud.faults, call.operation.name)
-            return reply
-        finally:
-            if call.said.upload:  # a handler that keeps the upload has moved it
-                call.said.upload.path.unlink(missing_ok=True)
-
-    async def _build_call(
-        self, request: Request, body: _Body, route: tuple[ApiOperation, dict[str, str]] | None
-    ) -> tuple[ApiCall, int | None]:
-        """The call with its body. A streamed body does not affect access, so the call is authorized before it."""
-        streams = route is not None and route[0].streams
-        key_id = signatures.verify(request.method, request.target, request.headers, self._find_key, streams)
-        credential = self._cloud.credentials.find(key_id)
-        if credential is None:
-            raise not_authenticated("this cloud does not know the key")
-        if route is None:
-            operation = sdk.operation_name(request.method, request.path)
-            log.warning("not implemented: %s", operation)
-            raise not_implemented(operation)
-        said = Said(MappingProxyType(route[1]), request.query, request.headers, request.target)
-        call = ApiCall(self._cloud, route[0], said, credential.principal)
-        admitted = admit(call) if streams else None
-        return replace(call, said=await self._receive_body(request.method, said, body, streams)), admitted
-
-    def _find_key(self, key_id: str) -> RSAPublicKey | None:
-        credential = self._cloud.credentials.find(key_id)
-        return credential.key if credential else None
-
-    async def _receive_body(self, method: str, said: Said, body: _Body, streams: bool) -> Said:
-        if streams:
-            upload = await body.to_file(self._cloud.objects / "incoming" / uuid.uuid4().hex)
-            try:
-                signatures.check_body(said.headers, bytes.fromhex(upload.sha256))
-            except ApiError:
-                upload.path.unlink()
-                raise
-            return replace(said, upload=upload)
-        content = await body.to_memory()
-        if method not in signatures.METHODS_WITH_BODY:
-            return said  # no signature covers the body of such a request, so it is ignored
-        signatures.check_body(said.headers, hashlib.sha256(content).digest())
-        return replace(said, body=content)
+    return api.refused(request, error), f"{api.operation(request)} {error}".lstrip()
 
 
 def _request(scope: Scope) -> Request:
@@ -171,7 +102,7 @@ def _request(scope: Scope) -> Request:
     )  # fmt: skip
 
 
-class _Body:
+class _ArrivingBody:
     """The body of one request. It is received on demand, and within a time limit."""
 
     def __init__(self, request: Request, receive: Receive) -> None:
@@ -252,7 +183,7 @@ async def _send(reply: Reply, method: str, request_id: str, send: Send, keeps: b
 
 
 async def _send_file(part: FilePart, send: Send) -> None:
-    with manifests.open_regular_file(part.path) as file:
+    with open_regular_file(part.path) as file:
         file.seek(part.start)
         left = part.length
         while left and (chunk := file.read(min(_CHUNK, left))):

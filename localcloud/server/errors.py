@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI's errors: a status, a code and a message. Handlers raise them, the server sends them."""
+"""Refusals that no platform has alone: a status, a code and a message. Each API sends them in its own form."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import errno
 import sqlite3
 from pathlib import Path
 
+INTERNAL_ERROR = 500
 # The error codes of the kernel and of SQLite for a disk that cannot be written.
 _DISK = (
     ("There is no space left", (errno.ENOSPC, errno.EDQUOT), (sqlite3.SQLITE_FULL,)),
@@ -25,51 +26,16 @@ class ApiError(Exception):
         self.message = message
 
 
+class CloudFailureError(ApiError):
+    """The local cloud failed at a call that may be right."""
+
+
 def invalid(message: str) -> ApiError:
     return ApiError(400, "InvalidParameter", message)
 
 
-def missing_parameter(name: str) -> ApiError:
-    return ApiError(400, "MissingParameter", f"{name} is required")
-
-
 def cannot_parse(message: str) -> ApiError:
     return ApiError(400, "CannotParseRequest", message)
-
-
-def related_not_found(what: str) -> ApiError:
-    return ApiError(
-        400, "RelatedResourceNotAuthorizedOrNotFound", f"Authorization failed or requested resource not found: {what}"
-    )
-
-
-def not_authenticated(reason: str) -> ApiError:
-    return ApiError(
-        401,
-        "NotAuthenticated",
-        f"The required information to complete authentication was not provided or is incorrect: {reason}",
-    )
-
-
-def not_found(what: str = "") -> ApiError:
-    suffix = f": {what}" if what else ""
-    return ApiError(404, "NotAuthorizedOrNotFound", f"Authorization failed or requested resource not found{suffix}")
-
-
-def already_exists(what: str) -> ApiError:
-    return ApiError(409, "NotAuthorizedOrResourceAlreadyExists", f"{what} already exists, or you may not see it")
-
-
-def conflict(message: str) -> ApiError:
-    return ApiError(409, "Conflict", message)
-
-
-def incorrect_state(message: str) -> ApiError:
-    return ApiError(409, "IncorrectState", message)
-
-
-def etag_mismatch() -> ApiError:
-    return ApiError(412, "NoEtagMatch", "The If-Match header does not match the current etag of the resource")
 
 
 def too_large(limit: int) -> ApiError:
@@ -88,12 +54,8 @@ def explain_disk_error(error: Exception, home: Path) -> str:
     return f"{reasons[0]} under {home}, where the local cloud keeps everything" if reasons else ""
 
 
-def disk_error(error: Exception, home: Path) -> ApiError | None:
-    """The answer for a full or read-only disk; None for every other error. It is a 507: no client retries that."""
-    if why := explain_disk_error(error, home):
-        return ApiError(507, "InsufficientStorage", f"{why}: this call changed nothing")
-    return None
-
-
-def not_implemented(operation: str) -> ApiError:
-    return ApiError(501, "MethodNotImplemented", f"The local cloud does not implement {operation}")
+def failure_of(problem: Exception, home: Path) -> CloudFailureError:
+    """What a client gets where the local cloud failed. A full or read-only disk is a 507: no client retries that."""
+    if why := explain_disk_error(problem, home):
+        return CloudFailureError(507, "InsufficientStorage", f"{why}: this call changed nothing")
+    return CloudFailureError(INTERNAL_ERROR, "InternalError", "The local cloud failed; its log has the traceback")

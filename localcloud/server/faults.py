@@ -6,16 +6,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Protocol
 
-from localcloud.oci.ocids import new_ocid
 from localcloud.server.errors import ApiError, invalid
-from localcloud.server.store import StateStore, StoredResource
 
-KIND = "fault"
 MAXIMUM_SECONDS = 3600.0
 # What each kind of fault does, and its own settings. The first setting is required.
 KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -31,6 +28,7 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 _CODES = {429: "TooManyRequests", 500: "InternalError", 502: "BadGateway", 503: "ServiceUnavailable"}
 _LIMIT_CODES = ("LimitExceeded", "QuotaExceeded")
+REQUESTED = "A fault was requested for this call"
 log = logging.getLogger("localcloud")
 
 
@@ -60,26 +58,36 @@ class Fault:
         return self.rate >= 1 or random.Random(f"{self.seed} {self.seen}").random() < self.rate
 
 
-class Faults:
-    """The faults in force. They are on disk, so they survive a kill of the server."""
+class FaultRows(Protocol):
+    """Where faults are kept on disk, so that they survive a kill of the server."""
 
-    def __init__(self, store: StateStore) -> None:
-        self._store = store
-        self._rows = {row.id: Fault(**row.body) for row in store.live(KIND)}
+    def load(self) -> Iterable[Mapping[str, Any]]: ...
+    def new_id(self) -> str: ...
+    def add(self, identifier: str, name: str, row: Mapping[str, Any]) -> None: ...
+    def change(self, identifier: str, row: Mapping[str, Any]) -> None: ...
+    def remove(self, identifier: str) -> None: ...
+
+
+class Faults:
+    """The faults in force."""
+
+    def __init__(self, kept: FaultRows) -> None:
+        self._kept = kept
+        self._rows = {fault.id: fault for fault in (Fault(**row) for row in kept.load())}
 
     def list(self) -> list[dict[str, Any]]:
         return [_shown(fault) for fault in self._rows.values()]
 
     def add(self, settings: Any) -> dict[str, Any]:
-        fault = _parse_fault(settings)
-        self._store.add(StoredResource(fault.id, KIND, "", fault.kind, "", asdict(fault)))
+        fault = _parse_fault(settings, self._kept.new_id)
+        self._kept.add(fault.id, fault.kind, asdict(fault))
         self._rows[fault.id] = fault
         return _shown(fault)
 
     def clear(self, identifier: str = "") -> int:
         gone = [name for name in self._rows if identifier in ("", name)]
         for name in gone:
-            self._store.connection.execute("DELETE FROM resources WHERE id = ?", (name,))
+            self._kept.remove(name)
             del self._rows[name]
         return len(gone)
 
@@ -108,25 +116,27 @@ class Faults:
 
     def _keep(self, fault: Fault) -> None:
         self._rows[fault.id] = fault
-        row = self._store.get(fault.id)
-        if row is not None:
-            self._store.put(row, body=asdict(fault))
+        self._kept.change(fault.id, asdict(fault))
 
 
 class DroppedError(Exception):
     """The server must end the connection without an answer."""
 
 
-async def strike_before(faults: Faults, operation: str) -> None:
+def refusal_of(fault: Fault) -> ApiError:
+    """What a call is refused with that a fault of the kind `status` strikes."""
+    code = fault.code or _CODES.get(fault.status, "InternalError" if fault.status >= 500 else "InvalidParameter")
+    return ApiError(fault.status, code, REQUESTED)
+
+
+async def strike_before(faults: Faults, operation: str, refusal: Callable[[Fault], ApiError] = refusal_of) -> None:
     """Applies the faults that strike before a call runs."""
     if seconds := faults.seconds("latency", operation):
         await asyncio.sleep(seconds)
     if faults.strike("drop", operation):
         raise DroppedError
-    struck = faults.strike("status", operation)
-    if struck:
-        code = struck.code or _CODES.get(struck.status, "InternalError" if struck.status >= 500 else "InvalidParameter")
-        raise ApiError(struck.status, code, "A fault was requested for this call")
+    if struck := faults.strike("status", operation):
+        raise refusal(struck)
 
 
 def strike_after(faults: Faults, operation: str) -> None:
@@ -144,7 +154,7 @@ def _describe(fault: Fault) -> str:
     return " ".join(f"{name}={value}" for name, value in _shown(fault).items() if name not in ("seen", "done"))
 
 
-def _parse_fault(settings: Any) -> Fault:
+def _parse_fault(settings: Any, new_id: Callable[[], str]) -> Fault:
     if not isinstance(settings, dict) or settings.get("kind") not in KINDS:
         raise invalid(f"kind must be one of {', '.join(KINDS)}")
     kind = settings["kind"]
@@ -157,7 +167,7 @@ def _parse_fault(settings: Any) -> Fault:
     for name, value in settings.items():
         if not _fits(str(types[name]), value):
             raise invalid(f"{name} must be {_WORDS[str(types[name])]}, not {value!r}")
-    fault = Fault(new_ocid(KIND, ""), **settings)
+    fault = Fault(new_id(), **settings)
     _check_ranges(fault)
     return fault
 

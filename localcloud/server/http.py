@@ -18,13 +18,14 @@ from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, unquote_plus
 
-from localcloud.server.errors import invalid
+from localcloud.server.errors import ApiError, invalid
 
 _YEAR_10000 = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 # What 64 bits hold, as OCI's own numbers.
 LARGEST = 2**63 - 1
 _MOST_DIGITS = len(str(LARGEST))
 _MOST_PARAMETERS = 200
+MAXIMUM_BODY = 16 * 1024 * 1024
 # Whoever reads a log must not be able to act as whom it tells of.
 _SECRET_PARAMETERS = frozenset({"password", "signature", "token", "x-amz-security-token", "x-amz-signature"})
 _TOKEN_IN_PATH = re.compile(r"(?<=/tokens/)[^/?]{40,}")
@@ -82,10 +83,16 @@ def path_parameter(text: str) -> str:
         raise invalid(f"{text[:80]!r} is not percent-encoded UTF-8") from None
 
 
+def parameter_pairs(text: str, most: int) -> list[tuple[str, str]]:
+    """The parameters of a query or a form, in their order. UnicodeDecodeError for what is not percent-encoded UTF-8,
+    another ValueError for more than so many."""
+    return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=most)
+
+
 def query_parameters(text: str) -> dict[str, str]:
     """The parameters of a query. One that stands twice is refused: programs differ in which of them counts."""
     try:
-        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
+        pairs = parameter_pairs(text, _MOST_PARAMETERS)
     except UnicodeDecodeError:
         raise invalid("the query is not percent-encoded UTF-8") from None
     except ValueError:
@@ -157,7 +164,7 @@ class Upload:
 @dataclass(frozen=True)
 class Request:
     """The head of one request as it came over the wire; header names are in lower case. It goes no further than the
-    doors: what they read of it is a value."""
+    APIs: what they read of it is a value."""
 
     method: str
     target: str
@@ -185,7 +192,7 @@ def require_once(request: Request) -> None:
 
 
 @dataclass(frozen=True)
-class Said:
+class CallInput:
     """What one call says. It is read once, at the border: who judges the call, carries it out or remembers it gets this
     value and nothing of the request, so that nobody can read another one."""
 
@@ -235,17 +242,31 @@ class Reply:
         return b"" if self.body is None else json.dumps(self.body, separators=(",", ":")).encode()
 
 
+def plain_refusal(error: ApiError) -> Reply:
+    """A refusal as JSON: its code and its message."""
+    return Reply(error.status, {"code": error.code, "message": error.message})
+
+
 class Body(Protocol):
-    """The body of one request, received on demand."""
+    """The body of one request, received on demand. ApiError if it is too large, or comes too slowly."""
 
-    async def to_memory(self, most: int) -> bytes:
-        """ApiError if it is larger than `most`, or comes too slowly."""
+    async def to_memory(self, most: int = MAXIMUM_BODY) -> bytes: ...
+
+    async def to_file(self, path: Path) -> Upload: ...
 
 
-class Door(Protocol):
-    """Another API on the cloud's endpoint, such as another provider's, with signatures and errors of its own."""
+class HttpApi(Protocol):
+    """One API on the cloud's endpoint, such as a provider's, with signatures of its own and a form for refusals.
+
+    Whatever `answer` raises, `localcloud.server.app` turns into a refusal: no API has a way of its own to fail."""
 
     def takes(self, request: Request) -> bool: ...
 
     async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
         """The reply, and its summary for the server's log."""
+
+    def refused(self, request: Request, error: ApiError) -> Reply:
+        """A refusal, or a failure of the local cloud (`CloudFailureError`), as this API writes it."""
+
+    def operation(self, request: Request) -> str:
+        """What the log calls a request that was refused. Empty: the refusal says enough."""

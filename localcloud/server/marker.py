@@ -3,43 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from catalog.version import VERSION
-from localcloud.aws import account
-from localcloud.oci import tenancy
+from localcloud.server.cloud import ServedCloud
 from localcloud.server.http import Reply, Request
-from localcloud.server.operations import LocalCloud
 
 PATH = "/.trainyard"
 CLOUD = "trainyard-local"
 
 
-def answer(cloud: LocalCloud, request: Request) -> Reply:
+def answer(cloud: ServedCloud, request: Request) -> Reply:
     """What the cloud says of itself to everybody on this machine. A page that a browser loaded under another name gets
     nothing, and a node no more than it needs to know the cloud by."""
     if request.of_a_node:
         return Reply(200, {"cloud": CLOUD, "version": VERSION})
     if not is_for_this_machine(request, cloud.endpoint):
         return Reply(403, {"message": "the marker answers to 127.0.0.1 and localhost only"})
-    return Reply(200, marker(cloud))
+    return Reply(200, {"cloud": CLOUD, "version": VERSION, **cloud.facts})
 
 
 def is_for_this_machine(request: Request, endpoint: str) -> bool:
     """Whether the Host header names this machine, and not a name that merely resolves to it."""
     port = endpoint.rpartition(":")[2]
     return "host" not in request.repeated and request.headers.get("host") in (f"127.0.0.1:{port}", f"localhost:{port}")
-
-
-def marker(cloud: LocalCloud) -> Mapping[str, str]:
-    return {
-        "cloud": CLOUD,
-        "version": VERSION,
-        "region": tenancy.REGION,
-        "tenancy": tenancy.TENANCY,
-        "compartment": tenancy.COMPARTMENT,
-        "namespace": tenancy.NAMESPACE,
-        "awsAccount": account.ACCOUNT,
-        "awsRegion": account.REGION,
-        "openpaiUri": cloud.endpoint,
-    }

@@ -16,8 +16,8 @@ from urllib.parse import quote
 from hypothesis import strategies as st
 
 from localcloud.oci import sdk
+from localcloud.oci.operations import ApiOperation
 from localcloud.oci.services import tables
-from localcloud.server.operations import ApiOperation
 
 ROWS = tables.operations()
 _CLIENTS = (

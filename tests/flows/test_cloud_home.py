@@ -90,7 +90,7 @@ def _starter(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Proce
 def _servers(home: Path) -> list[psutil.Process]:
     """The processes that are servers of this folder, or about to be."""
     servers = (one for one in psutil.process_iter(["cmdline"]) if str(home) in (one.info["cmdline"] or ()))
-    return [one for one in servers if "localcloud.server" in one.info["cmdline"]]
+    return [one for one in servers if "localcloud.serve" in one.info["cmdline"]]
 
 
 def test_a_cloud_whose_starter_was_killed_is_waited_for(tmp_path: Path) -> None:

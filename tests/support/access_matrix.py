@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 from catalog.tables import table
 from localcloud.oci import sdk
+from localcloud.oci.operations import ApiOperation
 from localcloud.oci.references import kinds_of, rows_of
 from localcloud.oci.services import tables
 from localcloud.oci.services.network.gateways import services
 from localcloud.server.http import texts_in
-from localcloud.server.operations import ApiOperation
 from tests.support.two_teams import Team, now
 
 ROWS = tables.operations()

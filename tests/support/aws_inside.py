@@ -16,9 +16,10 @@ from urllib.parse import quote, urlsplit
 
 from localcloud.aws import account, sigv4
 from localcloud.aws.cloud import AwsCloud
+from localcloud.oci.store import FaultTable, StateStore
+from localcloud.server.app import answered
 from localcloud.server.faults import Faults
-from localcloud.server.http import Reply, Request
-from localcloud.server.store import StateStore
+from localcloud.server.http import MAXIMUM_BODY, Reply, Request, Upload
 
 HOST = "127.0.0.1:1"
 REGION = account.REGION
@@ -37,16 +38,20 @@ class _Body:
     def __init__(self, content: bytes) -> None:
         self._content = content
 
-    async def to_memory(self, most: int) -> bytes:
+    async def to_memory(self, most: int = MAXIMUM_BODY) -> bytes:
         return self._content
+
+    async def to_file(self, path: Path) -> Upload:
+        raise NotImplementedError("no call of AWS streams its body into a file")
 
 
 class AwsInside:
     """One local AWS. moto's state is the process's: only one of them is used at a time."""
 
     def __init__(self, home: Path) -> None:
+        self.home = home
         self.loop = asyncio.new_event_loop()
-        self.cloud = AwsCloud(home, f"http://{HOST}", Faults(StateStore(home / "faults")))
+        self.cloud = AwsCloud(home, f"http://{HOST}", Faults(FaultTable(StateStore(home / "faults"))))
         keys = account.load_keys(home)
         self.deployer, self.user = (Sender(keys[name].id, keys[name].secret) for name in ("deployer", "user"))
         self.loop.run_until_complete(self._recover())
@@ -60,7 +65,7 @@ class AwsInside:
 
     def answer(self, request: Request, body: bytes) -> Reply:
         """The answer to a request as it is."""
-        return self.loop.run_until_complete(self.cloud.answer(request, _Body(body)))[0]
+        return self.loop.run_until_complete(answered(self.cloud, request, _Body(body), self.home))[0]
 
     def send(
         self, sender: Sender, service: str, method: str, target: str, headers: Mapping[str, str] | None = None,

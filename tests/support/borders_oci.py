@@ -24,9 +24,9 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from catalog.tables import table
 from localcloud.control import Cloud
 from localcloud.oci import sdk
+from localcloud.oci.operations import ApiOperation
 from localcloud.oci.services import tables
 from localcloud.oci.signatures import METHODS_WITH_BODY, signing_string
-from localcloud.server.operations import ApiOperation
 from tests.support.registry_client import CONFIG, Tool, digest_of, manifest
 from tests.support.seams import Asked, Draw, torn
 from tests.support.signing import Signing

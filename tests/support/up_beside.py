@@ -94,7 +94,7 @@ def kill(processes: Iterable[psutil.Process]) -> list[str]:
 
 def _is_cloud(process: psutil.Process) -> bool:
     with contextlib.suppress(psutil.Error):
-        return "localcloud.server" in process.cmdline()
+        return "localcloud.serve" in process.cmdline()
     return False
 
 

@@ -120,7 +120,7 @@ def _mistaken(mistake: Mistake, folder: Path) -> Iterator[Cloud]:
     file.write_text(text.replace(mistake.right, mistake.wrong), "utf-8")
     home = folder / "cloud"
     environment = {**os.environ, "PYTHONPATH": str(folder / "copy")}
-    words = [sys.executable, "-P", "-m", "localcloud.server", str(home), "0"]
+    words = [sys.executable, "-P", "-m", "localcloud.serve", str(home), "0"]
     with subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL) as server:
         try:
             cloud = eventually(lambda: control.running(home), bool)

@@ -16,7 +16,7 @@ from localcloud.aws.console.sections import content_of
 from localcloud.aws.hosts import network
 from localcloud.console.platform import MANY, RunContent, Section
 from localcloud.server import progress
-from localcloud.server.operations import LocalCloud
+from localcloud.server.cloud import ServedCloud
 
 _KEPT_SECONDS = 1.0
 
@@ -38,7 +38,7 @@ class AwsConsole:
 
     places = AwsPlaces()
 
-    def __init__(self, cloud: LocalCloud, aws: AwsCloud | None) -> None:
+    def __init__(self, cloud: ServedCloud, aws: AwsCloud | None) -> None:
         self._cloud, self._aws = cloud, aws
         self._book = RunBook()
         self._latest: Sequence[AwsRun] = ()
@@ -73,5 +73,5 @@ class AwsConsole:
         return [("AWS account", account.ACCOUNT), ("AWS region", account.REGION)]
 
 
-def make(cloud: LocalCloud) -> AwsConsole:
-    return AwsConsole(cloud, next((door for door in cloud.doors if isinstance(door, AwsCloud)), None))
+def make(cloud: ServedCloud) -> AwsConsole:
+    return AwsConsole(cloud, next((api for api in cloud.apis if isinstance(api, AwsCloud)), None))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from localcloud.server.store import StateStore, StoredResource
+from localcloud.oci.store import StateStore, StoredResource
 
 Table = dict[str, Any]
 PROTOCOLS = {"all": "all", "1": "ICMP", "6": "TCP", "17": "UDP", "58": "ICMPv6"}

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from localcloud.console.platform import MANY, RunContent, Section
+from localcloud.oci import tenancy
 from localcloud.oci.console.network import network, unused_defaults
 from localcloud.oci.console.runs import OciRun, RunBook
 from localcloud.oci.console.sections import access, buckets, content_of, jobs
+from localcloud.oci.operations import OciCloud
 from localcloud.oci.services.network import gateways
-from localcloud.server import marker
-from localcloud.server.operations import LocalCloud
 
 
 class OciPlaces:
@@ -32,7 +32,7 @@ class OciConsole:
 
     places = OciPlaces()
 
-    def __init__(self, cloud: LocalCloud) -> None:
+    def __init__(self, cloud: OciCloud) -> None:
         self._cloud = cloud
         self._book = RunBook(cloud.store)
 
@@ -53,9 +53,8 @@ class OciConsole:
         )
 
     def facts(self) -> Sequence[tuple[str, str]]:
-        facts = marker.marker(self._cloud)
-        return [(name, facts[name]) for name in ("region", "tenancy", "compartment", "namespace")]
+        return list(tenancy.facts().items())
 
 
-def make(cloud: LocalCloud) -> OciConsole:
+def make(cloud: OciCloud) -> OciConsole:
     return OciConsole(cloud)

@@ -13,7 +13,7 @@ from components.oci.client import calls, job_runs
 from components.oci.client.calls import StatusFolder
 from components.platform.runs import NodeRun, launch_document, ranks_of
 from localcloud.console.runs import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
-from localcloud.server.store import StateStore, StoredResource
+from localcloud.oci.store import StateStore, StoredResource
 
 # So many job runs are looked at, the newest ones.
 _MOST_JOB_RUNS = 2_000

@@ -9,10 +9,10 @@ from typing import Any
 from localcloud.console.platform import ENTRIES, MANY, Item, RunContent, shown_lines
 from localcloud.console.runs import RunNode
 from localcloud.oci.console.runs import OciRun
+from localcloud.oci.operations import OciCloud
 from localcloud.oci.services.object_storage import listing
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http, progress
-from localcloud.server.operations import LocalCloud
-from localcloud.server.store import StateStore, StoredResource
 
 # Objects of a bucket are counted up to here.
 _COUNTED = 10_000
@@ -79,14 +79,14 @@ def jobs(store: StateStore) -> Iterator[Item]:
         }
 
 
-def content_of(cloud: LocalCloud, run: OciRun, most: int) -> RunContent:
+def content_of(cloud: OciCloud, run: OciRun, most: int) -> RunContent:
     bucket = _bucket(cloud, run)
     points = progress.progress_of(cloud.store, bucket, run.place.prefix, most) if run.place and bucket else {}
     statuses = {node.rank: _status(cloud, run, node, bucket) for node in run.nodes}
     return RunContent(_facts(cloud, run), statuses, points, _printed(cloud, run))
 
 
-def _facts(cloud: LocalCloud, run: OciRun) -> list[list[str]]:
+def _facts(cloud: OciCloud, run: OciRun) -> list[list[str]]:
     job = cloud.store.get(run.job)
     first = cloud.store.get(run.key)
     body = first.body if first else {}
@@ -96,12 +96,12 @@ def _facts(cloud: LocalCloud, run: OciRun) -> list[list[str]]:
     ]
 
 
-def _bucket(cloud: LocalCloud, run: OciRun) -> str:
+def _bucket(cloud: OciCloud, run: OciRun) -> str:
     buckets = cloud.store.live("bucket", name=run.place.bucket) if run.place else ()
     return buckets[0].id if buckets else ""
 
 
-def _status(cloud: LocalCloud, run: OciRun, node: RunNode, bucket: str) -> Mapping[str, Any]:
+def _status(cloud: OciCloud, run: OciRun, node: RunNode, bucket: str) -> Mapping[str, Any]:
     """What the node's launcher says now. Empty where there is nothing."""
     if run.place is None or not bucket:
         return {}
@@ -109,7 +109,7 @@ def _status(cloud: LocalCloud, run: OciRun, node: RunNode, bucket: str) -> Mappi
     return progress.read_status(cloud.objects / item.file) if item and item.size <= progress.LONGEST_BYTES else {}
 
 
-def _printed(cloud: LocalCloud, run: OciRun) -> list[str]:
+def _printed(cloud: OciCloud, run: OciRun) -> list[str]:
     """The last lines of all ranks, in the order of time."""
     ranks = {node.run.id: node for node in run.nodes}
     logs = {node.log for node in run.nodes if node.log}

@@ -28,15 +28,15 @@ from localcloud.hosts.assignment import (
 from localcloud.hosts.workplace import METADATA
 from localcloud.oci import tenancy
 from localcloud.oci.access import may_attach, may_mount, may_pull, may_write_log
+from localcloud.oci.clients import client_variables
 from localcloud.oci.job_runs import images, rules, run_principal
 from localcloud.oci.job_runs.rules import rules_of
 from localcloud.oci.job_runs.run_principal import NodeLog
-from localcloud.oci.ocids import client_variables
+from localcloud.oci.operations import OciCloud
 from localcloud.oci.services.network import subnets
 from localcloud.oci.services.object_storage import buckets, listing
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server.errors import ApiError
-from localcloud.server.operations import LocalCloud
-from localcloud.server.store import StateStore, StoredResource
 
 _GIBIBYTE = 1 << 30
 _DEFAULT_PATH = "/mnt"
@@ -157,7 +157,7 @@ class _Run:
         }
 
 
-async def assignment_of(cloud: LocalCloud, run: StoredResource, folder: Path) -> Assignment:
+async def assignment_of(cloud: OciCloud, run: StoredResource, folder: Path) -> Assignment:
     """Hands out the run's token, attaches its VNICs, and looks whether it may have what it names."""
     seconds = await run_principal.write(cloud, run, folder)
     job, project = (cloud.store.get(run.body[name]) for name in ("jobId", "projectId"))
@@ -188,7 +188,7 @@ async def assignment_of(cloud: LocalCloud, run: StoredResource, folder: Path) ->
     )
 
 
-def _attach(cloud: LocalCloud, run: StoredResource, subnet: StoredResource, count: int) -> list[StoredResource]:
+def _attach(cloud: OciCloud, run: StoredResource, subnet: StoredResource, count: int) -> list[StoredResource]:
     """A VNIC for every node, by rank."""
     if not may_attach(cloud.access, subnet):
         raise CannotStartError(
@@ -207,7 +207,7 @@ def _subnet(subnet: StoredResource) -> Subnet:
     return Subnet(subnet.id, subnet.parent, router, subnets.mac_address(router), rules.prefix_length(subnet))
 
 
-def _interface(cloud: LocalCloud, vnic: StoredResource) -> Interface:
+def _interface(cloud: OciCloud, vnic: StoredResource) -> Interface:
     def reach() -> NetworkReach | None:
         subnet = cloud.store.get(vnic.parent)
         if subnet is None:
@@ -217,7 +217,7 @@ def _interface(cloud: LocalCloud, vnic: StoredResource) -> Interface:
     return Interface(vnic.id, str(vnic.body["privateIp"]), str(vnic.body["macAddress"]), reach)
 
 
-def _works(cloud: LocalCloud, whole: _Run, modules: frozenset[str], may_pull: images.MayPull) -> Iterator[NodeWork]:
+def _works(cloud: OciCloud, whole: _Run, modules: frozenset[str], may_pull: images.MayPull) -> Iterator[NodeWork]:
     groups = [each for each in groups_of(whole.run, whole.job) for _ in range(each.group.replicas)]
     for rank, each in enumerate(groups):
         image = str(each.container.get("image", ""))
@@ -249,7 +249,7 @@ def _environment(
     return variables
 
 
-def _code(cloud: LocalCloud, job: StoredResource) -> RunCode | None:
+def _code(cloud: OciCloud, job: StoredResource) -> RunCode | None:
     artifact = job.body.get("artifact")
     if not artifact:
         return None

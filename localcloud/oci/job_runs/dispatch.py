@@ -12,11 +12,11 @@ from localcloud.hosts.assignment import Assignment, CannotStartError, Outline, R
 from localcloud.oci.job_runs import run_principal
 from localcloud.oci.job_runs.assignments import assignment_of, outline_of
 from localcloud.oci.ocids import RUN_ACTIVE, RUN_TERMINAL
+from localcloud.oci.operations import OciCloud
 from localcloud.oci.services.logs import record_flows
 from localcloud.oci.services.network import subnets
+from localcloud.oci.store import StoredResource
 from localcloud.server import http
-from localcloud.server.operations import LocalCloud
-from localcloud.server.store import StoredResource
 
 BEGUN_AGAIN = "Begun again: the local cloud was killed while the run was in progress, and its hosts with it"
 # A node group that has run is ACTIVE in NodeGroupDetails, which does not have the states of runs.
@@ -26,7 +26,7 @@ _GROUP_STATES = {"FAILED": "FAILED"}
 class JobRuns:
     """The job runs of one cloud."""
 
-    def __init__(self, cloud: LocalCloud) -> None:
+    def __init__(self, cloud: OciCloud) -> None:
         self._cloud = cloud
 
     def unfinished(self) -> Iterator[tuple[str, bool]]:

@@ -14,7 +14,7 @@ from localcloud.environments.find import Environment, find_for
 from localcloud.environments.rows import rows
 from localcloud.hosts.assignment import CannotStartError
 from localcloud.oci.services import artifacts
-from localcloud.server.store import StateStore, StoredResource
+from localcloud.oci.store import StateStore, StoredResource
 
 MayPull = Callable[[StoredResource], bool]
 # The entrypoint of trainyard's own images. An image may be pushed with an entrypoint of its own.

@@ -13,8 +13,8 @@ from typing import Any
 from localcloud.hosts.firewall import ICMP, TCP, UDP, Direction, FirewallRule, Range, UnreadableRuleError
 from localcloud.oci.services.network import security
 from localcloud.oci.services.network.gateways import addresses_of, services
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server.errors import ApiError
-from localcloud.server.store import StateStore, StoredResource
 
 _SIDES: tuple[tuple[Direction, str, str], ...] = (
     ("ingress", "ingressSecurityRules", "source"),

@@ -17,12 +17,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from localcloud.files import write_secret
 from localcloud.hosts.workplace import GIVEN
 from localcloud.oci import tenancy
+from localcloud.oci.operations import OciCloud
 from localcloud.oci.principals import TOKEN_SECONDS, Caller
 from localcloud.oci.services.logs import RUN_OUTPUT, write_lines
-from localcloud.oci.services.token_door import RESOURCE_TYPES
+from localcloud.oci.services.resource_tokens import RESOURCE_TYPES
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
-from localcloud.server.operations import LocalCloud
-from localcloud.server.store import StateStore, StoredResource
 
 # Readable for the run's user. Nobody else can enter the run's folder.
 _MODE = 0o444
@@ -45,7 +45,7 @@ def environment(given: str) -> Mapping[str, str]:
     }
 
 
-async def write(cloud: LocalCloud, run: StoredResource, folder: Path) -> float:
+async def write(cloud: OciCloud, run: StoredResource, folder: Path) -> float:
     """Writes a new token and returns its lifetime in seconds. The key stays, so token and key always fit together."""
     place = folder / GIVEN
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -62,7 +62,7 @@ async def write(cloud: LocalCloud, run: StoredResource, folder: Path) -> float:
     return seconds
 
 
-async def keep_renewed(cloud: LocalCloud, run_id: str, folder: Path, seconds: float) -> None:
+async def keep_renewed(cloud: OciCloud, run_id: str, folder: Path, seconds: float) -> None:
     """Replaces each token after half of its lifetime, until cancelled. `seconds` is the lifetime of the first one."""
     while True:
         await asyncio.sleep(seconds / 2)

@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from localcloud.oci import kinds, ocids, tenancy
+from localcloud.oci.errors import incorrect_state, not_found
 from localcloud.oci.image_address import is_repository, parse_address
 from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.ocids import new_ocid
+from localcloud.oci.operations import ApiCall, ApiOperation
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
-from localcloud.server.errors import incorrect_state, invalid, not_found
+from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply
-from localcloud.server.operations import ApiCall, ApiOperation
-from localcloud.server.store import StateStore, StoredResource
 
 SERVICE = "artifacts"
 VERSION = "/20160918/container"

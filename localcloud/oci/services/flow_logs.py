@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from typing import Any
 
-from localcloud.server.errors import invalid, related_not_found
+from localcloud.oci.errors import related_not_found
+from localcloud.oci.operations import ApiCall
+from localcloud.oci.store import StateStore, StoredResource
+from localcloud.server.errors import invalid
 from localcloud.server.http import Json
-from localcloud.server.operations import ApiCall
-from localcloud.server.store import StateStore, StoredResource
 
 # The type of a record.
 RECORD = "com.oraclecloud.vcn.flowlogs.DataEvent"

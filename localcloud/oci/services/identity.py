@@ -11,13 +11,14 @@ from components.oci.iam.statement import StatementError
 from localcloud.oci import kinds, models, ocids, tenancy, work_requests
 from localcloud.oci.access import compartments
 from localcloud.oci.authorization import delay_effect
+from localcloud.oci.errors import conflict, not_found
 from localcloud.oci.kinds import Receipts, ResourceKind
 from localcloud.oci.ocids import fixed_ocid
+from localcloud.oci.operations import ApiCall, ApiOperation
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
-from localcloud.server.errors import ApiError, conflict, invalid, not_found
+from localcloud.server.errors import ApiError, invalid
 from localcloud.server.http import Json, Reply
-from localcloud.server.operations import ApiCall, ApiOperation
-from localcloud.server.store import StateStore, StoredResource
 
 SERVICE = "identity"
 VERSION = "/20160918"

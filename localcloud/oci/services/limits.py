@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from localcloud.oci import limits, tenancy
+from localcloud.oci.errors import not_found
 from localcloud.oci.limits import Limit
+from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.paging import plain_page
-from localcloud.server.errors import invalid, not_found
+from localcloud.server.errors import invalid
 from localcloud.server.http import Reply
-from localcloud.server.operations import ApiCall, ApiOperation
 
 SERVICE = "limits"
 VERSION = "/20190729"

@@ -9,16 +9,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from localcloud.oci import kinds, ocids, tenancy
+from localcloud.oci.errors import not_found
 from localcloud.oci.kinds import Receipts, ResourceKind
 from localcloud.oci.log_query import LogQuery, parse
 from localcloud.oci.ocids import RUN_ACTIVE
+from localcloud.oci.operations import ApiCall, ApiOperation, OciCloud
 from localcloud.oci.paging import limit_of, read_page, write_page
 from localcloud.oci.services import flow_logs
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
-from localcloud.server.errors import invalid, not_found
+from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply
-from localcloud.server.operations import ApiCall, ApiOperation, LocalCloud
-from localcloud.server.store import StateStore, StoredResource
 
 SERVICE = "logging"
 VERSION = "/20200531"
@@ -67,7 +68,7 @@ def write_lines(
     )
 
 
-def record_flows(cloud: LocalCloud, run: StoredResource, document: Mapping[str, Any]) -> None:
+def record_flows(cloud: OciCloud, run: StoredResource, document: Mapping[str, Any]) -> None:
     """Appends to the flow logs of a run's subnet what its firewalls counted since the last time."""
     moment = http.now()
     records = list(flow_logs.new_records(document, cloud.recorded_flows.setdefault(run.id, {}), moment))

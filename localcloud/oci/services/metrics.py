@@ -12,12 +12,12 @@ from typing import Any
 from localcloud.oci import models, tenancy
 from localcloud.oci.authorization import may_see_in
 from localcloud.oci.metric_query import MetricQuery, Point, parse
+from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.paging import plain_page
+from localcloud.oci.store import StateStore
 from localcloud.server import http
 from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply
-from localcloud.server.operations import ApiCall, ApiOperation
-from localcloud.server.store import StateStore
 
 SERVICE = "monitoring"
 VERSION = "/20180401"

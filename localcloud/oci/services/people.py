@@ -8,14 +8,15 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from localcloud.oci import kinds, models, tenancy
+from localcloud.oci.errors import already_exists, not_found
+from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.paging import page_of
 from localcloud.oci.principals import Caller, Credential, fingerprint
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.oci.tenancy import MEMBERSHIP, add_membership
 from localcloud.server import http
-from localcloud.server.errors import already_exists, invalid, not_found
+from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply
-from localcloud.server.operations import ApiCall, ApiOperation
-from localcloud.server.store import StateStore, StoredResource
 
 SERVICE = "identity"
 VERSION = "/20160918"

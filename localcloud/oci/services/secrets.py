@@ -10,13 +10,14 @@ import base64
 import binascii
 
 from localcloud.oci import kinds
+from localcloud.oci.errors import incorrect_state, missing_parameter, not_found
 from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.ocids import Lifecycle
+from localcloud.oci.operations import ApiCall, ApiOperation
+from localcloud.oci.store import StoredResource
 from localcloud.server import http
-from localcloud.server.errors import incorrect_state, invalid, missing_parameter, not_found
+from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply, whole_number
-from localcloud.server.operations import ApiCall, ApiOperation
-from localcloud.server.store import StoredResource
 
 SERVICE = "vault"
 BUNDLES = "secrets"

@@ -4,27 +4,27 @@
 from __future__ import annotations
 
 from localcloud.oci import work_requests
+from localcloud.oci.operations import ApiOperation
 from localcloud.oci.services import (
     artifacts,
     data_science,
     identity,
     limits,
+    local_operations,
     logs,
     metrics,
     network,
     object_storage,
     people,
+    resource_tokens,
     secrets,
-    token_door,
 )
-from localcloud.server import doors
-from localcloud.server.operations import ApiOperation
 
 
 def operations() -> list[ApiOperation]:
     modules = (
         identity, people, network, object_storage, artifacts, logs, metrics, data_science, secrets, limits,
-        work_requests, doors,
-        token_door,
+        work_requests, local_operations,
+        resource_tokens,
     )  # fmt: skip
     return [row for module in modules for row in module.operations()]

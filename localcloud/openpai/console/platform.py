@@ -14,7 +14,7 @@ from localcloud.openpai.console.sections import content_of
 from localcloud.openpai.observing import remembered_under
 from localcloud.openpai.rest import Parts
 from localcloud.server import progress
-from localcloud.server.operations import LocalCloud
+from localcloud.server.cloud import ServedCloud
 
 
 class OpenPaiPlaces:
@@ -32,7 +32,7 @@ class OpenPaiConsole:
 
     places = OpenPaiPlaces()
 
-    def __init__(self, cloud: LocalCloud, parts: Parts | None) -> None:
+    def __init__(self, cloud: ServedCloud, parts: Parts | None) -> None:
         self._cloud, self._parts = cloud, parts
         self._book = RunBook(parts) if parts else None
 
@@ -55,6 +55,6 @@ class OpenPaiConsole:
         return [("OpenPAI", self._cloud.endpoint)]
 
 
-def make(cloud: LocalCloud) -> OpenPaiConsole:
-    cluster = next((door for door in cloud.doors if isinstance(door, OpenPaiCluster)), None)
+def make(cloud: ServedCloud) -> OpenPaiConsole:
+    cluster = next((api for api in cloud.apis if isinstance(api, OpenPaiCluster)), None)
     return OpenPaiConsole(cloud, cluster.parts if cluster else None)

@@ -11,7 +11,7 @@ from components.openpai.client.status import storages_folder
 from components.openpai.protocol.text import exit_of
 from launcher.walking import Budget, regular_files
 from localcloud.console.platform import LINES, LONGEST_LINE, MANY, Item, Points, RunContent, Section, shown_lines
-from localcloud.oci.manifests import UnreadableManifestError, open_regular_file
+from localcloud.files import open_regular_file
 from localcloud.openpai.accounts import VIRTUAL_CLUSTERS
 from localcloud.openpai.attempts import log_folder
 from localcloud.openpai.console.runs import OpenPaiRun
@@ -117,7 +117,7 @@ def _tail(parts: Parts, attempt: str) -> list[str]:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _TAIL_BYTES))
             lines = file.read(_TAIL_BYTES).decode("utf-8", "replace").removesuffix("\n").split("\n")
-    except (OSError, UnreadableManifestError):
+    except OSError:
         return []
     # The first one may be a part of a line.
     return lines[1:] if size > _TAIL_BYTES else lines

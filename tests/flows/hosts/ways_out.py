@@ -83,7 +83,7 @@ WAYS = (
     Way("read the first process's files", "return [os.readlink('/proc/1/fd/' + n) for n in os.listdir('/proc/1/fd')]",
         PROTECTED),
     Way("read environments of others", "return [p for p in pids() if SECRET in look(p, 'environ')]", OWN_PROCESSES),
-    Way("see the cloud's server", "return [p for p in pids() if 'localcloud.server' in look(p, 'cmdline')]",
+    Way("see the cloud's server", "return [p for p in pids() if 'localcloud.serve' in look(p, 'cmdline')]",
         OWN_PROCESSES),
     Way("signal the cloud's server", "os.kill(SERVER, 0); return True", OWN_PROCESSES),
     Way("kill the first process", "os.kill(1, 9); time.sleep(0.2); return not os.path.exists('/proc/1')", PROTECTED),

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from localcloud.oci import kinds
+from localcloud.oci.operations import ApiOperation
 from localcloud.oci.services.data_science import jobs, runs
 from localcloud.oci.services.data_science.compute_targets import COMPUTE_TARGET
 from localcloud.oci.services.data_science.jobs import JOB, NOTEBOOK, PROJECT, SERVICE, VERSION
 from localcloud.oci.services.data_science.runs import JOB_RUN
-from localcloud.server.operations import ApiOperation
 
 
 def operations() -> list[ApiOperation]:

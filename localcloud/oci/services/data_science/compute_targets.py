@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from localcloud.oci import limits, ocids
 from localcloud.oci.kinds import Receipts, ResourceKind
+from localcloud.oci.operations import ApiCall
 from localcloud.oci.services.data_science.jobs import SERVICE, VERSION
+from localcloud.oci.store import StoredResource
 from localcloud.server.http import Json
-from localcloud.server.operations import ApiCall
-from localcloud.server.store import StoredResource
 
 _CONFIGURATION = "computeConfigurationDetails"
 # What OCI chooses for a target without a scaling policy, no document says.

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from catalog.tables import table
 from localcloud.oci import kinds, limits, ocids, tenancy
 from localcloud.oci.authorization import names_of
+from localcloud.oci.errors import conflict, incorrect_state, missing_parameter, related_not_found
 from localcloud.oci.kinds import Receipts, ResourceKind
+from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import plain_page
+from localcloud.oci.store import StoredResource
 from localcloud.server import http
-from localcloud.server.errors import ApiError, conflict, incorrect_state, invalid, missing_parameter, related_not_found
+from localcloud.server.errors import ApiError, invalid
 from localcloud.server.http import FilePart, Json, Reply
-from localcloud.server.operations import ApiCall
-from localcloud.server.store import StoredResource
 
 SERVICE = "data_science"
 VERSION = "/20190101"
@@ -157,7 +158,7 @@ def require_mounts(mounts: Sequence[Json] | None) -> None:
 
 def put_artifact(call: ApiCall) -> Reply:
     job = kinds.find_living(JOB, call)
-    upload = call.said.upload
+    upload = call.input.upload
     if upload is None or not upload.size:
         raise invalid("the artifact is empty")
     if job.body.get("artifact"):

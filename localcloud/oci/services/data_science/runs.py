@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from localcloud.oci import kinds, limits, ocids, tenancy
+from localcloud.oci.errors import incorrect_state, related_not_found
 from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.ocids import new_ocid
+from localcloud.oci.operations import ApiCall
 from localcloud.oci.services.data_science.jobs import (
     SERVICE,
     VERSION,
@@ -20,11 +22,9 @@ from localcloud.oci.services.data_science.jobs import (
     subnet_of,
 )
 from localcloud.oci.services.logs import LOG
+from localcloud.oci.store import StoredResource
 from localcloud.server import http
-from localcloud.server.errors import incorrect_state, related_not_found
 from localcloud.server.http import Json, Reply
-from localcloud.server.operations import ApiCall
-from localcloud.server.store import StoredResource
 
 
 def _run(call: ApiCall, body: Json) -> Json:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from localcloud.oci import kinds
+from localcloud.oci.operations import ApiOperation
 from localcloud.oci.services.network import gateways, security, subnets, vcns
 from localcloud.oci.services.network.common import SERVICE, VERSION
-from localcloud.server.operations import ApiOperation
 
 KINDS = (
     vcns.VCN, vcns.ROUTE_TABLE, vcns.SECURITY_LIST, vcns.DHCP_OPTIONS, subnets.SUBNET, security.NSG,

@@ -7,12 +7,13 @@ import zlib
 from ipaddress import IPv4Address
 
 from localcloud.oci import kinds, ocids, tenancy
+from localcloud.oci.errors import already_exists, not_found, related_not_found
 from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.ocids import fixed_ocid, new_ocid
+from localcloud.oci.operations import ApiCall
 from localcloud.oci.services.network.common import SERVICE, VERSION
-from localcloud.server.errors import already_exists, invalid, not_found, related_not_found
+from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply
-from localcloud.server.operations import ApiCall
 
 _KEY = tenancy.REGION_KEY
 # One row per service label: CIDR label, and name.

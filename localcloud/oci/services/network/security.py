@@ -11,14 +11,14 @@ from typing import Any
 
 from localcloud.oci import kinds, ocids
 from localcloud.oci.kinds import ResourceKind
+from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import plain_page
 from localcloud.oci.services.network.common import SERVICE, VERSION
 from localcloud.oci.services.network.gateways import services
+from localcloud.oci.store import StoredResource
 from localcloud.server import http
 from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply, whole_number
-from localcloud.server.operations import ApiCall
-from localcloud.server.store import StoredResource
 
 EVERY_PROTOCOL = "all"
 Range = tuple[int, int]

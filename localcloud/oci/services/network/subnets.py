@@ -8,15 +8,16 @@ from ipaddress import IPv4Address, IPv4Network
 
 from localcloud.oci import kinds, ocids, tenancy
 from localcloud.oci.authorization import may_see, names_of
+from localcloud.oci.errors import conflict, missing_parameter, related_not_found
 from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.ocids import new_ocid
+from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import page_of
 from localcloud.oci.services.network.common import NO_IPV6, SERVICE, VERSION, parse_block
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
-from localcloud.server.errors import conflict, invalid, missing_parameter, related_not_found
+from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply
-from localcloud.server.operations import ApiCall
-from localcloud.server.store import StateStore, StoredResource
 
 # The first two addresses belong to the network and its router. The last is for broadcasts.
 _RESERVED_AT_THE_START = 2

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 from localcloud.oci import kinds, ocids, tenancy
+from localcloud.oci.errors import conflict, not_found, related_not_found
 from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.ocids import new_ocid
+from localcloud.oci.operations import ApiCall
 from localcloud.oci.services.network.common import NO_IPV6, SERVICE, VERSION, parse_block, parse_separate_blocks
 from localcloud.oci.services.network.security import check_end, check_rule
+from localcloud.oci.store import StoredResource
 from localcloud.oci.work_requests import issue_receipt
 from localcloud.server import http
-from localcloud.server.errors import conflict, invalid, not_found, related_not_found
+from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply
-from localcloud.server.operations import ApiCall
-from localcloud.server.store import StoredResource
 
 _DEFAULTS = {
     "route-table": "defaultRouteTableId",

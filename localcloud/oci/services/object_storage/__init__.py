@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from localcloud.oci import tenancy
+from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.services.object_storage import buckets, listing, objects, uploads
 from localcloud.server import http
 from localcloud.server.errors import ApiError
 from localcloud.server.http import Json, Reply
-from localcloud.server.operations import ApiCall, ApiOperation
 
 SERVICE = "object_storage"
 _STREAMED = frozenset({"PutObject", "UploadPart"})

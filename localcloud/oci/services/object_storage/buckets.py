@@ -7,12 +7,12 @@ import re
 
 from localcloud.oci import kinds, limits, models, tenancy
 from localcloud.oci.ocids import new_ocid
+from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import page_of
+from localcloud.oci.store import StoredResource
 from localcloud.server import http
 from localcloud.server.errors import ApiError, invalid
 from localcloud.server.http import Json, Reply
-from localcloud.server.operations import ApiCall
-from localcloud.server.store import StoredResource
 
 SERVICE = "object_storage"
 KIND = "bucket"

@@ -7,14 +7,15 @@ import os
 import re
 
 from localcloud.oci import tenancy
+from localcloud.oci.errors import etag_mismatch
+from localcloud.oci.operations import ApiCall
 from localcloud.oci.services.object_storage import buckets, listing
 from localcloud.oci.services.object_storage.listing import StoredObject
+from localcloud.oci.store import StoredResource
 from localcloud.oci.work_requests import issue_receipt
 from localcloud.server import http, progress
-from localcloud.server.errors import ApiError, etag_mismatch, invalid
+from localcloud.server.errors import ApiError, invalid
 from localcloud.server.http import FilePart, Json, Reply, Upload
-from localcloud.server.operations import ApiCall
-from localcloud.server.store import StoredResource
 
 MAXIMUM_NAME = 1024
 MAXIMUM_BATCH = 1000
@@ -49,7 +50,7 @@ def check_md5(call: ApiCall, upload: Upload) -> None:
 
 
 def put(call: ApiCall) -> Reply:
-    bucket, name, upload = buckets.find(call), call.params["objectName"], call.said.upload
+    bucket, name, upload = buckets.find(call), call.params["objectName"], call.input.upload
     require_name(name)
     if upload is None:
         raise invalid("an object needs a body")

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcloud.oci import tenancy
+from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import plain_page
 from localcloud.oci.services.object_storage import buckets, listing, objects
 from localcloud.oci.services.object_storage.listing import StoredObject
+from localcloud.oci.store import StoredResource
 from localcloud.server import http
 from localcloud.server.errors import ApiError, invalid
 from localcloud.server.http import Json, Reply, whole_number
-from localcloud.server.operations import ApiCall
-from localcloud.server.store import StoredResource
 
 MAXIMUM_PARTS = 10_000
 _HEADERS = {
@@ -57,7 +57,7 @@ def create(call: ApiCall) -> Reply:
 
 def put_part(call: ApiCall) -> Reply:
     _, identifier, _ = _find(call)
-    number, upload = _number(call.needed("uploadPartNum")), call.said.upload
+    number, upload = _number(call.needed("uploadPartNum")), call.input.upload
     if upload is None:
         raise invalid("a part needs a body")
     objects.check_md5(call, upload)

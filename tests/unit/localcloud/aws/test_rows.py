@@ -129,7 +129,7 @@ def test_a_state_of_another_moto_is_set_aside(tmp_path: Path) -> None:
 
 
 def test_moto_is_imported_by_nobody_who_does_not_need_it() -> None:
-    script = "import sys, localcloud.server.__main__; print([name for name in sys.modules if name in " \
+    script = "import sys, localcloud.serve; print([name for name in sys.modules if name in " \
              "('moto', 'botocore', 'flask', 'boto3', 'werkzeug')])"  # fmt: skip
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

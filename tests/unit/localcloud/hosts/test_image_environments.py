@@ -23,9 +23,9 @@ from localcloud.hosts.assignment import CannotStartError
 from localcloud.hosts.images import LocalEnvironment, NodePaths, base_variables, environment_for
 from localcloud.oci.job_runs import images
 from localcloud.oci.job_runs.images import stand_in_name
+from localcloud.oci.store import StateStore
 from localcloud.openpai.hosts.images import stand_in_name as openpai_stand_in_name
 from localcloud.openpai.tasks import TaskAttempt
-from localcloud.server.store import StateStore
 
 
 @pytest.mark.parametrize("name", ["", "own", "no-such-environment"])

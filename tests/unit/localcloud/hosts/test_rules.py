@@ -10,7 +10,7 @@ import pytest
 from localcloud.hosts.firewall import UnreadableRuleError
 from localcloud.oci.job_runs.rules import destinations, router, rules_of
 from localcloud.oci.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS, services
-from localcloud.server.store import StateStore, StoredResource
+from localcloud.oci.store import StateStore, StoredResource
 
 ALL_SERVICES, OBJECT_STORAGE = (service["cidrBlock"] for service in services())
 

@@ -16,16 +16,16 @@ from localcloud.server.errors import ApiError
 from localcloud.server.http import Request, query_parameters, read_json, require_once, without_secrets
 
 ROOM = Path(__file__).parents[4] / "localcloud"
-# What reads requests: the server, its doors, and what answers without being an operation.
-DOORS = {
-    "server/http.py", "server/app.py", "server/marker.py", "oci/registry.py", "oci/registry_tokens.py",
+# What reads requests: the server, its APIs, and what answers without being an operation.
+READERS = {
+    "server/http.py", "server/app.py", "server/marker.py", "oci/api.py", "oci/registry.py", "oci/registry_tokens.py",
     "console/page.py", "openpai/cluster.py",
 }  # fmt: skip
 _PLAIN = "http://127.0.0.1:8080"
 
 
-def test_only_doors_see_requests() -> None:
-    """AWS's own door has a test of its own."""
+def test_only_apis_see_requests() -> None:
+    """AWS's own API has a test of its own."""
     seen = {
         path.relative_to(ROOM).as_posix()
         for path in ROOM.rglob("*.py")
@@ -33,7 +33,7 @@ def test_only_doors_see_requests() -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Name) and node.id == "Request"
     }
-    assert seen == DOORS
+    assert seen == READERS
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_header_stands_once(name: str) -> None:
 
 
 class _Cloud:
-    endpoint = _PLAIN
+    endpoint, facts = _PLAIN, {"tenancy": "ocid1.tenancy.oc1..a"}
 
 
 @pytest.mark.parametrize(

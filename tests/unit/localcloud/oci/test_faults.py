@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from localcloud.oci.store import FaultTable, StateStore
 from localcloud.server.errors import ApiError
 from localcloud.server.faults import KINDS, Faults
-from localcloud.server.store import StateStore
 from trainyard.cli.cloud import _KINDS
 
 
@@ -28,7 +28,7 @@ def test_the_command_offers_every_kind() -> None:
 
 
 def test_a_pattern_chooses_operations(store: StateStore) -> None:
-    faults = Faults(store)
+    faults = Faults(FaultTable(store))
     faults.add({"kind": "drop", "operations": "Create*"})
     assert faults.strike("drop", "CreateVcn")
     assert not faults.strike("drop", "GetVcn")
@@ -36,7 +36,7 @@ def test_a_pattern_chooses_operations(store: StateStore) -> None:
 
 
 def test_it_strikes_as_often_as_asked(store: StateStore) -> None:
-    faults = Faults(store)
+    faults = Faults(FaultTable(store))
     faults.add({"kind": "drop", "times": 2})
     assert _struck(faults, "GetVcn", 4) == [True, True, False, False]
 
@@ -44,7 +44,7 @@ def test_it_strikes_as_often_as_asked(store: StateStore) -> None:
 def test_the_same_seed_strikes_the_same_calls(store: StateStore) -> None:
     patterns = []
     for seed in (1, 1, 2):
-        faults = Faults(store)
+        faults = Faults(FaultTable(store))
         faults.add({"kind": "drop", "rate": 0.5, "seed": seed})
         patterns.append(_struck(faults, "GetVcn", 40))
         faults.clear()
@@ -53,12 +53,12 @@ def test_the_same_seed_strikes_the_same_calls(store: StateStore) -> None:
 
 
 def test_a_restart_goes_on_where_it_was(store: StateStore) -> None:
-    Faults(store).add({"kind": "drop", "times": 2})
-    assert _struck(Faults(store), "GetVcn", 1) == [True]
-    assert _struck(Faults(store), "GetVcn", 2) == [True, False]
-    assert Faults(store).list()[0]["done"] == 2
-    assert Faults(store).clear() == 1
-    assert Faults(store).list() == []
+    Faults(FaultTable(store)).add({"kind": "drop", "times": 2})
+    assert _struck(Faults(FaultTable(store)), "GetVcn", 1) == [True]
+    assert _struck(Faults(FaultTable(store)), "GetVcn", 2) == [True, False]
+    assert Faults(FaultTable(store)).list()[0]["done"] == 2
+    assert Faults(FaultTable(store)).clear() == 1
+    assert Faults(FaultTable(store)).list() == []
 
 
 @pytest.mark.parametrize(
@@ -81,4 +81,4 @@ def test_a_restart_goes_on_where_it_was(store: StateStore) -> None:
 )
 def test_what_makes_no_sense_is_refused_in_words(store: StateStore, asked: Any, words: str) -> None:
     with pytest.raises(ApiError, match=words):
-        Faults(store).add(asked)
+        Faults(FaultTable(store)).add(asked)

@@ -11,8 +11,8 @@ import pytest
 
 from components.platform.progress import MOST_POINTS
 from localcloud.oci import pruning
+from localcloud.oci.store import StateStore
 from localcloud.server import progress
-from localcloud.server.store import StateStore
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from localcloud.oci import pruning
 from localcloud.oci.services.logs import write_lines
-from localcloud.server.store import StateStore, StoredResource
+from localcloud.oci.store import StateStore, StoredResource
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from catalog.tables import table
 from components.oci.iam.permissions import operation
 from localcloud.oci.authorization import CIRCUMSTANCES, STANDS_FOR
+from localcloud.oci.operations import ApiOperation
 from localcloud.oci.references import kinds_of, rows_of
 from localcloud.oci.services import tables
-from localcloud.server.operations import ApiOperation
 from tests.support.access_matrix import fields_of
 
 TABLE = table("references")

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from localcloud.oci.ocids import fixed_ocid, new_ocid
+from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
 from localcloud.server.errors import ApiError
-from localcloud.server.store import StateStore, StoredResource
 
 
 @pytest.fixture

@@ -7,10 +7,11 @@ import pytest
 
 from components.oci.iam.permissions import operations as known_operations
 from localcloud.oci import models, sdk
+from localcloud.oci.api import TAIL
 from localcloud.oci.authorization import STANDS_FOR
 from localcloud.oci.kinds import ResourceKind
+from localcloud.oci.operations import ApiOperation
 from localcloud.oci.services import tables
-from localcloud.server.operations import ApiOperation
 from localcloud.server.routing import Router
 
 ROWS = tables.operations()
@@ -80,14 +81,17 @@ def test_no_field_of_a_request_is_dropped(kind: ResourceKind) -> None:
     ],
 )
 def test_a_path_finds_its_operation(method: str, path: str, name: str, parameters: dict[str, str]) -> None:
-    found = Router(ROWS).find(method, path)
+    found = Router(ROWS, TAIL).find(method, path)
     assert found is not None
     assert (found[0].name, found[1]) == (name, parameters)
 
 
-@pytest.mark.parametrize(("method", "path"), [("PATCH", "/n"), ("GET", "/"), ("GET", "/n/s/b/x/none"), ("GET", "")])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("PATCH", "/n"), ("GET", "/"), ("GET", "/n/s/b/x/none"), ("GET", ""), ("GET", "/20190301/secretbundles/actions")],
+)
 def test_other_paths_find_none(method: str, path: str) -> None:
-    assert Router(ROWS).find(method, path) is None
+    assert Router(ROWS, TAIL).find(method, path) is None
 
 
 def test_two_rows_for_one_call_are_a_mistake() -> None:

@@ -11,18 +11,17 @@ LOOK = """
 import asyncio, sys
 from pathlib import Path
 from localcloud.server.faults import Faults
-from localcloud.server.operations import LocalCloud
-from localcloud.oci.principals import Credentials
-from localcloud.server.store import StateStore
+from localcloud.server.cloud import ServedCloud
+from localcloud.oci.store import FaultTable, StateStore
 from localcloud.aws.cloud import AwsCloud
 from localcloud.console.platform import console_platforms
 
 async def look():
     home = Path(sys.argv[1])
     store = StateStore(home / "state.sqlite3")
-    cloud = LocalCloud(home, store, None)
-    aws = AwsCloud(home, "http://127.0.0.1:1", Faults(store))
-    cloud.doors = (aws,)
+    cloud = ServedCloud(home=home, store=store)
+    aws = AwsCloud(home, "http://127.0.0.1:1", Faults(FaultTable(store)))
+    cloud.apis = (aws,)
     for platform in console_platforms(cloud):
         assert list(await platform.runs()) == [], platform
         assert not any(section.items for section in await platform.sections()), platform

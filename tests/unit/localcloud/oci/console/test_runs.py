@@ -15,7 +15,7 @@ import pytest
 from components.oci.client import job_runs
 from components.platform.runs import LAUNCH_VARIABLE
 from localcloud.oci.console.runs import RunBook
-from localcloud.server.store import StateStore, StoredResource
+from localcloud.oci.store import StateStore, StoredResource
 
 
 @pytest.fixture

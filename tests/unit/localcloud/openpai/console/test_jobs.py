@@ -14,6 +14,7 @@ import pytest
 
 from components.openpai.client.jobs import start_of
 from components.openpai.client.status import storages_folder
+from localcloud.oci.store import StateStore
 from localcloud.openpai import accounts
 from localcloud.openpai.console.runs import RunBook
 from localcloud.openpai.console.sections import content_of, sections
@@ -24,7 +25,6 @@ from localcloud.openpai.rest import Parts
 from localcloud.openpai.store import JobRow, JobStore
 from localcloud.openpai.tokens import Tokens
 from localcloud.server import progress
-from localcloud.server.store import StateStore
 
 ROLES = {
     "main": {"instances": 1, "commands": ["export LR=0.1; export TRAINYARD_OUTPUT=/out"]},

@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state on disk: one SQLite file, one transaction per request. It is consistent after any kill."""
+"""A tenancy's state on disk: its resources, objects, logs and metrics as tables of the cloud's file."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from components.oci.iam.statement import fits
-from localcloud.files import transaction
+from localcloud.oci.errors import etag_mismatch
 from localcloud.oci.log_query import FITS
+from localcloud.oci.ocids import new_ocid
 from localcloud.server import http
-from localcloud.server.errors import etag_mismatch
 from localcloud.server.http import texts_in
+from localcloud.server.state import State
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS resources (
@@ -58,15 +57,12 @@ CREATE TABLE IF NOT EXISTS metrics (
     dimensions TEXT NOT NULL, time REAL NOT NULL, value REAL NOT NULL, count INTEGER NOT NULL, metadata TEXT NOT NULL,
     PRIMARY KEY (compartment, namespace, resource_group, name, dimensions, time)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS by_time ON metrics (time);
-CREATE TABLE IF NOT EXISTS progress (
-    sequence INTEGER PRIMARY KEY AUTOINCREMENT, bucket TEXT NOT NULL, name TEXT NOT NULL, moment REAL NOT NULL,
-    point TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS by_status ON progress (bucket, name, sequence);
 CREATE TABLE IF NOT EXISTS retries (
     token TEXT NOT NULL, principal TEXT NOT NULL, operation TEXT NOT NULL, digest TEXT NOT NULL,
     status INTEGER NOT NULL, headers TEXT NOT NULL, body TEXT NOT NULL, resource TEXT NOT NULL, created REAL NOT NULL,
     PRIMARY KEY (token, principal, operation)) WITHOUT ROWID;
 """
+_FAULT = "fault"
 # Nearly every resource names its compartment and creator. Other rules decide whether those can be deleted.
 _HELD_BY_NOTHING = ("ocid1.compartment.", "ocid1.tenancy.", "ocid1.user.")
 _COLUMNS = "id, kind, compartment, parent, name, state, settling, settles_at, live, etag, created, body"
@@ -99,33 +95,13 @@ class StoredResource:
             raise etag_mismatch()
 
 
-class StateStore:
-    """The tables of one tenancy. Only one thread uses them. Reads see the last commit, writes need `transaction`."""
+class StateStore(State):
+    """The tables of one tenancy."""
 
     def __init__(self, path: Path) -> None:
-        self.connection = sqlite3.connect(path, isolation_level=None)
+        super().__init__(path)
         self.connection.create_function(FITS, 2, fits, deterministic=True)
-        self.connection.execute("PRAGMA journal_mode=WAL")
-        self.connection.execute("PRAGMA synchronous=NORMAL")
-        # The same pages are written again and again. Rarer checkpoints copy each page less often.
-        self.connection.execute("PRAGMA wal_autocheckpoint=4000")
         self.connection.executescript(_SCHEMA)
-
-    def close(self) -> None:
-        self.connection.close()
-
-    @property
-    def changes(self) -> int:
-        """A number that grows with every changed row."""
-        return self.connection.total_changes
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        if self.connection.in_transaction:
-            yield
-            return
-        with transaction(self.connection):
-            yield
 
     def add(self, resource: StoredResource) -> StoredResource:
         self.connection.execute(
@@ -205,3 +181,27 @@ def _resource(row: tuple[Any, ...]) -> StoredResource:
         etag,
         created,
     )
+
+
+class FaultTable:
+    """The faults in force, as resources of no compartment (`localcloud.server.faults.FaultRows`)."""
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+
+    def load(self) -> list[Mapping[str, Any]]:
+        return [row.body for row in self._store.live(_FAULT)]
+
+    def new_id(self) -> str:
+        return new_ocid(_FAULT, "")
+
+    def add(self, identifier: str, name: str, row: Mapping[str, Any]) -> None:
+        self._store.add(StoredResource(identifier, _FAULT, "", name, "", row))
+
+    def change(self, identifier: str, row: Mapping[str, Any]) -> None:
+        held = self._store.get(identifier)
+        if held is not None:
+            self._store.put(held, body=row)
+
+    def remove(self, identifier: str) -> None:
+        self._store.connection.execute("DELETE FROM resources WHERE id = ?", (identifier,))

@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from localcloud.oci import models
 from localcloud.oci.access import AccessControl
+from localcloud.oci.errors import missing_parameter
 from localcloud.oci.principals import Caller, Credentials
-from localcloud.server.errors import cannot_parse, missing_parameter
-from localcloud.server.faults import Faults
-from localcloud.server.http import Door, Reply, Said
-from localcloud.server.store import StateStore
+from localcloud.oci.store import StateStore
+from localcloud.server.cloud import ServedCloud
+from localcloud.server.errors import cannot_parse
+from localcloud.server.http import CallInput, Reply
 
 
 class RunHosts(Protocol):
@@ -29,39 +30,14 @@ class RunHosts(Protocol):
     async def evidence(self, run_id: str) -> Mapping[str, Any]: ...
 
 
-class MachineHosts(Protocol):
-    """What our own operations need from the hosts of another API."""
+@dataclass(kw_only=True)
+class OciCloud(ServedCloud):
+    """The local cloud, with what OCI's operations need besides: the tenancy's state, its people and its job runs."""
 
-    def has(self, machine: str) -> bool: ...
-
-    async def evidence(self, machine: str) -> Mapping[str, Any]: ...
-
-
-class CallRecord(Protocol):
-    """The access decisions of an API, as rows with numbers."""
-
-    forgotten: int
-
-    def since(self, number: int) -> list[dict[str, Any]]: ...
-
-
-@dataclass
-class LocalCloud:
-    """One local cloud: its folder, its state and its hosts."""
-
-    home: Path
     store: StateStore
     credentials: Credentials
-    endpoint: str = ""
-    isolation: str = ""
     hosts: RunHosts = field(init=False)
-    # Other APIs on the same endpoint, and their hosts, which run no job runs.
-    doors: Sequence[Door] = ()
-    other_hosts: list[MachineHosts] = field(default_factory=list)
     access: AccessControl = field(init=False)
-    faults: Faults = field(init=False)
-    # The decisions of other APIs on the same endpoint, by the name of the API.
-    records: dict[str, CallRecord] = field(default_factory=dict)
     # What flow logs say already of the flows of each living job run.
     recorded_flows: dict[str, dict[tuple[Any, ...], int]] = field(default_factory=dict)
 
@@ -79,9 +55,9 @@ class LocalCloud:
 class ApiCall:
     """One authenticated call on its way through a handler."""
 
-    cloud: LocalCloud
+    cloud: OciCloud
     operation: ApiOperation
-    said: Said
+    input: CallInput
     principal: Caller
     after_commit: list[Callable[[], None]] = field(default_factory=list)
 
@@ -92,15 +68,15 @@ class ApiCall:
     @property
     def params(self) -> Mapping[str, str]:
         """The parameters of the path."""
-        return self.said.params
+        return self.input.params
 
     @property
     def query(self) -> Mapping[str, str]:
-        return self.said.query
+        return self.input.query
 
     @property
     def headers(self) -> Mapping[str, str]:
-        return self.said.headers
+        return self.input.headers
 
     @property
     def if_match(self) -> str | None:
@@ -108,7 +84,7 @@ class ApiCall:
 
     def json(self) -> Any:
         try:
-            return self.said.json
+            return self.input.json
         except (ValueError, RecursionError):
             raise cannot_parse("the body is not JSON") from None
 

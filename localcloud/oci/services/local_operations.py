@@ -5,10 +5,11 @@ and what ranks reported."""
 from __future__ import annotations
 
 from components.platform.progress import MOST_POINTS
+from localcloud.oci.errors import not_found
+from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.server import progress
-from localcloud.server.errors import invalid, not_found
+from localcloud.server.errors import invalid
 from localcloud.server.http import Reply, whole_number
-from localcloud.server.operations import ApiCall, ApiOperation
 
 CALLS_PATH = "/.trainyard/calls"
 SERVICE = "trainyard"

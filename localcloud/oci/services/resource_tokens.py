@@ -7,10 +7,11 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from localcloud.oci import tenancy
+from localcloud.oci.errors import not_found
+from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.principals import TOKEN_SECONDS, Caller
-from localcloud.server.errors import invalid, not_found
+from localcloud.server.errors import invalid
 from localcloud.server.http import Reply
-from localcloud.server.operations import ApiCall, ApiOperation
 
 PATH = "/.trainyard/tokens"
 SERVICE = "trainyard"

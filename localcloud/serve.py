@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server process, one per folder. `localcloud.control` starts it: `python -m localcloud.server HOME [PORT]`."""
+"""The server process, one per folder. `localcloud.control` starts it: `python -m localcloud.serve HOME [PORT]`."""
 
 from __future__ import annotations
 
@@ -24,20 +24,25 @@ import uvicorn
 
 from catalog.version import VERSION
 from localcloud import files
+from localcloud.aws import account
 from localcloud.aws.cloud import AwsCloud
 from localcloud.aws.hosts import network
 from localcloud.aws.hosts.dispatch import Instances
 from localcloud.code_age import PROJECT
+from localcloud.console import page
 from localcloud.control import ALREADY_RUNNING
 from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.runs import Hosts
 from localcloud.oci import measuring, pruning, tenancy
 from localcloud.oci.access import AccessControl
+from localcloud.oci.api import TAIL, OciApi
 from localcloud.oci.job_runs.dispatch import JobRuns
+from localcloud.oci.operations import OciCloud
 from localcloud.oci.principals import Caller
 from localcloud.oci.services import identity, people, tables
 from localcloud.oci.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
 from localcloud.oci.services.object_storage.listing import files_in_use
+from localcloud.oci.store import FaultTable, StateStore
 from localcloud.openpai.cluster import OpenPaiCluster
 from localcloud.openpai.hosts.dispatch import ClusterTasks
 from localcloud.openpai.observing import Observer
@@ -46,9 +51,7 @@ from localcloud.server.app import Application
 from localcloud.server.connections import DroppableConnection, serve_another
 from localcloud.server.errors import explain_disk_error
 from localcloud.server.faults import Faults
-from localcloud.server.operations import LocalCloud
 from localcloud.server.routing import Router
-from localcloud.server.store import StateStore
 
 UNUSABLE = 4
 # The file with the port that a cloud had last.
@@ -121,13 +124,14 @@ async def _serve(home: Path, port: int) -> None:
     listener = _listener(port) if port else _listener_as_before(home)
     cloud.endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
     cloud.access = AccessControl(cloud.store)
-    cloud.faults = Faults(cloud.store)
+    cloud.faults = Faults(FaultTable(cloud.store))
     aws = AwsCloud(home, cloud.endpoint, cloud.faults)
     aws.after_put = partial(progress.take_up, cloud.store)
     cloud.records["aws"] = aws.record
     openpai = OpenPaiCluster(home, cloud.endpoint, cloud.faults)
-    cloud.doors = (aws, openpai)
-    application = Application(cloud, Router(tables.operations()))
+    cloud.apis = (aws, openpai, page.Console(cloud), OciApi(cloud, Router(tables.operations(), TAIL)))
+    cloud.facts = {**tenancy.facts(), **account.facts(), "openpaiUri": cloud.endpoint}
+    application = Application(cloud)
     config = uvicorn.Config(
         application, http=DroppableConnection, loop="asyncio", ws="none", lifespan="off", log_config=None,
         access_log=False, server_header=False, timeout_keep_alive=60, timeout_graceful_shutdown=1,
@@ -178,7 +182,7 @@ async def _leave_with_the_home(home: Path, server: _Server) -> None:
     server.should_exit = True
 
 
-def _open(home: Path) -> LocalCloud:
+def _open(home: Path) -> OciCloud:
     incoming = home / "objects" / "incoming"
     incoming.mkdir(parents=True, exist_ok=True)
     state = home / "state.sqlite3"
@@ -195,7 +199,7 @@ def _open(home: Path) -> LocalCloud:
     _sweep(home / "objects", files_in_use(store))
     pruning.remove_folders(home / "runs", (run.id for run in store.live("job-run")))
     credentials = tenancy.load_credentials(home, partial(people.find_key, store), partial(current_principal, store))
-    return LocalCloud(home, store, credentials)
+    return OciCloud(home=home, store=store, credentials=credentials)
 
 
 def _isolation() -> str:

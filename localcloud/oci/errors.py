@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OCI's refusals: a status, a code and a message each. Handlers raise them."""
+
+from __future__ import annotations
+
+from localcloud.server.errors import ApiError
+
+
+def missing_parameter(name: str) -> ApiError:
+    return ApiError(400, "MissingParameter", f"{name} is required")
+
+
+def related_not_found(what: str) -> ApiError:
+    return ApiError(
+        400, "RelatedResourceNotAuthorizedOrNotFound", f"Authorization failed or requested resource not found: {what}"
+    )
+
+
+def not_authenticated(reason: str) -> ApiError:
+    return ApiError(
+        401,
+        "NotAuthenticated",
+        f"The required information to complete authentication was not provided or is incorrect: {reason}",
+    )
+
+
+def not_found(what: str = "") -> ApiError:
+    suffix = f": {what}" if what else ""
+    return ApiError(404, "NotAuthorizedOrNotFound", f"Authorization failed or requested resource not found{suffix}")
+
+
+def already_exists(what: str) -> ApiError:
+    return ApiError(409, "NotAuthorizedOrResourceAlreadyExists", f"{what} already exists, or you may not see it")
+
+
+def conflict(message: str) -> ApiError:
+    return ApiError(409, "Conflict", message)
+
+
+def incorrect_state(message: str) -> ApiError:
+    return ApiError(409, "IncorrectState", message)
+
+
+def etag_mismatch() -> ApiError:
+    return ApiError(412, "NoEtagMatch", "The If-Match header does not match the current etag of the resource")
+
+
+def not_implemented(operation: str) -> ApiError:
+    return ApiError(501, "MethodNotImplemented", f"The local cloud does not implement {operation}")
