@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a run failed, as its launchers know it: which rank failed first, or what ended all of them alike."""
+"""Why a run failed, from the status of its launchers: the rank that failed first, or a cause that all ranks share."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from components.platform.status import NodeStatus, RunStatus
 
 _FAILED, _ENDED = "failed", frozenset({"failed", "stopped"})
-# As launchers begin the reason where a signal from outside ended them.
+# A launcher's reason begins with this if a signal ended it.
 _ASKED_TO_END = "was asked to end"
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """`rank` None: no rank failed before the others."""
+    """The cause of a failed run. `rank` is None if no rank failed before the others."""
 
     rank: int | None
     node: str
@@ -30,13 +30,13 @@ class Cause:
 
 
 def reason_of(node: NodeStatus) -> str:
-    """The launcher's reason. Who ended it by a signal knows more: the platform, which keeps the maximum runtime."""
+    """The launcher's reason. If a signal ended it, the platform's: only that knows about the maximum runtime."""
     reason = _status_value(node, "reason")
     return node.run.details or reason if reason.startswith(_ASKED_TO_END) else reason
 
 
 def find_cause(run: RunStatus) -> Cause | None:
-    """None while no launcher has said that anything failed."""
+    """The cause, or None while no launcher has reported a failure."""
     culprits = Counter(_culprits(run.nodes))
     if culprits:
         rank = min(culprits, key=lambda rank: (-culprits[rank], rank))
@@ -49,7 +49,7 @@ def find_cause(run: RunStatus) -> Cause | None:
     first = min(failed, key=lambda node: (_status_value(node, "at"), node.run.finished_at or "", node.rank))
     reason = reason_of(first)
     alike = [node for node in run.nodes if reason_of(node) == reason]
-    # What ends every node alike, a stall for one, is nobody's fault before the others'.
+    # If every node has the same reason, such as a stall, no single rank is the cause.
     return Cause(None, "", reason) if len(alike) > 1 and len(alike) == len(run.nodes) else _first(first, reason)
 
 
@@ -58,7 +58,7 @@ def _first(node: NodeStatus, reason: str) -> Cause:
 
 
 def _culprits(nodes: Iterable[NodeStatus]) -> Iterator[int]:
-    """Whom the launchers that were stopped name."""
+    """The ranks that launchers name as the reason why they ended."""
     for node in nodes:
         rank = (node.launcher_status or {}).get("culprit")
         if rank is not None and _status_value(node, "state") in _ENDED:
@@ -66,7 +66,7 @@ def _culprits(nodes: Iterable[NodeStatus]) -> Iterator[int]:
 
 
 def _of(run: RunStatus, rank: int) -> str:
-    """What the others say of a rank whose launcher said nothing of its end: it was lost, mostly."""
+    """The reason that other launchers give for a rank whose own launcher reported none, mostly because it was lost."""
     blaming = (node for node in run.nodes if (node.launcher_status or {}).get("culprit") == rank)
     return next((_status_value(node, "reason").removeprefix("stopped: ") for node in blaming), "")
 

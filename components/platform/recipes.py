@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job's image is built from: rows of launcher/images/images.toml, and the folder a builder is given."""
+"""The recipe of a job's image: rows of launcher/images/images.toml, and the build context."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from catalog.packages import other_names
 PROJECT = Path(__file__).resolve().parents[2]
 IMAGES = Path("launcher", "images")
 OWN = "own"
-# Locks name wheels for one kind of processor.
+# Lock files name wheels for one processor architecture.
 PLATFORM = "linux/amd64"
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".git", ".venv", ".mypy_cache", ".pytest_cache")
 _TEAM = "team"
@@ -34,14 +34,14 @@ class Recipe:
 
     @property
     def declared(self) -> list[str]:
-        """The arguments its Dockerfile asks for, and those that every builder passes on."""
+        """The arguments that its Dockerfile declares, and those that every builder accepts."""
         text = (PROJECT / self.dockerfile).read_text("utf-8")
         return sorted({*_ARGUMENT.findall(text), *_PROXIES})
 
 
 @dataclass(frozen=True)
 class Additions:
-    """What a team puts into its image beside the framework. `packages`: those that jobs ask for by `requirements`."""
+    """What a team adds to the framework in its image. `packages`: from the jobs' `requirements`."""
 
     requirements: Path | None = None
     code: Path | None = None
@@ -49,12 +49,12 @@ class Additions:
 
     @property
     def arguments(self) -> Mapping[str, str]:
-        """Where a Dockerfile finds them in its context."""
+        """The build arguments that say where they are in the build context."""
         return {} if self == Additions() else {"TEAM": _TEAM}
 
 
 def recipe(framework: str, strategy: str | None, gpu: bool) -> Recipe:
-    """The recipe of a framework; one of a team's own gets the base alone."""
+    """The recipe of a framework. A team's own framework gets the base image's recipe."""
     rows = _rows()
     title = framework if framework in rows and framework != OWN else OWN
     row = rows[title]
@@ -67,7 +67,7 @@ def recipe(framework: str, strategy: str | None, gpu: bool) -> Recipe:
 
 
 def make_context(folder: Path, additions: Additions) -> None:
-    """Fills the folder that a builder copies from."""
+    """Fills the build context."""
     shutil.copytree(PROJECT / "launcher", folder / "launcher", ignore=_LEFT_OUT)
     if not additions.arguments:
         return
@@ -83,7 +83,7 @@ def make_context(folder: Path, additions: Additions) -> None:
 
 
 def _other_names() -> str:
-    """A line for each package that requirements also ask for by other names, with these."""
+    """A line for each package that has other names in requirements, with these names."""
     return "".join(f"{' '.join((name, *others))}\n" for name, others in other_names().items())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run shows at its end: the nodes that tell how it went, their program's lines, and the files it left."""
+"""What `up` shows of a run at its end: the last lines of its main nodes, and the files that it left."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from components.plan.model import RunPlan
 from components.platform.calls import ProviderError
 from components.platform.status import shorten
 
-# How many of a node's last lines are asked for, to find the program's own among them.
+# Lines read from the end of a node's log, to find the program's own among them.
 LINES_READ = 100
 NOT_READ = "(what it printed could not be read just now)"
-# What a program writes for people to see at a glance. A longer one is only named.
+# A result that a program writes for people. It is shown whole if it is short.
 _RESULT = "result.json"
 _LONGEST_BYTES = 2000
 _MOST_NAMED = 20
 
-# The launcher's marks on its own lines and on those of the framework's services.
+# The prefixes of the launcher's own lines and of lines of the framework's services.
 _LAUNCHER = re.compile(r"^\[\d+\.launcher\] ")
-# The first of its lines about files that go with the node (launcher/losses.py). The last one says how to keep them.
+# The first line of its warning about files that are lost with the node (launcher/losses.py).
 _LOST = "that training made will be lost with this node:"
 _BESIDE = re.compile(r"^\[\d+(\.\w+)*\.(service|rendezvous|launcher)\] ")
 
@@ -39,7 +39,7 @@ def own_lines(printed: Sequence[str]) -> list[str]:
 
 
 def lost_lines(printed: Sequence[str]) -> list[str]:
-    """What the launcher said of files that nobody keeps."""
+    """The launcher's warning about files that are lost with the node."""
     spoken = [_LAUNCHER.sub("", line) for line in printed if _LAUNCHER.match(line)]
     first = next((number for number, line in enumerate(spoken) if line.endswith(_LOST)), len(spoken))
     last = next((number for number in range(first + 1, len(spoken)) if not spoken[number].startswith("  ")), first)
@@ -47,13 +47,13 @@ def lost_lines(printed: Sequence[str]) -> list[str]:
 
 
 def attempt_folder(run: RunPlan) -> str:
-    """Where the starts of this attempt leave what they make, below the bucket. Empty if they leave nothing."""
+    """The folder of this attempt in the bucket, where its starts keep their files. Empty if they keep none."""
     launch = run.nodes[0].launch if run.nodes else {}
     return str(launch.get("folder") or "").removeprefix("${bucket}/")
 
 
 def named_results(listed: Callable[[], Sequence[tuple[str, int]]], read: Callable[[str], bytes]) -> Iterator[str]:
-    """The files that a start has left, each with its size, and what its result says."""
+    """Lines about the files that a start has left, with sizes, and its result."""
     try:
         files = listed()
         for name, size in files[:_MOST_NAMED]:
@@ -63,5 +63,5 @@ def named_results(listed: Callable[[], Sequence[tuple[str, int]]], read: Callabl
         if len(files) > _MOST_NAMED:
             yield f"and {len(files) - _MOST_NAMED} more"
     except (ProviderError, OSError, ValueError, RecursionError):
-        # The stack is up all the same.
+        # This is not an error of `up`: the stack is up.
         yield "(what it left could not be read just now)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training run as values: its inputs, its nodes, and how far each node is."""
+"""A training run as values: its inputs, its nodes, and their states."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _ABOUT_ACCESS = re.compile(r"polic(y|ies)|authori[sz]|permission|permitted|may n
 _SHOWN_AS = {"CANCELING": "CANCELED", "DELETED": "NEEDS_ATTENTION"}
 # The variable of a node that has its launch document.
 LAUNCH_VARIABLE = "TRAINYARD_LAUNCH"
-# As stack files have it: a document that asks for more was not written by a stack.
+# The limit of stack files. A launch document with more was not written by a stack.
 _MOST_REPLICAS = 10_000
 
 
 @dataclass(frozen=True)
 class NodeSpec:
-    """One node. `own`: what only its platform knows of it."""
+    """One node. `own`: the inputs that only its platform has."""
 
     name: str
     role: str = ""
@@ -49,7 +49,7 @@ class NodeSpec:
         return shlex.join(self.arguments) if self.arguments else None
 
 
-# How many minutes new policies and groups may need until they take effect. The default is 5.
+# The variable with the minutes that new policies and groups may need to take effect. The default is 5.
 ACCESS_MINUTES = "TRAINYARD_ACCESS_MINUTES"
 
 
@@ -75,7 +75,7 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """The columns that every run has. `own`: the platform's inputs beside them, by their names."""
+    """The inputs that every run has. `own`: the platform's further inputs, by name."""
 
     platform: str
     display_name: str
@@ -107,7 +107,7 @@ class NodeRun:
 
 
 def run_spec(urn: str, inputs: Properties) -> RunSpec:
-    """The inputs of a checked resource, as values."""
+    """The inputs of a resource that passed `Check`, as values."""
     return RunSpec(
         platform=inputs["platform"],
         display_name=inputs["displayName"],
@@ -135,7 +135,7 @@ def _node(node: Mapping[str, Any]) -> NodeSpec:
 
 
 def fingerprint(urn: str, inputs: Properties) -> str:
-    """Equal for the same run of the same resource. A create that was interrupted finds its own run by it."""
+    """Equal for the same run of the same resource. After an interrupted create, the next one finds the run by it."""
     mutable = mutable_inputs(inputs.get("platform"))
     runs = {key: value for key, value in inputs.items() if key not in mutable}
     return hashlib.sha256(f"{urn}\n{canonical(runs)}".encode()).hexdigest()[:32]
@@ -147,13 +147,13 @@ def overall(nodes: Iterable[NodeRun]) -> str:
 
 
 def ended(nodes: Iterable[NodeRun]) -> bool:
-    """Whether the run has certainly ended, even if its records are gone since. One lost node ends all others."""
+    """Whether the run has ended for certain, even if its records have been deleted. One lost node ends all others."""
     states = {node.state for node in nodes}
     return bool(states & _LOST) or states == {"SUCCEEDED"}
 
 
 def remembered(recorded: Sequence[NodeRun], seen: Sequence[NodeRun]) -> list[NodeRun]:
-    """The nodes as they are now. A node whose record is gone keeps the end that was recorded before."""
+    """The present nodes. A node whose record was deleted keeps the end that was recorded before."""
     live = {node.name: node for node in seen if node.state != DELETED}
     past = {node.name: node for node in recorded if ended([node])}
     gone = {node.name: node for node in seen if node.state == DELETED}
@@ -187,7 +187,7 @@ def never_began(state: Properties) -> bool:
 
 
 def wants_access(state: Properties) -> bool:
-    """Whether the run failed before it began because of access. A new policy may soon take effect and solve that."""
+    """Whether the run failed before it began, for lack of access. A new policy may soon take effect and solve that."""
     details = (node["details"] or "" for node in state["nodeRuns"])
     return never_began(state) and any(_ABOUT_ACCESS.search(text) for text in details)
 
@@ -202,15 +202,15 @@ def launch_document(variables: Any) -> Mapping[str, Any]:
 
 
 def folder_of(launch: Mapping[str, Any]) -> str | None:
-    """The folder of a run's starts. Older launch documents name it beside the peers."""
+    """The folder of a run's starts. Older launch documents have it in their section on peers."""
     peers = launch.get("peers")
     uri = launch.get("folder") or (peers.get("uri") if isinstance(peers, dict) else None)
-    # No client takes halves of letters and control characters, and no stack has them.
+    # No client accepts lone surrogates and control characters, and no stack has them.
     return uri if isinstance(uri, str) and uri.isprintable() else None
 
 
 def ranks_of(document: Mapping[str, Any]) -> tuple[int, ...]:
-    """Those of the document's role: ranks follow the order of roles. Empty where the document is none of ours."""
+    """The ranks of the document's role: they follow the order of roles. Empty if the document is not one of ours."""
     first = 0
     try:
         for role in document.get("roles", ()):
@@ -230,15 +230,15 @@ def ranks_of_node(node: Mapping[str, Any]) -> Iterator[int]:
 
 
 def ending_of(states: Collection[str | None]) -> str | None:
-    """FAILED if one rank says so, SUCCEEDED if every rank says how it ended. None if the files do not tell."""
+    """FAILED if one rank failed, SUCCEEDED if every rank ended well. None if the files do not say."""
     if "failed" in states:
         return "FAILED"
-    # A service is stopped when those it served have succeeded.
+    # `stopped` is how a service ends after the ranks that it served have succeeded.
     return "SUCCEEDED" if "succeeded" in states and set(states) <= {"succeeded", "stopped"} else None
 
 
 def state_in(content: bytes | str) -> str | None:
-    """The state in a status file; None where it is none."""
+    """The state in a status file. None if it is not one."""
     try:
         state = json.loads(content).get("state")
     except (ValueError, AttributeError, RecursionError):

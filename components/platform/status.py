@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs as they are now, on whatever platform: each rank with its state there and what its launcher says."""
+"""The present status of runs on any platform: for each rank the platform's state and the launcher's status."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from components.plan.show import plain
 from components.platform.runs import NodeRun, overall
 from components.platform.traffic import DroppedResult
 
-# The launcher writes far less; a larger object is none of its own.
+# The launcher writes far less: a larger object is not its own.
 LONGEST_BYTES = 64 * 1024
 _LONGEST_TEXT, _MOST_ITEMS, _DEEPEST = 500, 50, 5
 _LARGEST = 2**53
 CUT = "…"
-# So much of a progress line is for people; JSON has the rest.
+# The length of a progress line for people. JSON output has all of it.
 _LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """`launcher_status` is the launcher's own status, where it can be read."""
+    """One rank. `launcher_status` is the launcher's status, if it can be read."""
 
     rank: int
     run: NodeRun
@@ -34,16 +34,16 @@ class NodeStatus:
 
     @property
     def state(self) -> str:
-        """The platform's state; while that only says IN_PROGRESS, the launcher's."""
+        """The platform's state. While that is IN_PROGRESS, the launcher's state, which says more."""
         said = str((self.launcher_status or {}).get("state") or "")
         return said if said and self.run.state == "IN_PROGRESS" else self.run.state
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionsSeen:
-    """What the firewalls of a run's nodes counted: the packets that no rule let through, and `count` connections.
+    """What the firewalls of a run's nodes counted: dropped packets, and `count` connections.
 
-    `count` is None where only the packets are known, some minutes late: flow logs do not say which rule was used.
+    `count` is None if only flow logs are available: they show dropped packets some minutes late, and no connections.
     """
 
     dropped: tuple[DroppedResult, ...]
@@ -54,9 +54,9 @@ class ConnectionsSeen:
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """`connections`: what firewalls counted. None where nobody can tell, as in a subnet without a flow log.
+    """One start of a run. `connections`: the firewalls' counts; None if unknown, as in a subnet without a flow log.
 
-    `folder`: the address of the folder where this start of the run keeps its files. None if no launcher was told one.
+    `folder`: the address of the folder where this start keeps its files. None if it has none.
     """
 
     stack: str
@@ -87,8 +87,8 @@ class RunStatus:
 
 @dataclass(frozen=True, slots=True)
 class MachineSeen:
-    """A machine that stays between runs. `state`: the platform's word; `doing`: the machine's own, empty where it says
-    nothing, and `reason` why. `since`: when it was started last."""
+    """A machine that stays between runs. `state` comes from the platform; `doing` and `reason` from the machine itself,
+    or are empty. `since`: its last start."""
 
     job: str
     node: str
@@ -100,13 +100,13 @@ class MachineSeen:
 
     @property
     def up(self) -> bool:
-        """Whether it costs."""
+        """Whether it costs money now."""
         return self.state in ("pending", "running")
 
 
 @dataclass(frozen=True, slots=True)
 class WantedRuns:
-    """Whose runs: every part may be left open."""
+    """Selects runs. A part that is None selects all."""
 
     stack: str | None = None
     job: str | None = None
@@ -118,12 +118,12 @@ class WantedRuns:
 
 
 def run_key(tags: Mapping[str, str]) -> tuple[str, ...]:
-    """What a run of a stack file keeps from attempt to attempt."""
+    """What identifies a run of a stack file across its attempts."""
     return tuple(tags.get(name, "") for name in ("stack", "job", "run"))
 
 
 def parse_status(content: bytes) -> dict[str, Any] | None:
-    """A status object; None where it is none. Keys with values of a wrong type are left out."""
+    """A launcher's status object, or None. Keys with values of a wrong type are left out."""
     document = parse_json(content)
     if not isinstance(document, Mapping):
         return None
@@ -140,7 +140,7 @@ def parse_json(content: bytes) -> Any:
 
 
 def shorten(value: Any, depth: int = 0) -> Any:
-    """Whatever a script wrote, as JSON of a size that people can read."""
+    """A script's value, shortened so that people can read it."""
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, Mapping | list) and depth == _DEEPEST:
@@ -152,7 +152,7 @@ def shorten(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list):
         kept_items = [shorten(item, depth + 1) for item in value[:_MOST_ITEMS]]
         return kept_items if len(value) <= _MOST_ITEMS else [*kept_items, CUT]
-    # Larger numbers lose digits in most readers of JSON.
+    # Most JSON readers lose digits of larger numbers.
     return _text(str(value)) if type(value) is int and abs(value) > _LARGEST else plain(value)
 
 
@@ -188,7 +188,7 @@ def duration(seconds: float) -> str:
 
 
 def progress(report: Any) -> str:
-    """The last thing that a training script wrote of itself, in one short line."""
+    """The last progress line of a training script, shortened."""
     if isinstance(report, Mapping):
         report = ", ".join(f"{key} {_short(value)}" for key, value in report.items())
     words = str(report) if report else ""

@@ -43,7 +43,7 @@ def test_what_is_not_known_yet_passes() -> None:
         ({"maximumRuntimeMinutes": "10"}, "maximumRuntimeMinutes: `10` is not a positive number."),
         (
             {"timeouts": {"start": 1}},
-            "timeouts.start: No wait is called so. There are access, started and finished.",
+            "timeouts.start: There is no such timeout; there are access, started and finished.",
         ),
         ({"timeouts": 5}, "timeouts: This is an object of minutes: access, started, finished."),
         ({"nodes": [{}]}, "nodes[0].name: The node has no name."),
