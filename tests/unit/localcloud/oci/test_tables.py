@@ -86,7 +86,7 @@ def test_a_path_finds_its_operation(method: str, path: str, name: str, parameter
 
 
 @pytest.mark.parametrize(("method", "path"), [("PATCH", "/n"), ("GET", "/"), ("GET", "/n/s/b/x/none"), ("GET", "")])
-def test_other_paths_find_none(method: str, path: str) -> None:
+def test_an_unknown_path_has_no_operation(method: str, path: str) -> None:
     assert Router(ROWS).find(method, path) is None
 
 

@@ -24,7 +24,9 @@ from components.oci.iam.statement import VERBS, PermissionGrant, VerbGrant
         ("object-family", "BUCKET_READ OBJECT_READ", "{BUCKET_READ, OBJECT_READ}", "documented"),
     ],
 )
-def test_smallest(kind: str, needed: str, grant: str, trust: str) -> None:
+def test_the_smallest_grant_that_covers_the_permissions_is_chosen(
+    kind: str, needed: str, grant: str, trust: str
+) -> None:
     found = smallest(kind, frozenset(needed.split()))
     assert (grant_text(found), found.trust) == (grant, trust)
 
