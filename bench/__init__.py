@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures held against a floor or a peer of the same run. A module with `rows()` is a bench: `python -m bench NAME`."""
+"""Benchmarks. Each figure is compared with a baseline from the same run: a floor, which does the least possible, or a
+peer, which does the same in another way. A module with `rows()` is a benchmark: `python -m bench NAME`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m bench [NAME…] [--json]`: every bench of this folder, or those named."""
+"""`python -m bench [NAME…] [--json]`: runs every benchmark of this folder, or those named."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ BENCHES = tuple(sorted(file.stem for file in HERE.glob("[a-z]*.py")))
 
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice(BENCHES))
-@click.option("--json", "as_json", is_flag=True, help="Rows as JSON, for a machine to keep.")
+@click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON, for programs.")
 def main(names: tuple[str, ...], as_json: bool) -> None:
-    """Figures against a floor or a peer of the same run; docs/performance.md says what they mean."""
+    """Compare figures with a floor or a peer from the same run. docs/performance.md explains them."""
     found = {name: _rows(name, quiet=as_json) for name in names or BENCHES}
     if as_json:
         click.echo(json.dumps({name: [row.plain() for row in rows] for name, rows in found.items()}, indent=2))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard check`, whole process, against one that only parses the same YAML and validates it with jsonschema."""
+"""`trainyard check` as a whole process, against a process that only parses the same YAML and validates its schema."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ for name in sys.argv[1:]:
 
 
 def rows() -> list[Row]:
-    # Inside the project: code that lies beside a stack file must be inside it.
+    # The folder is inside the project, because a stack's code must be.
     with tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT) as folder:
         many = _files(Path(folder))
         return [_row(many[:count], aim) for count, aim in AIMS.items()]
@@ -40,7 +40,7 @@ def _row(files: list[str], aim: Aim) -> Row:
 
 
 def _files(folder: Path) -> list[str]:
-    """The examples over and over, each for another team, with what lies beside them."""
+    """Copies of the examples and their folders, each copy for another team."""
     stacks = ROOT / "stacks"
     for beside in (path for path in stacks.iterdir() if path.is_dir()):
         (folder / beside.name).symlink_to(beside)

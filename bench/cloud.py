@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls a second and memory of the local cloud, against moto's server on like calls, one run, turn by turn.
+"""Time per call and memory of the local cloud, against moto's server with similar calls, measured alternately.
 
-Both are asked over one kept connection by the same plain HTTP client, with requests written before the clock starts, so
-that neither pays for its official client; what ours costs is measured apart. Ours verifies a signature, judges access
-and commits to disk; moto does none of the three. The rows of AWS (bench/harness/aws_calls.py) are the same requests to
-both, because there it is moto that carries them out. A figure is the clock's milliseconds a call; a ratio is that of
-the servers' processor time, which other work on the machine hardly moves and which is what bounds their rates.
+Both get requests that are prepared before the measurement, over one keep-alive connection of a plain HTTP client, so
+that no SDK is measured; the SDK's cost has a row of its own. Our server verifies a signature, checks access and commits
+to disk; moto's does none of these. The rows of AWS (bench/harness/aws_calls.py) send the same requests to both, because
+our local AWS is built on moto. A figure is milliseconds of wall time per call. A ratio compares processor time of the
+servers, which limits their rates, and on which other work on the machine has little effect.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from localcloud import control
 from localcloud.oci.signatures import sign
 from localcloud.oci.tenancy import load_private_key
 
-MANY = 1000  # what there is when a list is asked for
+MANY = 1000  # objects in each list
 SHARE = MANY // TURNS
 LISTS = 4
 # Three times moto's rate, half its memory.
@@ -122,13 +122,13 @@ class Moto(Server):
 
 @dataclass
 class Side(Timed[Ours | Moto]):
-    """One server with what has been made in it."""
+    """One server, and the objects that were made in it."""
 
     networks: list[str] = field(default_factory=list)
     buckets: list[str] = field(default_factory=list)
 
     def make(self) -> None:
-        """Creates and reads a share of the many."""
+        """Creates and reads a share of the objects."""
         server, share = self.server, range(len(self.networks), len(self.networks) + SHARE)
         made = self.time("create a network", [server.create_network(number) for number in share])
         fresh = [server.network_id(answer) for answer in made]
@@ -144,7 +144,7 @@ class Side(Timed[Ours | Moto]):
         self.time(f"list {MANY} buckets", [self.server.list_buckets()] * LISTS)
 
     def delete(self) -> None:
-        """Deletes a share of the many."""
+        """Deletes a share of the objects."""
         doomed = [self.networks.pop() for _ in range(SHARE)]
         self.time("delete a network", [self.server.delete_network(one) for one in doomed])
         emptied = [self.buckets.pop() for _ in range(SHARE)]
@@ -162,7 +162,7 @@ def rows() -> list[Row]:
         for step in (*[Side.make] * TURNS, Side.list_all, *[Side.delete] * TURNS):
             for side in (ours, moto):
                 step(side)
-        memory = _memory(ours, moto)  # before the cloud has an AWS, whose packages are moto's own
+        memory = _memory(ours, moto)  # before the local AWS is used: it loads moto's packages into our server
         of_aws = aws_calls.rows(cloud)
         return [*compared(ours, moto, Aim("ratio", AIM_TIME)), memory, *of_aws, cold, client]
 
@@ -173,7 +173,7 @@ def _memory(ours: Side, moto: Side) -> Row:
 
 
 def _cold_start(folder: Path) -> Row:
-    """To the first answer of a cloud whose keys are there, against a process that imports the same and ends."""
+    """The time to the first answer of a cloud that has its keys, against a process that only does the imports."""
     home = folder / "cold"
     control.start(home)
     control.stop(home)
@@ -192,7 +192,7 @@ def _started(home: Path) -> float:
 
 
 def _client(cloud: control.Cloud) -> Row:
-    """A read through the official SDK, its own work included, against the same request sent plainly."""
+    """A read through the official SDK, against the same request sent by the plain client."""
     import oci
 
     config = oci.config.from_file(str(cloud.config_file))

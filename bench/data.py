@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard data put` and `get` of one large file, whole process, against plain calls of Oracle's SDK.
+"""`trainyard data put` and `get` of one large file, as whole processes, against plain calls of Oracle's SDK.
 
-The peers are what a person would write: UploadManager.upload_file with its own settings, and the stream of get_object
-written to a file, with its MD5 as ours is verified, and without. Server and client share this machine's processors, so
-the ratio is that of the clock, of pairs in turns: what the server has to do is part of the time, and the same for both.
+The peers are what a user would write: UploadManager.upload_file with its defaults, and get_object's stream written to a
+file, once with and once without a check of its MD5. Server and client share this machine's processors. So a ratio
+compares wall time, of pairs that are measured alternately: the server's work is part of it, and the same for both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bench.harness.rows import Aim, Row, Spent, in_turns, spent
 from localcloud import control
 
 GIGABYTE = 1_000_000_000
-# For a look at a busy machine.
+# The variable makes a quick run possible, with a smaller file.
 SIZE = int(os.environ.get("TRAINYARD_BENCH_DATA_BYTES", GIGABYTE))
 AIM = Aim("ratio", 1.1)
 BUCKET = "bench"
@@ -60,14 +60,14 @@ with open(path, "wb") as file:
         {}
 """
 )
-# The stream alone; and as somebody writes it who compares the file's checksum afterwards.
+# The stream alone, and with a comparison of the checksum.
 GET = _GET.format("pass")
 GET_CHECKED = _GET.format("digest.update(block)")
 
 
 @dataclass
 class Field:
-    """A cloud with a bucket, a file, and stack files that name them."""
+    """A local cloud with a bucket, a file, and stack files that name both."""
 
     cloud: control.Cloud
     storage: Any

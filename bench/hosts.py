@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs whose nodes are hosts of a network, against the same runs without a subnet, both on the local cloud."""
+"""Runs whose nodes are hosts of a subnet, against the same runs without a subnet, both on the local cloud."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from bench.harness.rows import Aim, Row, in_turns
 from localcloud import control
 
-# Nodes of one run, and how many seconds more than without a subnet they may take until all have ended.
+# By the number of nodes: how many more seconds than without a subnet the run may take until all nodes have ended.
 AIMS: Mapping[int, float] = {2: 0.5, 64: 15.0}
 SCRIPT = "import os; print(os.environ['NODE_RANK'])"
 CIDR = "10.0.0.0/16"
@@ -40,7 +40,7 @@ def _row(tenancy: Tenancy, nodes: int, aim: float) -> Row:
 
 
 class Tenancy:
-    """What the runs need, made once through Oracle's SDK."""
+    """The resources that the runs need, made once through Oracle's SDK."""
 
     def __init__(self, cloud: control.Cloud) -> None:
         import oci

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a decision costs, against the least any judge must do: a look-up in a dict and one in a set."""
+"""The rate of access decisions, against the least that a decision needs: a lookup in a dict and one in a set."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from components.oci.iam.printing import to_text
 
 ROOT = "ocid1.tenancy.oc1..root"
 TEAMS = 100
-# What a team's stack grants: about what the documents ask for.
+# The permissions of a typical stack, as Oracle's documentation asks for them.
 _USERS = (
     "manage repos",
     "manage data-science-family",

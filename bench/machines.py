@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines of a cluster come up side by side: the time until all are ready, against one machine as slow as the slowest.
+"""Machines of a cluster start in parallel: the time until all are ready, against one machine as slow as the slowest.
 
-They are instances of the local AWS that carry out their user data. Each boots some seconds longer than it needs, as
-drivers, disks and downloads make machines do; so this machine's few processors are not what is measured.
+They are instances of the local AWS that run their user data. Each boots some seconds longer than necessary, as drivers,
+disks and downloads cause on real machines. Otherwise the few processors of this machine would be the limit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from localcloud import control
 from tests.support.aws_clients import AwsClients
 from tests.support.local_machines import LocalMachines
 
-# How many machines, and how often the time of one they may take: the slowest counts, not the number.
+# By the number of machines: how many times the time of one machine they may take together.
 AIMS = {4: 1.25, 8: 1.5}
 SLOWEST, OTHERS = 20.0, 10.0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One node, from its supervisor's start to its result, with a place of its own and as a process beside all others."""
+"""One node, from its supervisor's start to its result: in a sandbox, against a plain process."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from localcloud.hosts import child_process, groups, images, limits, users
 from localcloud.hosts.groups import ControlGroups
 from localcloud.hosts.site import Site
 
-# What a place of its own may cost.
+# The limit of what a sandbox may cost.
 AIM_SECONDS = 0.1
 _COMMAND = ("true",)
-# Of so many in a row the quickest counts: what else the machine does is not what a place costs.
+# The fastest of this many measurements counts, because other work on the machine only makes them slower.
 _IN_A_ROW = 4
 
 
@@ -35,7 +35,7 @@ def rows() -> list[Row]:
     try:
         site.prepare()
         with tempfile.TemporaryDirectory() as folder:
-            apart = partial(_node, Path(folder), {**_apart(Path(folder), held), "place": _place(site)})
+            apart = partial(_node, Path(folder), {**_sandboxed(Path(folder), held), "place": _place(site)})
             ours, floor = in_turns(apart, partial(_node, Path(folder), {}))
     finally:
         site.close()
@@ -58,7 +58,7 @@ def _place(site: Site) -> Mapping[str, int]:
     return {"user": site.user, "network": site.network}
 
 
-def _apart(folder: Path, held: ControlGroups | None) -> Mapping[str, Any]:
+def _sandboxed(folder: Path, held: ControlGroups | None) -> Mapping[str, Any]:
     user = users.run_user("bench")
     own = [(str(folder / name), target) for name, target in (("home", images.HOME), ("tmp", images.TEMPORARY))]
     for name in ("root", "home", "tmp"):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs of many tasks on the local OpenPAI, submitted and followed by its REST API: time, memory, and how both grow.
 
-Each task is a host with an address of its own, and runs a process of its own. The peer is a run of as many nodes on the
-local OCI, whose nodes are hosts of the same kind: what is left is what the cluster's controller and runtime add.
-A figure is the clock's; a ratio is that of the processor's time, which other work on the machine hardly moves.
+Each task is a host with its own address and its own process. The peer is a run of as many nodes on the local OCI, whose
+nodes are hosts of the same kind. The difference is the cost of the cluster's controller and runtime. A figure is wall
+time; a ratio compares processor time, on which other work on the machine has little effect.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tests.support.openpai_world import OVER, OpenPaiWorld, job
 
 SOME, FEW, MANY = 64, 250, 500
 COMMAND = "echo $PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX of $PAI_TASK_ROLE_TASK_COUNT_worker"
-# What a task more may cost beyond the first half, as often as one of the first half.
+# The cost of a task of the second half may be this many times that of one of the first half.
 GROWTH = 1.25
-# How often the time of as many nodes on OCI a job may take.
+# A job may take this many times the time of as many nodes on OCI.
 AGAINST_NODES = 1.5
 _LOOKS_SECONDS = 0.25
 _MB = 1024 * 1024
@@ -56,7 +56,7 @@ def _times(one: Spent, number: float) -> Spent:
 
 
 class _Followed:
-    """One job on a cloud of its own: what it took, what its server took at most, and the slowest look at it."""
+    """One job on its own local cloud: its time, its server's peak memory, and the slowest request for its status."""
 
     def __init__(self, cloud: control.Cloud, tasks: int) -> None:
         world, server = OpenPaiWorld(cloud), psutil.Process(cloud.pid)
@@ -80,7 +80,7 @@ class _Followed:
 
 
 def _spent(cloud: control.Cloud, action: Callable[[], object]) -> Spent:
-    """What an action takes: by the clock, and of the processor by the server and the processes that it ended."""
+    """An action's wall time, and the processor time of the server and of the processes that ended during it."""
     server = psutil.Process(cloud.pid)
     before, began = sum(server.cpu_times()), time.perf_counter()
     action()
@@ -109,7 +109,7 @@ def _cloud() -> Iterator[control.Cloud]:
 
 
 class _Highest:
-    """The highest value while the block lasts, looked at from a thread."""
+    """The highest value during the block, sampled by a thread."""
 
     def __init__(self, read: Callable[[], float]) -> None:
         self._read, self._over = read, Event()

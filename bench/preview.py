@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pulumi preview` of the stack of `make up`, before it is there, over a flat program of the same resources.
+"""The first `pulumi preview` of the stack of `make up`, against a flat program with the same resources.
 
-Both run under the same engine with the same plugins and the same local cloud, in turns. The flat program is plain calls
-of pulumi_oci, as shipped, and is never judged. Ours is measured without the policy pack and with it.
+Both run alternately, with the same engine, plugins and local cloud. The flat program consists of plain calls of
+pulumi_oci, without a policy pack. Ours is measured without the policy pack and with it.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class Program:
         return done
 
     def spent(self, *more: str) -> Spent:
-        """A whole preview, with the processor time of all that the engine started."""
+        """A whole preview, with the processor time of all processes that the engine started."""
         before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         self.preview(*more)
         clock, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
         return Spent(clock, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
     def makes(self) -> Counter[str]:
-        """How many resources of each type it would make in a cloud."""
+        """How many resources of each type it makes in a cloud."""
         states = [step["newState"] for step in json.loads(self.preview("--json").stdout)["steps"]]
         tokens = [state["type"] for state in states if state["custom"]]
         return Counter(token for token in tokens if not token.startswith("pulumi:"))
@@ -110,7 +110,7 @@ def _flat(folder: Path, team: Team, copy: Path, env: Mapping[str, str]) -> Progr
 
 
 def _rows(name: str, ours: Sequence[Spent], peer: Sequence[Spent], aim: Aim) -> list[Row]:
-    """Judged by processor seconds, which other work hardly moves; what a person waits for stands beside it."""
+    """The aim is for processor seconds, on which other work has little effect. A second row has the wall time."""
     clocks = [one.clock for one in ours], [one.clock for one in peer]
     ratio = statistics.median(one / other for one, other in zip(*clocks, strict=True))
     middle, other = map(statistics.median, clocks)

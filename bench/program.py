@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Pulumi programs of OCI and of AWS at 10 and at 1,000 runs, against flat programs with the same resources."""
+"""Our Pulumi program for OCI and for AWS with 10 and 1,000 runs, against flat programs with the same resources."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from bench.programs import stacks
 from bench.programs.flat import describe
 from tests.support.recorder.client import Client
 
-# The cloud's SDK, jobs and, in all of them together, runs.
+# The cloud's SDK, the number of jobs, and the number of runs in all of them together.
 SIZES = (("oci", 1, 10), ("oci", 1, 1000), ("oci", 10, 1000), ("aws", 1, 10), ("aws", 1, 1000))
 AIM = Aim("ratio", 1.15)
-# From 500 runs to 1,000 must take what it takes from 10 to 500; a fifth is left to noise.
+# A run between 500 and 1,000 must take no longer than one between 10 and 500, with a fifth for noise.
 GROWTH = Aim("ratio", 1.2)
 Times = Mapping[str, float]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How launchers meet: from the last one's arrival until all go on, and what that costs the bucket and each node."""
+"""The rendezvous of launchers: time from the last arrival until all continue, calls to the bucket, memory per node."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.samples import plan
 from tests.support.waiting import eventually
 
 COUNTS = (8, 32, 64)
-# Waiting alone, before the last one comes.
+# How long all but the last launcher wait before the last one starts.
 _QUIET_SECONDS = 5.0
 _LONGEST = 300.0
 _GOES_ON = "import time; print('released', time.time(), flush=True); time.sleep(600)"
@@ -121,7 +121,7 @@ def _launchers() -> Iterator[list[subprocess.Popen[str]]]:
 
 
 def _released(process: subprocess.Popen[str]) -> float:
-    """When the launcher went on, by its own line about it: its command takes a Python's start longer."""
+    """When the launcher continued, by its own line: its command needs the start of a Python more."""
     assert process.stdout is not None
     for line in process.stdout:
         if re.search(r"all \d+ nodes are there", line):
@@ -130,7 +130,8 @@ def _released(process: subprocess.Popen[str]) -> float:
 
 
 def _judged(place: Place) -> int:
-    """How many calls of nodes the cloud has judged so far: rows are numbered, and repeated ones anew."""
+    """How many calls of nodes the cloud has decided so far. Its rows are numbered, and a repeated call gets a new
+    number."""
     return max(int(row["id"]) for row in list_calls(place.world.clients.cloud))
 
 

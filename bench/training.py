@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time to the first step of training: nodes that go through the launcher, against the framework started by hand.
+"""Time to the first step of training: nodes started by the launcher, against the framework started by hand.
 
-Both are runs of one job on the local cloud, one node a host of its own, on the same addresses; the program, its words
-and its ports are the same. By hand, everybody's address is known beforehand and nobody waits for anybody.
+Both are runs of one job on the local cloud, with one host per node, and with the same addresses, program, arguments and
+ports. When started by hand, all addresses are known beforehand, so no rendezvous is needed.
 """
 
 from __future__ import annotations
@@ -37,24 +37,25 @@ from tests.support.framework_examples import EXAMPLES, Example
 from tests.support.network_world import SERVICES, egress, ingress
 from tests.support.samples import plan
 
-# Which examples, on how many nodes: Dask and parameter servers have more roles.
+# The examples, and their number of nodes: Dask and parameter servers have more roles.
 NODES: Mapping[str, int] = {
     "dask": 3, "pytorch": 2, "tensorflow": 2, "tensorflow-ps": 3, "horovod-pytorch": 2, "horovod-tensorflow": 2,
 }  # fmt: skip
 LIMIT = 1.15
 _CIDR = "10.0.1.0/24"
 _PROGRESS = "progress.jsonl"
-# By hand the program writes where it is started; the launcher gives it a folder.
+# Started by hand, the program writes to its working directory. The launcher gives it a folder.
 _WRITTEN = (f"decompressed_artifact/{_PROGRESS}", f"trainyard-*/{_PROGRESS}")
 _LONGEST = 300.0
 _LOOK_SECONDS = 0.01
-# A busy machine is no lost node.
+# Long enough that no node counts as lost because the machine is busy.
 _PATIENT = {"TRAINYARD_LOST_SECONDS": "600"}
 
 
 @dataclass(frozen=True)
 class Step:
-    """Seconds from the start of the first node's process to the first step, and of all nodes' processors until then."""
+    """Seconds from the start of the first node's process to the first step, and processor seconds of all nodes until
+    then."""
 
     clock: float
     processor: float
@@ -62,14 +63,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Start:
-    """What one node is told and starts."""
+    """The environment and the command of one node."""
 
     environment: Mapping[str, str]
     entrypoint: Sequence[str] = ()
 
 
 def rows() -> list[Row]:
-    """BENCH_FRAMEWORKS="pytorch dask" asks for some."""
+    """Rows for each framework. BENCH_FRAMEWORKS="pytorch dask" selects some."""
     names = os.environ.get("BENCH_FRAMEWORKS", "").split() or list(NODES)
     made: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="bench-training-") as home, local_cloud(Path(home) / "cloud") as cloud:
@@ -103,14 +104,14 @@ def _row(name: str, ours: Sequence[float], hand: Sequence[float], aim: Aim | Non
 
 
 def _subnet(place: Field) -> str:
-    """Open between its nodes: by hand nobody bounds the ports that frameworks choose."""
+    """A subnet that is open between its nodes: a framework that is started by hand chooses its own ports."""
     ins, outs = [ingress("tcp", _CIDR)], [egress("tcp", _CIDR), egress("tcp", SERVICES, 443)]
     return place.network.subnet(_CIDR, ins, outs)
 
 
 @dataclass
 class Hosts:
-    """The runs of one example's job, one after another on the same addresses."""
+    """The runs of one example's job, one after another with the same addresses."""
 
     place: Field
     name: str
@@ -137,7 +138,7 @@ class Hosts:
         return plan(jobs={"train": job}).jobs["train"].runs["base"].nodes
 
     def launched(self) -> Step:
-        """As a stack starts it: each node's launch document says all."""
+        """Starts a run as a stack does, by launch documents."""
         self._count += 1
         bucket, run = f"oci://{BUCKET}@{self.place.namespace}", f"/{self.name}-{self._count}"
         starts, main = [], new_ocid("datasciencejobrun", "iad")
@@ -148,7 +149,7 @@ class Hosts:
         return self._first_step(starts)
 
     def by_hand(self) -> Step:
-        """Knows the addresses from the run before: the same subnet gives them again."""
+        """Starts a run by hand, with the addresses of the run before: the subnet assigns them again."""
         roles = [node.role for node in self._nodes]
         return self._first_step(list(_by_hand(self.name, self._example.command, roles, self._addresses)))
 
@@ -183,7 +184,7 @@ class Hosts:
         return Step(written - min(began), processor)
 
     def _written(self, run: Any, folder: Path) -> tuple[float, float]:
-        """When rank 0 wrote its first line, as its file system says, and what the nodes had computed by then."""
+        """When rank 0 wrote its first line, by the file's time, and the nodes' processor seconds until then."""
         deadline, look = time.monotonic() + _LONGEST, 0
         while time.monotonic() < deadline:
             for pattern in _WRITTEN:
@@ -201,7 +202,7 @@ class Hosts:
 
 
 def _computed(folder: Path) -> float:
-    """Processor seconds of what the nodes started, without what looks after them."""
+    """Processor seconds of the nodes' processes, without their supervisors."""
     total = 0.0
     for file in folder.glob("node-*.pid"):
         for process in psutil.Process(json.loads(file.read_text())["pid"]).children(recursive=True):
@@ -211,7 +212,7 @@ def _computed(folder: Path) -> float:
 
 
 def _by_hand(name: str, command: str, roles: Sequence[str], addresses: Sequence[str]) -> Iterator[Start]:
-    """What a person would type on each host."""
+    """The command that a user would type on each host."""
     head, script = addresses[0], f"exec python -u {command}"
     for rank, own in enumerate(addresses):
         told = {"TRAINYARD_PROGRESS": _PROGRESS, "OCI__WORKER_COUNT": str(len(roles) - 1)}

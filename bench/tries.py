@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard run` with other arguments, from the command to the first line of the script, over `up` of the same change.
+"""`trainyard run` with other arguments, from the command to the first line of the script, against `up` of that change.
 
-Both are the whole command of a person, in turns, on one stack that is up. The line's time is the script's own: it
-prints its clock as the first thing that it does. `up` waits until the run has started; nothing else is in its way.
+Both are whole commands, measured alternately on one stack that is up. The script prints the time as its first action.
+`up` waits until the run has started, and has nothing else to do.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _change(team: Team, word: str) -> None:
 
 
 def _first_line(team: Team, word: str) -> float:
-    """When the script began, by its own clock."""
+    """When the script began, by the time that it printed."""
 
     def began() -> list[str]:
         done: Any = team.run("runs", "logs", "local", "--local", "--stacks", str(team.stacks))

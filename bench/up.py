@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pulumi up`, an `up` that changes nothing and `destroy` on the local cloud, over the floor of the same engine.
+"""`pulumi up`, an `up` that changes nothing, and `destroy` on the local cloud, against a floor with the same engine.
 
-The floor is a flat program with as many resources (components counted), none waiting for another, whose provider does
-nothing. Both are plain `pulumi` without a policy pack, with the same arguments and environment, in turns. All seconds
-are of the clock, for a person waits for those. Runs are only accepted, so that their training is not counted.
+The floor is a flat program with as many resources (components included), without dependencies, whose provider does
+nothing. Both are plain `pulumi` without a policy pack, with the same arguments and environment, alternately. All
+figures are wall time, because a user waits for that. `up` waits only until runs are accepted: training is not measured.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ from tests.support.waiting import eventually
 from trainyard.engine.tools import STAND_INS, plugin_path
 
 NOTHING = ROOT / "bench" / "programs" / "nothing"
-# Jobs without runs: with those of `local` around them, they make 200 resources.
+# Jobs without runs: together with the resources of the stack `local` they make 200 resources.
 JOBS = 92
 AIM = Aim("ratio", 2.0)
 LATENCY, LATENCY_AIM = 0.2, Aim("ratio", 1.3)
 COLD_AIM = Aim("ratio", 1.3)
 LONGEST_SECONDS = 240
 QUIET = ("--non-interactive", "--skip-preview", "--yes")
-# Whose calls these are; all others name their type. Those for work requests are left out: that shortens the chain.
+# The resource type to which a call's type belongs; other calls name it themselves. Calls for work requests are left
+# out, which only shortens the chain.
 OWNERS = {"JobArtifact": "Job", "JobRun": "Run", "JobRuns": "Run", "ContainerImages": "Run"}
 _CALL = re.compile(r"ms [A-Z][a-z]+(\w+)")
 Took = dict[str, list[float]]
@@ -69,7 +70,7 @@ def _only_jobs(team: Team) -> None:
 
 @dataclass
 class Stack:
-    """One stack, and what each command on it took, turn by turn."""
+    """One stack, and the times of each command on it."""
 
     words: Sequence[str]
     folder: Path
@@ -88,7 +89,7 @@ class Stack:
 
 
 class Pair:
-    """A stack of ours that is up, and the floor of its size."""
+    """A stack of ours that is up, and a floor of the same size."""
 
     def __init__(self, team: Team, turns: int) -> None:
         self._team, self._turns, self._ups = team, turns, 0
@@ -121,7 +122,7 @@ class Pair:
             yield _row("what the added seconds add to up", "chain of calls", added, self._chains, LATENCY_AIM)
 
     def _turn(self) -> None:
-        """From up to up again, ours and the floor step by step."""
+        """One round: from `up` through `destroy` to `up` again, each step for ours and for the floor."""
         for what, *words in (("no-op up", "up", "--expect-no-changes"), ("destroy", "destroy")):
             self._empty()
             self._ours.time(what, *words)
@@ -130,12 +131,12 @@ class Pair:
         self._floor.time("up", "up")
 
     def _up(self, what: str) -> None:
-        # Another name, or the cloud would remember the requests of the time before and refuse to repeat them.
+        # A new name each time: the cloud remembers earlier requests by their retry tokens, and refuses to repeat them.
         self._ups += 1
         self._ours.time(what, "up", "--config", f"trainyard:team=demo-{self._ups}")
 
     def _empty(self) -> None:
-        """Runs leave something in the bucket, and `destroy` keeps what is not empty: `down` would empty it first."""
+        """Empties the bucket, because `destroy` fails on a bucket that runs have written to. `down` would empty it."""
         session, cloud = session_of(self._cloud, DEPLOYER), self._cloud
         science, storage = session.client("data_science"), session.client("object_storage")
         eventually(lambda: [run.lifecycle_state for run in science.list_job_runs(cloud.compartment).data],
@@ -157,7 +158,7 @@ class Pair:
 
 
 def longest_chain(resources: Sequence[Mapping[str, Any]], log: str) -> float:
-    """Calls one after another, of resources that wait for one another. Functions the program asks for are left out."""
+    """The longest chain of dependent resources, in seconds of calls. The program's function calls are left out."""
     asked = Counter(OWNERS.get(noun, noun) for noun in _CALL.findall(log))
     kinds = Counter(_kind(one) for one in resources)
     known = {one["urn"]: one for one in resources}
@@ -174,7 +175,7 @@ def longest_chain(resources: Sequence[Mapping[str, Any]], log: str) -> float:
 
 
 def _kind(one: Mapping[str, Any]) -> str:
-    """`Vcn`; a component may share that word with a resource, and makes no calls."""
+    """The last part of a resource's type: `Vcn`. Empty for components, which make no calls."""
     return str(one["type"]).rpartition(":")[2] if one["custom"] else ""
 
 
@@ -195,7 +196,7 @@ def _floor(folder: Path, env: Mapping[str, str], resources: int) -> Path:
 
 
 def _row(name: str, against: str, ours: Sequence[float], floor: Sequence[float], aim: Aim | None = None) -> Row:
-    """Medians, and the median of the pairs' ratios."""
+    """A row with the medians, and the median of the pairs' ratios."""
     ratio = statistics.median(one / other for one, other in zip(ours, floor, strict=True))
     return Row(name, statistics.median(ours), "s", against, statistics.median(floor), ratio, aim)
 
@@ -207,7 +208,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def _cold_start(team: Team) -> Row:
-    """Until the plugin has said its port, as the engine starts it; the floor says a word when its imports are done."""
+    """The time until the plugin, started as by the engine, prints its port. The floor prints after its imports."""
     imports = [sys.executable, "-u", "-c", "import localcloud.oci.plugin.plugin, provider.base.serve; print(0)"]
     ours, floor = in_turns(
         lambda: _first_word([str(plugin_path(team.home, STAND_INS[0]))]), lambda: _first_word(imports)

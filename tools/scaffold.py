@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tools.scaffold NAME SUMMARY`: a new platform that can be checked and planned, with the rest to fill in.
+"""`python -m tools.scaffold NAME SUMMARY`: writes a new platform that can be checked and planned, and no more yet.
 
-It writes the home `components/NAME` and a row of catalog/platforms.toml, and makes the schema and the page of findings
-anew. Nothing else changes. docs/architecture.md says what the platform answers from then on, member by member.
+It writes the home `components/NAME` and a row of catalog/platforms.toml, and prints the commands that make the schema
+and the page of findings again. docs/architecture.md lists the members that the platform can override from then on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ROW = """
 summary = "{summary}"
 deploys = false
 """
-_STACK = '''"""The Stack of {name}: the columns of every platform, and its own."""
+_STACK = '''"""The Stack of {name}: the fields of every platform, and its own."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from schemas.model import Stack
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class {kind}Stack(Stack):
-    """Each column is a key of the stack file; section.schema.json describes it for people and editors."""
+    """Each field is a key of the stack file. section.schema.json describes it for people and editors."""
 '''
-_PLATFORM = '''"""{summary}. Nothing is imported before it is asked for: most commands need little."""
+_PLATFORM = '''"""{summary}. Members import their modules when they are used, because most commands need few of them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class {kind}AccessReport:
 
 
 class {kind}Platform(Platform):
-    """What it does not answer yet, it lacks: the base class says so to the user."""
+    """Members that are not overridden raise an error that says what the platform lacks."""
 
     name = "{name}"
     way_to_services = "directly"
@@ -92,7 +92,7 @@ PLATFORM = {kind}Platform()
 
 
 def write_home(root: Path, name: str, summary: str) -> Path:
-    """The home of a platform, and its row."""
+    """Writes the home of a platform, and its row."""
     home, words = root / "components" / name, {"name": name, "summary": summary, "kind": name.capitalize()}
     home.mkdir()
     example = {"trainyard:platform": name, "trainyard:team": "team", "trainyard:environment": "dev"}
@@ -107,13 +107,13 @@ def write_home(root: Path, name: str, summary: str) -> Path:
 
 
 def why_not(name: str, summary: str) -> str:
-    """Why a platform cannot be called so. Empty if it can."""
+    """Why the name or summary is not valid. Empty if both are."""
     if not re.fullmatch(r"[a-z][a-z0-9]*", name):
-        return f"`{name}` must be small letters and digits, so that Python can import it"
+        return f"`{name}` is not a valid name: use small letters and digits, so that Python can import it"
     if name in platforms() or (ROOT / "components" / name).exists():
-        return f"components/{name} is there already"
+        return f"components/{name} exists already"
     if not summary.isprintable() or {'"', "\\"} & set(summary):
-        return "the summary is one line without quotation marks and backslashes: it becomes TOML and Python"
+        return "the summary must be one line without quotation marks and backslashes: it becomes TOML and Python"
     return ""
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tools.size [REVISION]`: modules and lines of code by room, beside those of another revision.
+"""`python -m tools.size [REVISION]`: modules and lines of code by room, compared with another revision.
 
-Counted are files without `__init__`, and lines without blanks, comments and docstrings. What ships no behaviour is left
-out: stacks, docs, tests, bench.
+It counts modules other than `__init__`, and lines without blanks, comments and docstrings. It leaves out stacks, docs,
+tests and bench.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NO_CODE = frozenset({
 
 
 def code_lines(source: bytes) -> int:
-    """Of one module."""
+    """The number of lines of code of one module."""
     docstrings = {
         line
         for node in ast.walk(ast.parse(source))
@@ -39,14 +39,14 @@ def code_lines(source: bytes) -> int:
 
 
 def modules(revision: str) -> Iterator[tuple[str, bytes]]:
-    """Every product module with its text: of a revision, or of the checkout if that is empty."""
+    """Every module of the product with its text: of a revision, or of the checkout if `revision` is empty."""
     for name, source in _packed(revision) if revision else _listed():
         if name.endswith(".py") and name.split("/")[0] not in _LEFT_OUT:
             yield name, source
 
 
 def _packed(revision: str) -> Iterator[tuple[str, bytes]]:
-    """With what a release leaves out, which the attributes of a revision would take away."""
+    """The modules of a revision, with those that its export-ignore attributes would leave out of an archive."""
     names = _git("ls-tree", "-r", "-z", "--name-only", revision).decode().split("\0")
     wanted = [name for name in names if name.endswith(".py")]
     answers = BytesIO(_git("cat-file", "--batch", told="".join(f"{revision}:{name}\n" for name in wanted).encode()))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every bench shares: rows, pairs measured in turns, and the table."""
+"""Shared by all benchmarks: rows of results, pairs that are measured alternately, servers under measurement."""

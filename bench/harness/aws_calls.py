@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and changes of the local AWS beside moto's own server: the same requests to both, at ten objects of a kind.
+"""Reads and changes on the local AWS, against moto's own server: the same requests to both, with ten objects of a kind.
 
-moto's server verifies nothing, judges nobody, and keeps its state in memory. The difference is what ours adds.
+moto's server verifies no signatures, checks no access, and keeps its state in memory. The difference is our overhead.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def rows(cloud: Cloud) -> list[Row]:
 
 
 def _furnished(server: Server, asks: _Asks) -> list[str]:
-    """Ten of each kind; the ids of the addresses, which each server chooses."""
+    """Makes ten objects of each kind. Returns the ids of the addresses, which each server chooses."""
     answers = b"".join(server.send(asked) for asked in asks.furniture())
     return sorted(set(re.findall(r"eipalloc-\w+", answers.decode())))
 
 
 class _Asks:
-    """Requests, signed for ours. moto's server takes them too."""
+    """Makes requests that are signed for our server. moto's server accepts them too."""
 
     def __init__(self, host: str, credentials: Credentials) -> None:
         self._host, self._credentials = host, credentials
@@ -64,7 +64,7 @@ class _Asks:
             yield self._query("ec2", "AllocateAddress", Domain="vpc")
 
     def turn(self, turn: int, addresses: list[str]) -> Mapping[str, list[Asked]]:
-        """Each change is another one: what is the same already would not be written."""
+        """The requests of one round. Each change has a new value, because an equal value would not be written."""
         numbers = [turn * CALLS + number for number in range(CALLS)]
         roles = [(f"role-{number % OBJECTS}", str(number)) for number in numbers]
         return {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bench's result as values, and how pairs are measured: in turns, so that a busy moment falls on both."""
+"""Rows of results, and measurement of pairs: alternately, so that a busy moment affects both."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """At most `limit`, of the figure itself or of its ratio."""
+    """The aim of a row: its figure, or its ratio, is at most `limit`."""
 
     of: Literal["figure", "ratio"]
     limit: float
@@ -30,7 +30,7 @@ class Aim:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line: what it took, what the floor or peer took in the same run, and what was aimed at."""
+    """One result: our figure, that of the floor or peer in the same run, and the aim."""
 
     name: str
     figure: float
@@ -51,27 +51,28 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a process took: seconds of the clock, and of the processor, which other work on the machine hardly moves."""
+    """A process's wall time (`clock`) and processor time, in seconds. Other work hardly affects processor time."""
 
     clock: float
     processor: float
 
 
 def process_row(name: str, against: str, ours: Sequence[Spent], floor: Sequence[Spent], aim: Aim | None = None) -> Row:
-    """The best of the clock, as the least disturbed; the ratio is the median of the pairs' processor seconds."""
+    """The figure is the shortest wall time, the least disturbed one. The ratio is the median over the pairs' processor
+    time."""
     ratio = statistics.median(one.processor / other.processor for one, other in zip(ours, floor, strict=True))
     best, other = min(one.clock for one in ours), min(one.clock for one in floor)
     return Row(name, best, "s", against, other, ratio, aim)
 
 
 def in_turns(*calls: Callable[[], Result]) -> list[list[Result]]:
-    """A B A B …, after one of each that is not counted; what each call gave."""
+    """Calls A, B, A, B and so on, after one uncounted call of each. Returns the results of each."""
     turns = [[call() for call in calls] for _ in range(TURNS + 1)][1:]
     return [list(given) for given in zip(*turns, strict=True)]
 
 
 def spent(command: Sequence[str]) -> Spent:
-    """A whole process, from the project's folder."""
+    """Runs a command in the project's folder, and measures the whole process."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     clock, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers under measurement: ours and moto's, asked by one plain HTTP client with requests written before."""
+"""Servers under measurement, ours and moto's, with a plain HTTP client that sends prepared requests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOTO = Path(__file__).parents[1] / "moto-requirements.txt"
 
 @dataclass(frozen=True)
 class Asked:
-    """One request, ready to be sent."""
+    """One prepared request."""
 
     method: str
     target: str
@@ -34,7 +34,7 @@ class Asked:
 
 
 class Server:
-    """A server under measurement, and one kept connection to it."""
+    """A server under measurement, and one keep-alive connection to it."""
 
     def __init__(self, endpoint: str, pid: int) -> None:
         self.address = urlsplit(endpoint).netloc
@@ -55,12 +55,12 @@ class Server:
         return [self._process, *self._process.children(recursive=True)]
 
     def processor(self) -> float:
-        """Seconds of the processor that it has had."""
+        """Processor seconds that it has used."""
         times = [one.cpu_times() for one in self._family()]
         return float(sum(one.user + one.system for one in times))
 
     def memory(self) -> float:
-        """Resident megabytes, of its children too."""
+        """Resident memory in megabytes, with its children's."""
         return float(sum(one.memory_info().rss for one in self._family())) / 1e6
 
 
@@ -69,7 +69,7 @@ Kind = TypeVar("Kind", bound=Server)
 
 @dataclass
 class Timed(Generic[Kind]):
-    """One server, and what each kind of call took, turn by turn."""
+    """One server, and the times of each kind of call."""
 
     server: Kind
     took: dict[str, list[Spent]] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def compared(ours: Timed[Any], moto: Timed[Any], aim: Aim) -> Iterator[Row]:
 
 @contextmanager
 def moto_server(kind: Callable[[str, int], Kind]) -> Iterator[Kind]:
-    """moto's own server, from nothing."""
+    """A new server of moto's, with no objects."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

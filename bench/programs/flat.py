@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The peer: plain calls of a cloud's SDK, one a resource, with nothing decided on the way.
+"""The peer of our Pulumi program: one plain SDK call per resource, and no logic.
 
-`describe` turns a recording of our program into rows; `run` makes them. What the cloud answers (ids, OCI's namespace)
-reaches other resources as outputs, as in a program written by hand, and every resource waits for what ours waits for.
+`describe` turns a recording of our program into rows, and `run` makes them. Values from the cloud (ids, OCI's
+namespace) are passed to other resources as outputs, as in a program written by hand. Each resource has the same
+dependencies as in our program.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ if TYPE_CHECKING:
 
 PROVIDERS = "pulumi:providers:"
 _ID, _TEXT, _HOME = "(id of)", "(text)", "(home region)"
-# How a recording writes a secret, and a file that is uploaded.
+# A recording's text for a secret, and its key for an uploaded file.
 _SECRET, _FILE = "(secret)", "path"
 
 
 def describe(recording: Recording) -> dict[str, Any]:
-    """The rows of a recording, components left out: they make nothing in a cloud."""
+    """The rows of a recording, without components: they make nothing in a cloud."""
     resources = [resource for resource in recording.resources if resource.custom]
-    # A provider may share its name with a group.
+    # By name, but only providers: a group may have the same name.
     providers = {one.name: index for index, one in enumerate(resources) if one.type.startswith(PROVIDERS)}
     places = {index: one.name for index, one in enumerate(resources) if not one.type.startswith(PROVIDERS)}
     ids = {identify(one.type, one.name, one.inputs): index for index, one in enumerate(resources)}
     rows = []
     for index, one in enumerate(resources):
-        # A text may be equal to the id of a resource that is made later.
+        # Only ids of earlier resources: a text may be equal to the id of a later one by chance.
         before = {written: at for written, at in ids.items() if at < index}
         rows.append(
             {
@@ -67,7 +68,7 @@ def _asks_of_aws(recording: Recording) -> dict[str, Any]:
     return {one["function"]: one["arguments"] for one in asked}
 
 
-# What each program asks its cloud before it makes anything.
+# The function calls that each program makes before its resources.
 _ASKS = {"oci": _asks_of_oci, "aws": _asks_of_aws}
 
 
@@ -78,7 +79,7 @@ def _snake(token: str, key: str) -> str:
 
 
 def _mark(value: Any, ids: Mapping[str, int]) -> Any:
-    """A value with what only OCI can tell marked, so that it becomes an output again."""
+    """The value with the cloud's ids and namespaces replaced by markers, which become outputs again."""
     if isinstance(value, Mapping):
         return {key: _mark(item, ids) for key, item in value.items()}
     if isinstance(value, list):
@@ -160,7 +161,7 @@ class Flat:
         return {key: self._value(item) for key, item in value.items()}
 
     def _text(self, written: str) -> Any:
-        """A text that many resources share is one variable, as anybody would write it."""
+        """The output for a text. Resources with the same text share one, as a variable in a program written by hand."""
         if written not in self._texts:
             self._texts[written] = self._namespace.apply(lambda namespace: written.replace(NAMESPACE, namespace))
         return self._texts[written]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m bench.programs.once ours|flat|... oci|aws FILE FOLDER`: one program; its seconds as JSON.
+"""`python -m bench.programs.once ours|flat|... oci|aws FILE FOLDER`: runs one program, and prints its times as JSON.
 
-`imports`: until every package is there; `ours-lean` leaves it to the program to import what it needs, as people run it.
-`program`: from the configuration to the last resource. Both are processor seconds, so that what else the machine does
-is not counted.
+`imports`: the time of all imports; with `ours-lean` only those that the program makes itself, as for users.
+`program`: the time from the configuration to the last resource. Both are processor seconds, on which other work on the
+machine has little effect.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pulumi
 
-# What both use of an SDK, which reads its modules when they are first looked at.
+# The SDK's modules that both programs use. The SDK imports a module when an attribute is first read.
 USED = {
     "oci": ("artifacts", "core", "datascience", "identity", "logging", "objectstorage"),
     "aws": ("cloudwatch", "ec2", "ecr", "iam", "s3", "secretsmanager", "vpc"),

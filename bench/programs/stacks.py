@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stack files of a wanted size."""
+"""Writes stack files with a given number of jobs and runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 FOLDER = Path(__file__).parents[2] / "stacks"
-# By the SDK that makes their resources: the stack that is made larger.
+# By SDK: the example stack that is made larger.
 EXAMPLES = {"oci": "Pulumi.oci-pytorch-ddp.yaml", "aws": "Pulumi.aws-dl1-resnet.yaml"}
 
 
@@ -31,7 +31,7 @@ def _job(model: dict[str, Any], runs: int) -> dict[str, Any]:
 
 
 def _code(folder: Path, named: str) -> None:
-    """The code the jobs name, and the project it must lie inside."""
+    """Writes the jobs' code, and a Pulumi.yaml, because code must be inside a project."""
     (folder / "Pulumi.yaml").touch()
     code = folder / named
     code.mkdir(parents=True, exist_ok=True)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a platform fills in, and the values that platforms and those who ask them speak in."""
+"""The interfaces that a platform implements, and the values that pass through them."""

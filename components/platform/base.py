@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that is true of one platform where a person types: one object, which every room asks.
+"""The interface of a platform: one object gives access to everything that commands and the provider need of it.
 
-`components/<platform>/platform.py` has it, called PLATFORM. Nothing is imported before it is asked for: `check` needs
-three of these members, and no SDK. What a platform lacks, it does not answer: the answers here say so. `deploy` may end
-with a RefusedError: only the cloud reveals some mistakes, such as a missing bucket, and nothing is made before.
+It is `PLATFORM` in `components/<platform>/platform.py`. Each member imports its modules when it is used: `check` needs
+three members, and no SDK. A platform overrides the members that it supports; the defaults here raise an error that
+says what the platform lacks. `deploy` may end with a RefusedError: only the cloud reveals some mistakes, such as a
+missing bucket, and nothing is made before.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Answers:
-    """Who answers for runs, files and images. Here: nobody, which is said in each caller's own kind of error."""
+    """Runs, files, images and the local cloud of a platform. The defaults raise the error that each caller expects."""
 
     name = ""
 
@@ -41,15 +42,15 @@ class Answers:
 
     @property
     def run_inputs(self) -> OwnInputs | None:
-        """What runs take beside what every run takes. None: no run can be started."""
+        """The inputs that only this platform's runs have. None: no run can be started."""
         return None
 
     def knows(self, run_id: str) -> bool:
-        """Whether this is the id of one of its runs."""
+        """Whether a run's id has the form that this platform gives."""
         return False
 
     def runs(self, config: Properties) -> RunPlatform:
-        """`config`: the provider's, and the inputs that connect."""
+        """Starts and observes runs. `config`: the provider's configuration, and the inputs that say where calls go."""
         raise LookupError(f"no run can be started on {self.name}")
 
     def look(self, question: Question) -> RunLook:
@@ -63,7 +64,7 @@ class Answers:
         raise TryError(f"the stack runs on {self.name}: nothing can be tried there yet")
 
     def images(self, plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
-        """`environment` says where its cloud is and who calls."""
+        """Builds and pushes images. `environment` has the cloud's endpoints and the caller's credentials."""
         from components.platform.images import ImageError
 
         others = " and ".join(answering("images"))
@@ -91,12 +92,12 @@ class Answers:
 
 
 class Platform(Answers, plan_platform.Platform):
-    """What a stack file may say (`schemas.platforms.StackFile`), what follows from it, and who answers for the rest."""
+    """One platform: its part of the stack file (`schemas.platforms.StackFile`), its part of the plan, and the rest."""
 
     @property
     @abstractmethod
     def stack(self) -> type[Stack]:
-        """The columns of every platform, and this platform's own."""
+        """The model of a stack file: the fields of every platform, and this platform's own."""
 
     @abstractmethod
     def rules(self) -> Mapping[str, CheckRule]:
@@ -113,12 +114,12 @@ def platform(name: str) -> Platform:
 
 
 def answers(name: str) -> Answers:
-    """Who answers on a platform. A stack file with errors may name one that there is not."""
+    """The platform of this name, or defaults for a name that does not exist: a stack file may have errors."""
     return platform(name) if name in platforms() else Answers(name)
 
 
 def answering(member: str) -> tuple[str, ...]:
-    """The platforms that answer this themselves: `images` of those whose images are built."""
+    """The platforms that override this member: `images` gives those whose images trainyard builds."""
     return tuple(name for name in platforms() if does_answer(name, member))
 
 

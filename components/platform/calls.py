@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What surrounds one call of a cloud: who is told of it, how long it may take, and what ends it early."""
+"""The context of one call to a cloud: reporting, timeout, cancellation, and retries with backoff."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any, Protocol, TypeVar
 
 from launcher.escaping import terminal
 
-# The engine's own variable: with "true" it goes on with what does not depend on a resource that failed.
+# The engine's variable: with "true", one failed resource does not stop resources that do not depend on it.
 GO_ON = "PULUMI_CONTINUE_ON_ERROR"
 A = TypeVar("A")
 B = TypeVar("B")
 T = TypeVar("T")
 
-# For so long a cloud is asked again that is busy, or whose own part failed.
+# How long a call is retried while the cloud is busy (429) or has an error of its own (5xx).
 TRANSIENT_SECONDS = 120.0
 _LONGEST_PAUSE = 15.0
 
@@ -34,7 +34,7 @@ class ProviderError(Exception):
 
 
 class PartialFailureError(ProviderError):
-    """The resource exists, but it is not as requested. The engine keeps it, and the next update continues with it."""
+    """The resource was made, but is not as requested. The engine keeps it, and the next update continues with it."""
 
     def __init__(self, resource_id: str, outputs: Mapping[str, Any], cause: str, remedy: str = "") -> None:
         super().__init__(cause, remedy)
@@ -51,7 +51,7 @@ class Cancelled(ProviderError):  # noqa: N818 - it is the user's wish, not an er
 
 @dataclass(frozen=True)
 class InputFailure:
-    """An invalid input, and why it is invalid. `missing`: it is needed, and not there."""
+    """An invalid input, and why it is invalid. `missing`: a required input is absent."""
 
     property: str
     reason: str
@@ -59,16 +59,16 @@ class InputFailure:
 
 
 class Reporter(Protocol):
-    """How a resource reports to the person who watches the engine."""
+    """Where an operation reports its progress: in the engine's display, or in a command's output."""
 
     def info(self, message: str) -> None: ...
     def warning(self, message: str) -> None: ...
     def status(self, message: str) -> None:
-        """Shows a line beside the resource until the next one replaces it."""
+        """Shows a line next to the resource until the next one replaces it."""
 
 
 class Stop:
-    """Whether the engine asked to stop. A stop interrupts every wait."""
+    """The engine's request to stop. It interrupts every wait."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()
@@ -91,7 +91,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Call:
-    """What surrounds one call of the engine."""
+    """The context of one call by the engine or by a command."""
 
     urn: str
     type: str
@@ -100,20 +100,20 @@ class Call:
     stop: Stop
     timeout: float = 0.0
     seed: bytes = b""
-    # The engine replaces a resource with one of the same inputs (`--replace`): do not adopt what exists already.
+    # The engine replaces a resource by one with the same inputs (`--replace`): do not adopt the existing one.
     anew: bool = False
-    # The id of the resource that the new one replaces, where a plugin knows it.
+    # The id of the resource that the new one replaces, if the plugin knows it.
     instead_of: str = ""
-    # For so many seconds a cloud that does not answer at all is asked again.
+    # How many seconds a call is retried while the cloud does not answer at all.
     patience: float = 120.0
     started: float = field(default_factory=time.monotonic)
 
     def deadline(self, default_seconds: float) -> float:
-        """When this call must be done: after the user's `customTimeouts`, or after the default."""
+        """When this call times out: after the user's `customTimeouts`, or after the default."""
         return self.started + (self.timeout or default_seconds)
 
 
-# Takes a line of progress. Only commands print, so a command passes its own function.
+# Takes a line of progress. Only commands print, so a command passes its own function of this type.
 Tell = Callable[[str], None]
 
 
@@ -129,7 +129,7 @@ class PersonReporter:
     warning = info
 
     def status(self, message: str) -> None:
-        """Ignored: only engines show a status, and what matters comes through `info` as well."""
+        """Ignored: only the engine can show a status line, and `info` gets everything important as well."""
 
 
 def call_of(name: str, tell: Tell) -> Call:
@@ -137,7 +137,7 @@ def call_of(name: str, tell: Tell) -> Call:
 
 
 def read_at_once(read: Callable[[A], B], wanted: Sequence[A], most: int) -> list[B]:
-    """What `read` says of each, in their order; no more than `most` are read at the same time."""
+    """The results of `read` for each of `wanted`, in order. At most `most` of them are read at the same time."""
     if len(wanted) < 2:
         return [read(one) for one in wanted]
     with ThreadPoolExecutor(min(most, len(wanted))) as pool:
@@ -146,18 +146,20 @@ def read_at_once(read: Callable[[A], B], wanted: Sequence[A], most: int) -> list
 
 @dataclass(frozen=True)
 class Answers:
-    """How the errors of one cloud's client are read."""
+    """How the errors of one cloud's client are retried and shown."""
 
-    # For how many seconds the call may be tried again. Takes the error, `access_minutes` and the call's patience.
+    # How many seconds the call may be retried. Takes the error, `access_minutes` and the call's `patience`.
     seconds_allowed: Callable[[Exception, float, float], float]
     # The error in one line.
     text: Callable[[Exception], str]
-    # The error for a person: what was tried, what the cloud answered, what to do. Takes the seconds waited, too.
+    # The error for a person: the operation, the cloud's answer, the remedy. Takes the operation's name, the error, and
+    # the seconds of retries.
     refusal: Callable[[str, Exception, float], ProviderError]
 
 
 def attempt(answers: Answers, call: Call, what: str, operation: Callable[[], T], access_minutes: float) -> T:
-    """Do `operation`; try again while the cloud is busy, and for `access_minutes` while access is not in force."""
+    """Calls `operation`, and retries with backoff: while the cloud is busy, and up to `access_minutes` while new access
+    is not in force."""
     first_refused, tries = 0.0, 0
     while True:
         call.stop.check()
@@ -165,7 +167,7 @@ def attempt(answers: Answers, call: Call, what: str, operation: Callable[[], T],
             return operation()
         except Exception as error:
             allowed = answers.seconds_allowed(error, access_minutes, call.patience)
-            # Time counts from the first refusal: a call that was refused slowly is still tried once more.
+            # The time counts from the first error, so that a call with a slow first answer is still retried.
             first_refused = first_refused or time.monotonic()
             elapsed = time.monotonic() - first_refused
             if elapsed >= allowed:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rehearsal compares: policies in force, mutations of rules and statements, the calls that were made and how
-they were decided, and what the plan asks for.
+"""The values that a rehearsal compares: policies in force, mutations of rules and statements, recorded calls with their
+decisions, and the needs of the plan.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LAST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class PolicyInForce:
-    """A policy in force, with the texts of its statements. `place`: where it is attached, if that is one."""
+    """A policy in force, with the texts of its statements. `place`: what it is attached to, or ""."""
 
     name: str
     place: str
@@ -29,7 +29,7 @@ class PolicyInForce:
 
 @dataclass(frozen=True, slots=True)
 class RuleMutation:
-    """`after` replaces `before`. It is None if the rule is deleted."""
+    """A change of one rule: `after` replaces `before`. It is None if the rule is deleted."""
 
     kind: MutationKind
     before: RuleInForce
@@ -69,7 +69,7 @@ def rule_mutations(rules: Sequence[RuleInForce]) -> Iterator[RuleMutation]:
 
 
 def _wider(rule: RuleInForce) -> RuleInForce | None:
-    """The rule with one port more. None if it already covers every port."""
+    """The rule with one more port. None if it already covers every port."""
     if rule.ports is None or rule.protocol == EVERY_PROTOCOL:
         return None
     first, last = rule.ports
@@ -85,7 +85,7 @@ Mutation = RuleMutation | StatementMutation
 class RecordedCall:
     """One kind of call: who called what, how often, and which statements (`by`) allowed it.
 
-    `principal` and `target` are the platform's own: only its `Grounds` read them.
+    `principal` and `target` are in the platform's own form: only its `Grounds` read them.
     """
 
     operation: str
@@ -116,13 +116,13 @@ class LostCall:
 
 
 class Grounds(Protocol):
-    """What decides about access besides the call itself. Each platform has policies of its own language."""
+    """Decides calls by the policies of one platform, each in its own policy language."""
 
     @property
     def policies(self) -> tuple[PolicyInForce, ...]: ...
 
     def refused(self, calls: Sequence[RecordedCall], policies: Iterable[PolicyInForce]) -> tuple[LostCall, ...]:
-        """The calls that were allowed, but that these policies would refuse."""
+        """The calls that were allowed, and that these policies would refuse."""
 
     def mutations(self) -> Iterator[StatementMutation]:
         """Changes of one statement each."""
@@ -147,9 +147,9 @@ class PlannedStatement:
 
 @dataclass(frozen=True, slots=True)
 class PlannedNeeds:
-    """The rules and statements of the plan. If `least` is true the plan is meant to be minimal.
+    """The rules and statements of the plan. If `least` is true, the plan is meant to be minimal.
 
-    What has a body is the answer where no policy language and no pack judges: a platform's own class knows better.
+    The defaults are for platforms without a policy language and a policy pack. Other platforms override them.
     """
 
     least: bool

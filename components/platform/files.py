@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store of files as people move them: objects, their parts, and what reads and writes them."""
+"""The interface of a bucket for `trainyard data`: objects, parts of uploads, and a store that reads and writes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from schemas.model import Stack
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """`checksum` as streams.py explains it; empty where the store states none. `modified` is RFC 3339."""
+    """An object of the bucket. `checksum` has the form of streams.py, or is empty if the store states none. `modified`
+    is a time of RFC 3339."""
 
     name: str
     size: int
@@ -36,7 +37,7 @@ class StoredPart:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A slice of an open file, with its MD5 in base64. It may be read again and again."""
+    """A slice of an open file, with its MD5 in base64. It can be read several times, for retries."""
 
     file: int
     start: int
@@ -48,15 +49,15 @@ class Sink(Protocol):
     """Takes the bytes of a range."""
 
     def restart(self) -> None:
-        """The bytes come from the beginning, again if an attempt was cut off."""
+        """Called before the first byte, at the first attempt and at each retry."""
 
     def take(self, block: bytes) -> None: ...
 
 
 class Store(Protocol):
-    """One bucket, used by several threads. Busy answers and lost connections are tried again inside.
+    """One bucket, for use by several threads. It retries busy answers and lost connections itself.
 
-    ObjectChangedError: the object is not the one that was looked at (`replaces`, None where there was none).
+    Raises ObjectChangedError if the object is not `replaces` (None: there was no object) any more.
     """
 
     @property
@@ -64,37 +65,37 @@ class Store(Protocol):
         """The address of the bucket, as people and stack files write it."""
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
-        """Objects whose names begin so, in order of their names."""
+        """Objects whose names have the prefix, in order of their names."""
 
     def look(self, name: str) -> tuple[StoredObject, int | None] | None:
-        """One object and the size of its parts, where the client that put it wrote that down. None: no such object."""
+        """One object, and the size of its parts if the client that uploaded it recorded that. None: no such object."""
 
     def read(self, item: StoredObject, start: int, length: int, sink: Sink) -> None: ...
 
     def put(self, name: str, content: Content, replaces: StoredObject | None) -> None:
-        """Puts a whole object. ContentChangedError: the bytes have another MD5."""
+        """Uploads a whole object. Raises ContentChangedError if the bytes have another MD5."""
 
     def begin(self, name: str, part_bytes: int, replaces: StoredObject | None) -> str:
-        """Begins an upload in parts; its identifier."""
+        """Begins an upload in parts, and returns its id."""
 
     def parts(self, name: str, upload: str) -> dict[int, StoredPart] | None:
-        """The parts that have arrived, by number from 1. None: there is no such upload any more."""
+        """The parts that have arrived, by number from 1. None if the upload does not exist any more."""
 
     def put_part(self, name: str, upload: str, number: int, content: Content) -> None: ...
 
     def commit(self, name: str, upload: str, parts: Mapping[int, StoredPart], replaces: StoredObject | None) -> str:
-        """Makes an object of the parts; its checksum."""
+        """Makes an object of the parts, and returns its checksum."""
 
     def abandon(self, name: str, upload: str) -> None:
-        """Removes an upload and its parts, as far as the caller may."""
+        """Removes an upload and its parts, if the caller has the permission."""
 
 
 @dataclass(frozen=True)
 class StoreRequest:
-    """As whom, and for what.
+    """Says which stack's bucket to open, for whom, and for what.
 
-    `purpose`: list, get or put. `stack` and `config` come from the stack's file, None and empty where there is none.
-    `cloud`: on the local cloud. `profile`: the caller's, else the one that every client would take.
+    `purpose`: list, get or put. `stack` and `config` come from the stack file; None and empty without one.
+    `cloud`: the local cloud, or None. `profile`: the caller's profile; by default the one that every client uses.
     """
 
     purpose: str
@@ -106,36 +107,36 @@ class StoreRequest:
 
 
 class StoreOpener(Protocol):
-    """Opens stores as one caller."""
+    """Opens buckets with one caller's credentials."""
 
     def bucket(self, name: str) -> Store: ...
 
     def folder(self, address: str) -> tuple[Store, str]:
-        """The store that a folder's address names, and the folder's name in it."""
+        """The store and the folder's name in it, from a folder's address."""
 
 
 def store_opener(request: StoreRequest) -> StoreOpener:
-    """Raises TransferError where the platform has no store that trainyard knows."""
+    """The opener for the stack's platform. Raises TransferError if trainyard supports no store of the platform."""
     return answers(platform_in(request.config)).files(request)
 
 
 class TransferError(Exception):
-    """Nothing more can be moved. The text is for the person who waits."""
+    """The whole transfer failed. The text is the message for the user."""
 
 
 class FileProblemError(Exception):
-    """One file cannot be moved. The others can."""
+    """One file cannot be moved. The transfer continues with the others."""
 
 
 class ObjectChangedError(FileProblemError):
-    """Somebody else wrote the object after we looked at it."""
+    """Another client wrote the object after we read its metadata."""
 
     def __init__(self) -> None:
-        super().__init__("somebody else changed it in the bucket meanwhile; run the same command again")
+        super().__init__("another client changed it in the bucket in the meantime; run the same command again")
 
 
 class ContentChangedError(FileProblemError):
-    """The file's bytes are not those of its checksum any more."""
+    """The file was changed after its checksum was computed."""
 
     def __init__(self) -> None:
         super().__init__("it changed while it was being read; run the same command again when nobody writes it")

@@ -23,7 +23,7 @@ _ADDRESS = re.compile(r"(?P<host>[^/]+)/(?P<repository>[^:@]+):(?P<tag>[^:@]+)")
 PROJECT = Path(__file__).resolve().parents[2]
 IMAGES = Path("launcher", "images")
 OWN = "own"
-# Locks name wheels for one kind of processor.
+# Lock files name wheels for one processor architecture.
 PLATFORM = "linux/amd64"
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".git", ".venv", ".mypy_cache", ".pytest_cache")
 _TEAM = "team"
@@ -41,14 +41,14 @@ class Recipe:
 
     @property
     def declared(self) -> list[str]:
-        """The arguments its Dockerfile asks for, and those that every builder passes on."""
+        """The arguments that its Dockerfile declares, and those that every builder accepts."""
         text = (PROJECT / self.dockerfile).read_text("utf-8")
         return sorted({*_ARGUMENT.findall(text), *_PROXIES})
 
 
 @dataclass(frozen=True)
 class Additions:
-    """What a team puts into its image beside the framework. `packages`: those that jobs ask for by `requirements`."""
+    """What a team adds to the framework in its image. `packages`: from the jobs' `requirements`."""
 
     requirements: Path | None = None
     code: Path | None = None
@@ -56,12 +56,12 @@ class Additions:
 
     @property
     def arguments(self) -> Mapping[str, str]:
-        """Where a Dockerfile finds them in its context."""
+        """The build arguments that say where they are in the build context."""
         return {} if self == Additions() else {"TEAM": _TEAM}
 
 
 def recipe(framework: str, strategy: str | None, gpu: bool) -> Recipe:
-    """The recipe of a framework; one of a team's own gets the base alone."""
+    """The recipe of a framework. A team's own framework gets the base image's recipe."""
     rows = _rows()
     title = framework if framework in rows and framework != OWN else OWN
     row = rows[title]
@@ -74,7 +74,7 @@ def recipe(framework: str, strategy: str | None, gpu: bool) -> Recipe:
 
 
 def make_context(folder: Path, additions: Additions) -> None:
-    """Fills the folder that a builder copies from."""
+    """Fills the build context."""
     shutil.copytree(PROJECT / "launcher", folder / "launcher", ignore=_LEFT_OUT)
     if not additions.arguments:
         return
@@ -90,7 +90,7 @@ def make_context(folder: Path, additions: Additions) -> None:
 
 
 def _other_names() -> str:
-    """A line for each package that requirements also ask for by other names, with these."""
+    """A line for each package that has other names in requirements, with these names."""
     return "".join(f"{' '.join((name, *others))}\n" for name, others in other_names().items())
 
 
@@ -100,7 +100,7 @@ def _rows() -> Mapping[str, Any]:
 
 
 class ImageError(Exception):
-    """Its text is for people; the second line says what to do."""
+    """An expected failure. The text is for the user; its second line is the remedy."""
 
 
 @dataclass(frozen=True)
@@ -126,14 +126,14 @@ class WantedImage:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The registry as tools are to reach it."""
+    """The address at which tools reach the registry."""
 
     host: str
     plain_http: bool = False
     elsewhere: bool = False
 
     def address(self, image: str) -> str:
-        """What a tool calls an image here."""
+        """The image's address at this endpoint."""
         return f"{self.host}/{image.partition('/')[2]}" if self.elsewhere else image
 
     @property
@@ -145,34 +145,34 @@ class ImagePlatform(Protocol):
     def wanted_images(
         self, plan: Plan, namespace: str, registry: str, only: str | None, dry_run: bool
     ) -> tuple[list[WantedImage], list[str]]:
-        """The images to build, and in words why some jobs have none.
+        """The images to build, and remarks on jobs whose images are not built.
 
-        `namespace` and `registry` are the values that a person gave. A dry run makes no call.
+        `namespace` and `registry` are the values that the user gave. A dry run makes no call.
         """
 
     def recipe(self, job: JobPlan, gpu: bool | None) -> Recipe:
-        """What the job's image is built from. `gpu` overrules what its shape says."""
+        """The recipe of the job's image. `gpu`, unless None, overrules the job's shape."""
 
     def is_arm(self, shape: str) -> bool: ...
 
     def judge(self, plan: Plan, image: WantedImage, overwrite: bool) -> str:
-        """Raise if a push would do harm or cannot work. Return why this could not be checked, else an empty text."""
+        """Raises ImageError if a push would do harm or cannot work. Returns why this could not be checked, or ""."""
 
     def user_of(self, image: WantedImage) -> str:
-        """The user name of a person who logs in by hand."""
+        """The user name for a login by hand."""
 
     def by_hand(self, login: str) -> str:
-        """How people log in by hand, for those without credentials here. `login`: the tool's words."""
+        """How to log in by hand, for users without credentials here. `login`: the tool's login command."""
 
     def login(self, place: Endpoint) -> tuple[str, str]:
-        """A user and a password that are good for one push."""
+        """A user and a password for one push."""
 
     def explain_failure(self, output: str, plan: Plan, image: WantedImage, login: str) -> ImageError:
-        """Why a push failed, from the last lines of the tool."""
+        """Why a push failed, from the tool's last lines."""
 
 
 def image_platform_of(plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
-    """The platform that a plan is made for; `environment` says where its cloud is and who calls."""
+    """The images of the plan's platform. `environment` has the cloud's endpoints and the caller's credentials."""
     return answers(plan.platform).images(plan, environment)
 
 
@@ -181,8 +181,8 @@ def wanted_images(
 ) -> tuple[list[WantedImage], list[str]]:
     """The images to build, and remarks on the jobs whose images are not built here.
 
-    `names` are the values of the placeholders in addresses. `built_elsewhere` returns why another tool builds the
-    image of a job, else an empty text.
+    `names` are the values of placeholders in addresses. `built_elsewhere` returns why a job's image is built by another
+    tool, or "".
     """
     jobs_of: dict[str, list[JobPlan]] = {}
     remarks = []
@@ -206,9 +206,9 @@ def _jobs(plan: Plan, only: str | None) -> list[JobPlan]:
 
 
 def _not_ours(job: JobPlan, address: str) -> str:
-    """Why a job's image is not built here; empty when it is."""
+    """Why a job's image is not built here, or ""."""
     if "@sha256:" in address:
-        return f"{job.name}: {address} is named by its digest, so it exists already and cannot be replaced"
+        return f"{job.name}: {address} is named by its digest, so it exists already and cannot be built"
     if not _ADDRESS.fullmatch(address):
         return f"{job.name}: {address} has no registry or no tag, so there is no place to push it to"
     return ""
@@ -216,7 +216,7 @@ def _not_ours(job: JobPlan, address: str) -> str:
 
 @dataclass(frozen=True)
 class RegisteredImage:
-    """What the registry already has of an image."""
+    """An image's tag and repository as they are in the registry."""
 
     repository: bool
     immutable: bool = False
@@ -225,7 +225,7 @@ class RegisteredImage:
 
 @dataclass(frozen=True)
 class PushFailure:
-    """One kind of failed push: how the tool's last lines show it, its cause, and what to do. `{…}` are filled in."""
+    """One kind of failed push: the pattern in the tool's last lines, the cause, and the remedy. `{…}` are filled in."""
 
     pattern: str
     cause: str
@@ -256,16 +256,17 @@ UNREACHABLE = PushFailure(
 
 
 def explain(output: str, failures: Iterable[PushFailure], facts: Mapping[str, str]) -> ImageError:
-    """Why a push failed, from the last lines of the tool. The first row that fits counts."""
+    """Why a push failed, from the tool's last lines. The first row whose pattern matches counts."""
     last = output.casefold()
     for failure in failures:
         if re.search(failure.pattern, last):
             return ImageError(f"{failure.cause}\n{failure.remedy}".format(**facts))
-    return ImageError("the push failed\nThe last lines above say why; the next try continues with what was pushed")
+    return ImageError("the push failed\nThe last lines above say why; the next push skips layers that have arrived")
 
 
 def judge(name: str, tag: str, registered: RegisteredImage, overwrite: bool, make: str) -> None:
-    """Raises where a push would do harm or cannot work. `name`: of the repository. `make`: words that make it."""
+    """Raises ImageError if a push would do harm or cannot work. `name`: the repository. `make`: the command that makes
+    it."""
     if not registered.repository:
         raise ImageError(f"the repository {name} does not exist yet\nMake it first: {make}")
     if registered.digest and registered.immutable:

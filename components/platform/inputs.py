@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run takes: the inputs of every run, and those that only its platform has."""
+"""The inputs of a run: those of every run, and those that only its platform has. Validates both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from components.platform.base import answering, answers
 from components.platform.calls import InputFailure
 from components.platform.values import UNKNOWN, Properties, Secret
 
-# These inputs of every run may change while it goes on. A platform may have more (`RunInput.may_change`).
+# Inputs of every run that may change while it runs. A platform may have more (`RunInput.may_change`).
 MUTABLE = frozenset({"tags", "displayName", "until", "timeouts"})
 UNTIL = ("accepted", "started", "finished")
 REQUIRED = ("platform", "displayName", "nodes")
@@ -28,9 +28,9 @@ class RunInput:
     shape: Mapping[str, Any]
     required: bool = False
     default: Any = None
-    # Whether it may change while a run goes on, as a token does. A change of any other input starts the run again.
+    # Whether it may change while the run runs, as a token does. A change of any other input starts the run again.
     may_change: bool = False
-    # Whether it says where calls go, or as whom. The platform is made with it, beside the provider's configuration.
+    # Whether it is an endpoint or a credential. Such inputs configure the platform's client, as the provider's do.
     connects: bool = False
 
 
@@ -44,18 +44,19 @@ def _as_they_are(old: Properties, new: Properties) -> Properties:
 
 @dataclass(frozen=True)
 class OwnInputs:
-    """What the platform's runs take beside what every run takes."""
+    """The inputs that only this platform's runs have, and what is special about them."""
 
     inputs: Mapping[str, RunInput]
-    # The input that names what runs stand on. What replaces that ends the tries that stand on it, too.
+    # The input that names the resource on which runs run. Replacing that resource also ends tries on it.
     stands_on: str
     # Further keys of a node, with their rows in the provider's schema.
     node: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    # What is wrong about the values, beyond what is missing or unknown.
+    # Validates the values. Missing and unknown inputs are found without it.
     failures: Callable[[Properties], Iterator[InputFailure]] = _nothing
-    # The old inputs, with what the place never shows taken from the new ones: an imported run has not got it.
+    # Returns the old inputs, completed from the new ones by values that the platform never returns. An imported run
+    # lacks them.
     with_hidden: Callable[[Properties, Properties], Properties] = _as_they_are
-    # Whether new rights take a while: a run that was refused for lack of them is then started again.
+    # Whether new permissions take effect late. A run that was refused for lack of them is then started again.
     access_comes_late: bool = True
 
     @property
@@ -81,18 +82,18 @@ def able_platforms() -> tuple[str, ...]:
 
 
 def own_inputs(name: Any) -> OwnInputs | None:
-    """None if no platform has this name, or if the name is not known yet."""
+    """The platform's own inputs. None if no platform has this name, or if the name is not known yet."""
     return answers(name).run_inputs if isinstance(name, str) else None
 
 
 def mutable_inputs(name: Any) -> frozenset[str]:
-    """The inputs that may change while a run of this platform goes on."""
+    """The inputs that may change while a run of this platform runs."""
     own = own_inputs(name)
     return MUTABLE | own.changing if own else MUTABLE
 
 
 def is_own(key: str) -> bool:
-    """Whether an input is the platform's. Keys of the engine itself begin with two underscores."""
+    """Whether an input is only the platform's. Keys that begin with two underscores are the engine's."""
     return key not in NEUTRAL and not key.startswith("__")
 
 
@@ -101,7 +102,7 @@ _TIMEOUTS = frozenset({"access", "started", "finished"})
 
 
 def with_defaults(inputs: Properties) -> Properties:
-    """The inputs in one form: defaults filled in, arguments as lists, values as text."""
+    """The inputs in their normal form: with defaults, arguments as lists, values as text."""
     own = own_inputs(inputs.get("platform"))
     defaults = {**DEFAULTS, **(own.defaults if own else {})}
     filled = {**defaults, **{key: value for key, value in inputs.items() if value is not None}}
@@ -169,12 +170,12 @@ def _timeout_failures(timeouts: Any) -> Iterator[InputFailure]:
         return
     for key, value in timeouts.items():
         if key not in _TIMEOUTS:
-            yield InputFailure(f"timeouts.{key}", "No wait is called so. There are access, started and finished.")
+            yield InputFailure(f"timeouts.{key}", "There is no such timeout; there are access, started and finished.")
         yield from _positive(f"timeouts.{key}", value, int, float)
 
 
 def _node_failures(nodes: Any, keys: Set[str] | None) -> Iterator[InputFailure]:
-    """`keys`: those a node may have; None if the platform, whose some are, is not known."""
+    """Validates the nodes. `keys`: the keys that a node may have; None if the platform is not known yet."""
     if nodes is None or nodes is UNKNOWN:
         return
     if not isinstance(nodes, list):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stacks on the local cloud need to know of the platform they are made for, and the values that both speak in:
-files, states, what a removal takes, what a run shows at its end."""
+"""The interface of a platform for stacks on the local cloud, and its values: stack files, states, removals, and what
+a run shows at its end.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +20,21 @@ from components.platform.status import duration, shorten
 
 Row = Mapping[str, Any]
 
-# The project that local stacks are of.
+# The Pulumi project of local stacks.
 PROJECT_NAME = "trainyard"
 Config = dict[str, Any]
 Outputs = Mapping[str, Any]
-# How many of a node's last lines are asked for, to find the program's own among them.
+# Lines read from the end of a node's log, to find the program's own among them.
 LINES_READ = 100
 NOT_READ = "(what it printed could not be read just now)"
-# What a program writes for people to see at a glance. A longer one is only named.
+# A result that a program writes for people. It is shown whole if it is short.
 _RESULT = "result.json"
 _LONGEST_BYTES = 2000
 _MOST_NAMED = 20
 
-# The launcher's marks on its own lines and on those of the framework's services.
+# The prefixes of the launcher's own lines and of lines of the framework's services.
 _LAUNCHER = re.compile(r"^\[\d+\.launcher\] ")
-# The first of its lines about files that go with the node (launcher/losses.py). The last one says how to keep them.
+# The first line of its warning about files that are lost with the node (launcher/losses.py).
 _LOST = "that training made will be lost with this node:"
 _BESIDE = re.compile(r"^\[\d+(\.\w+)*\.(service|rendezvous|launcher)\] ")
 
@@ -51,13 +52,13 @@ class LiveRun:
 
 
 def data_line(noun: str, name: str, inside: str) -> str:
-    """A bucket or repository, and what is in it."""
+    """A line about a bucket or repository, and what is in it."""
     return f"{noun:8} {name}{f' with its {inside}' if inside else ', which is empty'}"
 
 
 @dataclass(frozen=True)
 class Removal:
-    """`live` runs will be ended. `lines` describe what else goes or stays, and what is in it."""
+    """What `down` removes. `live` runs will be ended. `lines` describe other things that are removed or kept."""
 
     live: tuple[LiveRun, ...]
     lines: tuple[str, ...]
@@ -65,26 +66,26 @@ class Removal:
 
 @dataclass(frozen=True)
 class State:
-    """One stack: its project and name, and all that Pulumi keeps of it."""
+    """The state of one stack: its project, its name and its resources."""
 
     project: str
     stack: str
     rows: Sequence[Row]
 
     def made(self) -> Iterator[Row]:
-        """What the stack made and has not removed yet; not what it only reads."""
+        """The resources that the stack made and has not removed, without those that it only reads."""
         return (row for row in self.rows if row.get("custom") and row.get("id") and not row.get("external"))
 
     def outputs(self) -> Mapping[str, Any]:
         return next((row.get("outputs") or {} for row in self.rows if row["type"] == "pulumi:pulumi:Stack"), {})
 
     def provider(self, package: str) -> Row | None:
-        """The provider of a cloud, if the stack has resources there or reads some."""
+        """The stack's provider resource of this package, if it has one."""
         return next((row for row in self.rows if row["type"] == f"pulumi:providers:{package}"), None)
 
 
 def states(folder: Path) -> list[State]:
-    """Every stack of a file backend, by the folder with its projects. One that is being written is left out."""
+    """The states of all stacks below the file backend's folder. A state that is just being written is left out."""
     every = []
     for file in sorted(folder.glob("*/*.json"), key=lambda file: (file.parent.name, file.stem)):
         try:
@@ -96,9 +97,9 @@ def states(folder: Path) -> list[State]:
 
 
 def deployed_files(cloud_home: Path) -> dict[str, Path]:
-    """The stacks of the local backend beside this cloud, each with the file that it was brought up from.
+    """The stacks in the backend of this cloud, each with the copy of the stack file that was deployed.
 
-    That is a copy: the team's own file may be elsewhere, gone, or changed since, even to another platform.
+    The team's own file may have been moved, removed or changed since, even to another platform.
     """
     folder = cloud_home.parent / "pulumi"
     every = states(folder / "state" / ".pulumi" / "stacks")
@@ -108,58 +109,58 @@ def deployed_files(cloud_home: Path) -> dict[str, Path]:
 
 
 def has_address(text: str, address: str) -> bool:
-    """Whether an address is in the text as a whole, or with a tag or digest of an image, or a path below it."""
+    """Whether the text has this address: alone, with an image's tag or digest, or with a path below it."""
     return re.search(rf"(?<![\w./-]){re.escape(address)}(?![\w.-])", text) is not None
 
 
 def name_of(row: Row) -> str:
-    """What the resource is called in the cloud."""
+    """The resource's name in the cloud."""
     values = row.get("outputs") or row.get("inputs") or {}
     return str(values.get("name") or values.get("displayName") or row["urn"].rpartition("::")[2])
 
 
 @dataclass
 class LocalFile:
-    """The configuration to use, its secrets apart, and remarks on what differs from the team's file."""
+    """The configuration to use, its secrets separately, and remarks on the differences from the team's file."""
 
     config: Config
     secrets: dict[str, str] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
-    # Whether access that the file takes as there already was given here, too.
+    # Whether the local cloud has given the access that the file expects to exist already.
     has_access: bool = False
 
 
 class LocalPlatform(Protocol):
-    """What has a body is what most platforms answer: a platform's own class inherits it."""
+    """What stacks on the local cloud need of a platform. Methods with a body are defaults that platforms inherit."""
 
-    # The type of the component that is a job in a state.
+    # The resource type of a job's component in a state.
     job_type: str
-    # The client by which people look at the cloud, as a sentence names it.
+    # The name of the client by which users look at the cloud, for use in a sentence.
     client: str
     # The outputs that `up` shows, each with its title.
     shown_outputs: tuple[tuple[str, str], ...]
 
     def lost_with_job(self, runs: int) -> str:
-        """What happens to a job that is in the stack file no more: the beginning of a sentence."""
+        """What happens to a job that is no longer in the stack file: the beginning of a sentence."""
 
     def describe_resource(self, row: Row) -> str:
         """The name of a resource for people: `security list demo-local-nodes`."""
 
     def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
-        """Whether the stack `by` names a resource of the stack `own`; `inputs` are those of all resources of `by`, as
-        text. Stacks of other platforms may use the same names for other things, so a name alone says nothing."""
+        """Whether the stack `by` refers to a resource of the stack `own`. `inputs` has the inputs of all resources of
+        `by` as text. The same name is not enough: on another platform it may be something else."""
 
     def stand_in(self, made: LocalFile, plan: Plan, cloud: LocalCloud, tell: Tell) -> None:
-        """Makes what the stack file takes as there already, and changes the file so that it names that."""
+        """Makes stand-ins for resources that the stack file expects to exist, and changes the file to name them."""
 
     def remove_stand_ins(self, cloud: LocalCloud, tell: Tell, with_data: bool) -> None:
-        """Removes what was made so, of every stack: what holds data only with that."""
+        """Removes the stand-ins of every stack. Those that hold data are removed only if `with_data` is set."""
 
     def ready_images(self, cloud: LocalCloud, plan: Plan, borrowed: str) -> None:
-        """Makes this machine stand in for every image that the plan names.
+        """Makes a local stand-in for every image that the plan names.
 
-        `borrowed` is the address of another stack's images, where this one takes them from there. There is nothing to
-        do where the machine that starts a container chooses the environment that stands in for its image.
+        `borrowed` is the address of another stack's images, if this one uses them. The default does nothing: it is for
+        platforms whose machines choose the environment when they start a container.
         """
         return
 
@@ -169,28 +170,28 @@ class LocalPlatform(Protocol):
     def list_results(
         self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
     ) -> Iterator[str]:
-        """What the present start of a run has left; `nodes` has the main one first."""
+        """Lines about the results of a run's newest start. The main node is the first of `nodes`."""
 
     def machines(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> list[str]:
-        """The machines of a stack that stay between runs and cost as long as they are up: each with its state, and
-        since when it is up. Empty if runs bring their machines with them."""
+        """Lines about the machines that a stack keeps between runs, and that cost while they are up: state, and since
+        when. Empty if each run has its own machines."""
         return []
 
     def describe_removal(self, cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
-        """What is lost with the resources that go, and what stays with those that are kept."""
+        """What is lost with the resources that are removed (`rows`), and what stays with those that are `kept`."""
 
     def list_data(self, cloud: LocalCloud, tell: Tell) -> list[str]:
-        """Everything in the cloud that holds data, whoever made it, with how much it holds."""
+        """Lines about everything in the cloud that holds data, whoever made it, with the amount."""
 
     def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
-        """Ends what runs of the jobs among the resources that go, and is in no state, and waits for its end."""
+        """Ends runs that are in no state, such as tries, of the removed jobs, and waits until they have ended."""
 
     def empty_buckets(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> int:
-        """Removes the objects of the buckets among the resources that go; how many there were."""
+        """Removes the objects of the buckets among the removed resources, and returns how many there were."""
 
 
 class LocalStackError(Exception):
-    """What keeps a stack from coming up, going down or being rehearsed here. Its text is the whole message."""
+    """An expected failure of `up`, `down` or `rehearse`. The text is the whole message for the user."""
 
 
 def reporting_nodes(run: RunPlan, nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -205,7 +206,7 @@ def own_lines(printed: Sequence[str]) -> list[str]:
 
 
 def lost_lines(printed: Sequence[str]) -> list[str]:
-    """What the launcher said of files that nobody keeps."""
+    """The launcher's warning about files that are lost with the node."""
     spoken = [_LAUNCHER.sub("", line) for line in printed if _LAUNCHER.match(line)]
     first = next((number for number, line in enumerate(spoken) if line.endswith(_LOST)), len(spoken))
     last = next((number for number in range(first + 1, len(spoken)) if not spoken[number].startswith("  ")), first)
@@ -213,13 +214,13 @@ def lost_lines(printed: Sequence[str]) -> list[str]:
 
 
 def attempt_folder(run: RunPlan) -> str:
-    """Where the starts of this attempt leave what they make, below the bucket. Empty if they leave nothing."""
+    """The folder of this attempt in the bucket, where its starts keep their files. Empty if they keep none."""
     launch = run.nodes[0].launch if run.nodes else {}
     return str(launch.get("folder") or "").removeprefix("${bucket}/")
 
 
 def named_results(listed: Callable[[], Sequence[tuple[str, int]]], read: Callable[[str], bytes]) -> Iterator[str]:
-    """The files that a start has left, each with its size, and what its result says."""
+    """Lines about the files that a start has left, with sizes, and its result."""
     try:
         files = listed()
         for name, size in files[:_MOST_NAMED]:
@@ -229,5 +230,5 @@ def named_results(listed: Callable[[], Sequence[tuple[str, int]]], read: Callabl
         if len(files) > _MOST_NAMED:
             yield f"and {len(files) - _MOST_NAMED} more"
     except (ProviderError, OSError, ValueError, RecursionError):
-        # The stack is up all the same.
+        # This is not an error of `up`: the stack is up.
         yield "(what it left could not be read just now)"

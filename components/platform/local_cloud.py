@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A local cloud, as what asks a platform knows it: an endpoint, and an environment that leads every client there."""
+"""The interface of a local cloud for platforms: its endpoint, and the environment for clients that use it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class LocalCloud(Protocol):
     def config_file(self) -> Path: ...
     @property
     def env(self) -> Mapping[str, str]:
-        """The environment variables that lead every client to this cloud."""
+        """The environment variables with which every client uses this cloud."""
 
     def env_of_caller(self) -> Mapping[str, str]:
-        """The same as whoever calls."""
+        """The same, with the credentials of the account that runs the command."""
 
     def env_for(self, profile: str) -> Mapping[str, str]: ...

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How runs are looked at on a platform."""
+"""The interface that reads runs and their logs from a platform, repeatedly: for `runs list`, `logs` and `watch`."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from components.platform.calls import Call, Tell
 from components.platform.local_cloud import LocalCloud
 from components.platform.status import ConnectionsSeen, MachineSeen, RunStatus, WantedRuns
 
-# Somebody waits for the first look. A cloud that has answered once may fall silent for a while.
+# How many seconds the first read retries a cloud that does not answer: the user waits for it. Later reads may take
+# longer.
 FIRST_PATIENCE = 10.0
 
 
 class UnknownPlaceError(Exception):
-    """Nobody said where the runs are. The text says how to."""
+    """The command does not know where the runs are. The text says how to name the place."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """Which runs, and where: on the local `cloud`, at the `place` that a person named, or where `config` says.
+    """Which runs to read, and where: on the local `cloud`, at the `place` that the user named, or by `config`.
 
-    `config` is the stack file's, empty where no stack was named. `profile`: the caller's, else every client's.
-    `bucket` gives the name of the stack's bucket, for platforms whose runs are found there.
+    `config` is the stack file's configuration, empty without a stack. `profile`: the caller's profile; by default the
+    one that every client uses. `bucket` returns the name of the stack's bucket, for platforms that find runs there.
     """
 
     config: Mapping[str, Any]
@@ -37,9 +38,9 @@ class Question:
     tell: Tell
     profile: str | None = None
     bucket: Callable[[], str] | None = None
-    # Where the stack file's paths start.
+    # The folder that paths in the stack file are relative to.
     folder: Path | None = None
-    # What the rules let through and stopped in a run, where whoever asks knows it better than the platform.
+    # Returns the firewall's counts of a run, if the caller knows them better than the platform does.
     connections: Callable[[RunStatus], ConnectionsSeen | None] | None = None
 
 
@@ -52,38 +53,38 @@ class FolderPlace(Protocol):
 
 
 class RunLook(Protocol):
-    """Looks again and again; what never changes of a run is asked for once."""
+    """Reads the runs again and again, and caches what never changes about a run."""
 
     @property
     def where(self) -> str:
-        """Where it looks, in the platform's words."""
+        """The place where it reads, in the platform's terms."""
 
     def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
-        """Every run, the oldest first; `deeply` with what the launchers say, `history` with earlier attempts."""
+        """Every run, the oldest first. `deeply`: with the launchers' status. `history`: with earlier attempts."""
 
     def machines(self) -> Sequence[MachineSeen]:
-        """Machines that stay between runs, and cost meanwhile. Empty where each run has machines of its own."""
+        """Machines that stay between runs, and cost while they are up. Empty if each run has its own machines."""
 
     def lines(self, runs: Iterable[RunStatus], ranks: frozenset[int]) -> Iterator[str]:
-        """The lines that have ended since the last time, each with its rank. No ranks: all of them."""
+        """The complete log lines since the last call, each with its rank. Without ranks: of all ranks."""
 
     def unfinished(self, ranks: frozenset[int]) -> Sequence[str]:
-        """The lines that the runs still draw, such as progress bars, as they stood when lines were asked for last."""
+        """The incomplete last lines, such as progress bars, as they were at the last call of `lines`."""
 
     def place_of(self, run: RunStatus) -> FolderPlace | None:
-        """Where in a bucket a start's folder is. None where starts have no folder in a bucket."""
+        """The bucket and folder of a start. None if starts have no folder in a bucket."""
 
     def cancel(self, run: RunStatus) -> None:
         """Asks every rank of the run to stop."""
 
 
 def run_look(question: Question) -> RunLook:
-    """Raises UnknownPlaceError where nobody said where the runs are."""
+    """The reader for the platform. Raises UnknownPlaceError if the question does not say where the runs are."""
     return answers(platform_in(question.config)).look(question)
 
 
 class Looker(Protocol):
-    """Asks a platform for its runs, with the patience of its call."""
+    """Reads a platform's runs. Its call says how long it retries."""
 
     call: Call
 
@@ -92,10 +93,10 @@ class Looker(Protocol):
 
 class LineMerger(Protocol):
     def new(self, runs: Iterable[RunStatus]) -> Iterator[str]:
-        """What came since the last time, with prefixes."""
+        """The complete lines since the last call, with prefixes."""
 
     def unfinished(self) -> Iterator[str]:
-        """The lines that still grow, as they stand."""
+        """The incomplete last lines."""
 
 
 L = TypeVar("L", bound=Looker)
@@ -103,10 +104,10 @@ L = TypeVar("L", bound=Looker)
 
 @dataclass
 class Look(Generic[L]):
-    """`RunLook`, but for what a platform's own class adds: patience and merged lines are alike on all of them."""
+    """The common part of every platform's `RunLook`: patience, and merged log lines."""
 
     looker: L
-    # Of all looks but the first.
+    # Patience of all reads but the first.
     patience: float
     _merged: dict[frozenset[int], LineMerger] = field(default_factory=dict)
 
@@ -127,5 +128,5 @@ class Look(Generic[L]):
         return list(self._merged[ranks].unfinished()) if ranks in self._merged else ()
 
     def merger(self, ranks: frozenset[int]) -> LineMerger:
-        """Merges the lines of these ranks; of all where there are none."""
+        """Merges the lines of these ranks. Without ranks: of all."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What training scripts say of their progress, as numbers over time. A script may write anything: all of it is bounded.
+"""The progress lines of training scripts, as numbers over time. Scripts are not trusted, so every size has a limit.
 
-The local cloud and `trainyard runs watch` both draw these numbers.
+The local cloud's console and `trainyard runs watch` both draw these numbers.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any, TypeVar
 from catalog.tables import table
 
 T = TypeVar("T")
-# So many points of a rank are kept.
+# Points kept per rank.
 MOST_POINTS = 240
 MOST_METRICS = 8
 _LONGEST_NAME = 60
-# So many keys of a line are read.
+# Keys read per line.
 _MOST_KEYS = 200
-# What the launcher writes for numbers that JSON does not have.
+# The launcher's texts for numbers that JSON does not have.
 _NOT_FINITE = frozenset({"NaN", "Infinity", "-Infinity"})
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressPoint:
-    """One line of progress. A metric is None where the script wrote no finite number: its curve has a gap there."""
+    """One line of progress. A metric is None if the script wrote no finite number; its curve then has a gap."""
 
     moment: float
     step: float | None = None
@@ -36,7 +36,7 @@ class ProgressPoint:
 
     @property
     def content(self) -> tuple[Any, ...]:
-        """Everything but the moment, as values of JSON."""
+        """Everything but the time, as JSON values."""
         return self.step, self.total, dict(self.metrics)
 
     def written(self) -> str:
@@ -44,7 +44,7 @@ class ProgressPoint:
 
 
 def read_point(moment: float, line: Any) -> ProgressPoint | None:
-    """The numbers of a line. None if it has none."""
+    """The point of a line. None if the line has no numbers."""
     if not isinstance(line, Mapping):
         line = {"progress": line}
     values = dict(_numbers(line))
@@ -55,19 +55,19 @@ def read_point(moment: float, line: Any) -> ProgressPoint | None:
 
 
 def written_point(moment: float, text: str) -> ProgressPoint:
-    """What `ProgressPoint.written` gave."""
+    """The inverse of `ProgressPoint.written`."""
     step, total, metrics = json.loads(text)
     return ProgressPoint(moment, step, total, metrics)
 
 
 def metric_names(points: Sequence[ProgressPoint]) -> list[str]:
-    """The metrics of these points, the most telling first. One that never was a number is none."""
+    """The metrics of these points, the most important first. A metric that was never a number is left out."""
     seen = {name: None for point in points for name, value in point.metrics.items() if value is not None}
     return sorted(seen, key=_importance(list(seen)))[:MOST_METRICS]
 
 
 def thin(points: Sequence[T], most: int) -> list[T]:
-    """At most so many, evenly chosen; the first and the last are always among them."""
+    """At most `most` points, evenly spaced, always with the first and the last."""
     if len(points) <= most:
         return list(points)
     apart = (len(points) - 1) / (most - 1)
@@ -75,9 +75,9 @@ def thin(points: Sequence[T], most: int) -> list[T]:
 
 
 def crowded(moments: Sequence[float]) -> int | None:
-    """Which point to leave out where a rank has more than it may have: the one whose neighbours are nearest together.
+    """The index of the point to drop when a rank has too many: the one whose neighbours are closest together.
 
-    So the points stay evenly spread over the whole run. The first and the last always stay.
+    So the points stay evenly spread over the run. The first and the last always stay.
     """
     if len(moments) <= MOST_POINTS:
         return None

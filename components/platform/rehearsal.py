@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rehearsal needs to know of the platform it stands in for, and the values that both speak in."""
+"""The interface of a platform for rehearsals, and its values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from schemas.model import EnvValue, Secret
 
 @dataclass(frozen=True)
 class People:
-    """In whose name runs are started: `session` is the platform's own, `words` is what a report calls them."""
+    """The users who start the runs. `session` is the platform's own; `words` is their name in a report."""
 
     session: Any
     words: str
@@ -32,7 +32,7 @@ class People:
 
 
 class RunWatch(Protocol):
-    """A started run, to look at repeatedly."""
+    """Reads a started run repeatedly, and can cancel it."""
 
     def look(self) -> RunStatus | None: ...
     def cancel(self) -> None: ...
@@ -40,7 +40,7 @@ class RunWatch(Protocol):
 
 @dataclass(frozen=True)
 class Answers:
-    """The values of placeholders that only the cloud knows, once the stack is up."""
+    """The values of placeholders that are known only when the stack is up."""
 
     values: Mapping[str, str]
 
@@ -59,7 +59,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class StartedRun:
-    """A run that was to start. `refused` says why it did not."""
+    """The result of starting a run. `refused` says why it did not start, or is ""."""
 
     job: JobPlan
     run: RunPlan
@@ -70,7 +70,8 @@ class StartedRun:
 def start_run(
     who: People, platform: RunPlatform, plan: Plan, job: JobPlan, run: RunPlan, inputs: Properties, tell: Tell
 ) -> StartedRun:
-    """Starts a run with the inputs that `up` would give it. These people wait for no access: it is in force or not."""
+    """Starts a run with the inputs that `up` would give it. It does not wait for access to take effect: on the local
+    cloud, access is in force at once."""
     spec = run_spec(f"rehearsal of {plan.stack}: {job.name}/{run.name}", with_defaults(inputs))
     spec = replace(spec, timeouts=replace(spec.timeouts, access=0.0))
     made: list[NodeRun] = []
@@ -82,14 +83,14 @@ def start_run(
 
 
 class Looks(Protocol):
-    """What looks at the runs of one kind."""
+    """Reads the wanted runs."""
 
     def look(self) -> Sequence[RunStatus]: ...
 
 
 @dataclass
 class LookedAt:
-    """`RunWatch` of a run that a platform looks at. `look` wants this run only."""
+    """A `RunWatch` for platforms with a `Looks`, which must want this run only."""
 
     platform: RunPlatform
     looker: Looks
@@ -109,7 +110,7 @@ class RehearsedConfig:
 
     config: dict[str, Any]
     differences: list[str] = field(default_factory=list)
-    # What cannot be rehearsed here at all, by job.
+    # Why a job cannot be rehearsed here at all, by job.
     not_rehearsed: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -122,69 +123,69 @@ class Artifact:
 
 
 class RehearsalPlatform(Protocol):
-    """What has a body is what most platforms answer: a platform's own class inherits it."""
+    """What a rehearsal needs of a platform. Methods with a body are defaults that platforms inherit."""
 
-    # Keys of a stack file that say where a stack is: a stand-in for the one it uses has them, too.
+    # The keys of a stack file that say where a stack is. A stand-in for the stack that it uses gets the same.
     place_keys: tuple[str, ...]
 
     def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
-        """Makes a job of a file small enough for this machine, and says what that changes."""
+        """Shrinks a job of the stack file to this machine, and notes the differences in `made`."""
 
     def stand_in_access(self, cloud: LocalCloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
-        """The plan that gives access, and remarks on what was made because it exists elsewhere."""
+        """The plan that grants access, and remarks on stand-ins that were made."""
 
     def stand_in_groups(self, cloud: LocalCloud, plan: Plan) -> Iterator[str]:
-        """Make the groups that the stack names but that exist elsewhere, with a remark for each."""
+        """Makes stand-ins for groups that the stack names and that exist elsewhere, with a remark for each."""
         return iter(())
 
     def people_of(self, cloud: LocalCloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
-        """The people who start the runs. `granted` is the plan that says to whom access is given."""
+        """The users who start the runs. `granted` is the plan that grants them access."""
 
     def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
-        """The rules and statements that the plans ask for; network and access may be those of other stacks."""
+        """The rules and statements of the plans. Network and access may come from other stacks' plans."""
 
     def act_as_people(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
-        """Make the calls that people make around their runs. Those that the stack does not grant are refused."""
+        """Makes the calls that users make before they start runs, so that their permissions are exercised too."""
 
     def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
-        """What people do after a run."""
+        """Makes the calls that users make after a run, such as reading logs."""
 
     def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Answers:
-        """The values that only the cloud knows. `rows` are the stack's resources; its file lies in `folder`."""
+        """The values of placeholders. `rows` are the stack's resources; its file is in `folder`."""
 
     def start(
         self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
     ) -> StartedRun:
-        """Starts a run in the name of its people, or says why it did not start."""
+        """Starts a run as these users, or says why it did not start."""
 
     def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
         """A watch on the run."""
 
     def caller(self, cloud: LocalCloud, who: People) -> str:
-        """The name of the people in the cloud's record of calls."""
+        """The id of these users in the cloud's record of calls."""
 
     def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
-        """What a run left in the bucket, as its people see it."""
+        """The objects that a run left in the bucket, listed with the users' own permissions."""
 
     def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
-        """What the ranks that did not succeed printed last, as the run's people read it."""
+        """The last log lines of ranks that did not succeed, read with the users' own permissions."""
 
     def hosts(self, outputs: Outputs, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
-        """By the id of each node's run: the id under which the local cloud has evidence of the machine.
+        """Maps the id of each node's run to the id under which the local cloud has the machine's evidence.
 
-        It is the same one where each run has machines of its own.
+        Both are the same if each run has its own machines.
         """
         return {node.id: node.id for node in nodes}
 
     def peers(self, cloud: LocalCloud, outputs: Outputs) -> Mapping[str, str]:
-        """What rules name by ids, in words."""
+        """The names of the ids that rules use for their peers."""
         return {}
 
     def judged_calls(self, cloud: LocalCloud) -> list[Mapping[str, Any]]:
         """The calls that the stack's own policies decided."""
 
     def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
-        """Reads one of them. `names` are those of callers in reports, by the ids of people and machines."""
+        """Reads a row of `judged_calls`. `names` are names of callers in reports, by the id of the user or machine."""
 
     def access_facts(self, cloud: LocalCloud) -> Grounds:
         """The facts that decide access: the policies in force."""

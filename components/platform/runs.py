@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training run as values: its inputs, its nodes, and how far each node is. RunPlatform: what a platform must be able
-to do for a run."""
+"""A training run as values: its inputs, its nodes, and their states. RunPlatform is the interface of a platform for
+starting, watching and ending runs.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +31,15 @@ _ABOUT_ACCESS = re.compile(r"polic(y|ies)|authori[sz]|permission|permitted|may n
 _SHOWN_AS = {"CANCELING": "CANCELED", "DELETED": "NEEDS_ATTENTION"}
 # The variable of a node that has its launch document.
 LAUNCH_VARIABLE = "TRAINYARD_LAUNCH"
-# As stack files have it: a document that asks for more was not written by a stack.
+# The limit of stack files. A launch document with more was not written by a stack.
 _MOST_REPLICAS = 10_000
-# How the fingerprint of a try begins, which no stack has in its state. Then comes the run that it is like.
+# The prefix of a try's fingerprint, which marks it as being in no stack's state. The name of the repeated run follows.
 _TRY = "try/"
 
 
 @dataclass(frozen=True)
 class NodeSpec:
-    """One node. `own`: what only its platform knows of it."""
+    """One node. `own`: the inputs that only its platform has."""
 
     name: str
     role: str = ""
@@ -52,7 +53,7 @@ class NodeSpec:
         return shlex.join(self.arguments) if self.arguments else None
 
 
-# How many minutes new policies and groups may need until they take effect. The default is 5.
+# The variable with the minutes that new policies and groups may need to take effect. The default is 5.
 ACCESS_MINUTES = "TRAINYARD_ACCESS_MINUTES"
 
 
@@ -78,7 +79,7 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """The columns that every run has. `own`: the platform's inputs beside them, by their names."""
+    """The inputs that every run has. `own`: the platform's further inputs, by name."""
 
     platform: str
     display_name: str
@@ -110,7 +111,7 @@ class NodeRun:
 
 
 def run_spec(urn: str, inputs: Properties) -> RunSpec:
-    """The inputs of a checked resource, as values."""
+    """The inputs of a resource that passed `Check`, as values."""
     return RunSpec(
         platform=inputs["platform"],
         display_name=inputs["displayName"],
@@ -138,7 +139,7 @@ def _node(node: Mapping[str, Any]) -> NodeSpec:
 
 
 def fingerprint(urn: str, inputs: Properties) -> str:
-    """Equal for the same run of the same resource. A create that was interrupted finds its own run by it."""
+    """Equal for the same run of the same resource. After an interrupted create, the next one finds the run by it."""
     mutable = mutable_inputs(inputs.get("platform"))
     runs = {key: value for key, value in inputs.items() if key not in mutable}
     return hashlib.sha256(f"{urn}\n{canonical(runs)}".encode()).hexdigest()[:32]
@@ -150,13 +151,13 @@ def overall(nodes: Iterable[NodeRun]) -> str:
 
 
 def ended(nodes: Iterable[NodeRun]) -> bool:
-    """Whether the run has certainly ended, even if its records are gone since. One lost node ends all others."""
+    """Whether the run has ended for certain, even if its records have been deleted. One lost node ends all others."""
     states = {node.state for node in nodes}
     return bool(states & _LOST) or states == {"SUCCEEDED"}
 
 
 def remembered(recorded: Sequence[NodeRun], seen: Sequence[NodeRun]) -> list[NodeRun]:
-    """The nodes as they are now. A node whose record is gone keeps the end that was recorded before."""
+    """The present nodes. A node whose record was deleted keeps the end that was recorded before."""
     live = {node.name: node for node in seen if node.state != DELETED}
     past = {node.name: node for node in recorded if ended([node])}
     gone = {node.name: node for node in seen if node.state == DELETED}
@@ -190,7 +191,7 @@ def never_began(state: Properties) -> bool:
 
 
 def wants_access(state: Properties) -> bool:
-    """Whether the run failed before it began because of access. A new policy may soon take effect and solve that."""
+    """Whether the run failed before it began, for lack of access. A new policy may soon take effect and solve that."""
     details = (node["details"] or "" for node in state["nodeRuns"])
     return never_began(state) and any(_ABOUT_ACCESS.search(text) for text in details)
 
@@ -205,15 +206,15 @@ def launch_document(variables: Any) -> Mapping[str, Any]:
 
 
 def folder_of(launch: Mapping[str, Any]) -> str | None:
-    """The folder of a run's starts. Older launch documents name it beside the peers."""
+    """The folder of a run's starts. Older launch documents have it in their section on peers."""
     peers = launch.get("peers")
     uri = launch.get("folder") or (peers.get("uri") if isinstance(peers, dict) else None)
-    # No client takes halves of letters and control characters, and no stack has them.
+    # No client accepts lone surrogates and control characters, and no stack has them.
     return uri if isinstance(uri, str) and uri.isprintable() else None
 
 
 def ranks_of(document: Mapping[str, Any]) -> tuple[int, ...]:
-    """Those of the document's role: ranks follow the order of roles. Empty where the document is none of ours."""
+    """The ranks of the document's role: they follow the order of roles. Empty if the document is not one of ours."""
     first = 0
     try:
         for role in document.get("roles", ()):
@@ -233,15 +234,15 @@ def ranks_of_node(node: Mapping[str, Any]) -> Iterator[int]:
 
 
 def ending_of(states: Collection[str | None]) -> str | None:
-    """FAILED if one rank says so, SUCCEEDED if every rank says how it ended. None if the files do not tell."""
+    """FAILED if one rank failed, SUCCEEDED if every rank ended well. None if the files do not say."""
     if "failed" in states:
         return "FAILED"
-    # A service is stopped when those it served have succeeded.
+    # `stopped` is how a service ends after the ranks that it served have succeeded.
     return "SUCCEEDED" if "succeeded" in states and set(states) <= {"succeeded", "stopped"} else None
 
 
 def state_in(content: bytes | str) -> str | None:
-    """The state in a status file; None where it is none."""
+    """The state in a status file. None if it is not one."""
     try:
         state = json.loads(content).get("state")
     except (ValueError, AttributeError, RecursionError):
@@ -250,12 +251,12 @@ def state_in(content: bytes | str) -> str | None:
 
 
 def fingerprint_of_try(like: str, fingerprint: str) -> str:
-    """The fingerprint of a try: it also says which run of the job the try is like."""
+    """The fingerprint of a try, which also names the run that the try repeats."""
     return f"{_TRY}{like}/{fingerprint}"
 
 
 def liked_by(fingerprint: str) -> str | None:
-    """The run that a try is like; empty if its job had none. None if this is not the fingerprint of a try."""
+    """The run that a try repeats; empty if its job had none. None if this is not the fingerprint of a try."""
     return fingerprint.removeprefix(_TRY).rpartition("/")[0] if fingerprint.startswith(_TRY) else None
 
 
@@ -268,34 +269,34 @@ class Try(NamedTuple):
 
 
 class RunPlatform(Protocol):
-    """A place where runs run."""
+    """The operations on runs that the provider and commands need of a platform."""
 
     def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
-        """Starts every node that does not run yet. Nodes that an interrupted attempt started are found and kept.
+        """Starts every node that does not run yet. Idempotent: it finds nodes that an interrupted call has started.
 
-        Yields each node as soon as it exists: nothing is lost if a later node cannot be started.
+        Yields each node as soon as it exists, so that the caller knows it even if a later node cannot be started.
         """
 
     def observe(self, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
-        """The nodes as they are now; one that no longer exists is `DELETED`."""
+        """The present state of the nodes. A node that no longer exists is `DELETED`."""
 
     def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
-        """Asks every living node to end, and does not wait."""
+        """Asks every running node to end, and does not wait."""
 
     def release(self, call: Call, nodes: Sequence[NodeRun]) -> None:
-        """Marks the runs as history: no later create takes them for its own."""
+        """Marks the runs as history, so that no later `ensure` adopts them."""
 
     def relabel(self, call: Call, spec: RunSpec, nodes: Sequence[NodeRun]) -> None:
-        """Give the runs the names and tags of the spec."""
+        """Gives the runs the names and tags of the spec."""
 
     def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
         """The last lines of the node, oldest first. Raises ProviderError if they cannot be read."""
 
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
-        """The tries that are alive beside a run. A preview is not patient: it asks a busy cloud only once."""
+        """The tries of a run's job that have not ended. A preview is not patient: it does not retry a busy cloud."""
 
     def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
         """The inputs that would make this run, and its nodes. None if the run does not exist."""
 
     def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
-        """How a run ended whose records are gone, read from the files it left. None if they do not say."""
+        """How a run ended whose records are gone, from the files that it left. None if they do not say."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs as they are now, on whatever platform: each rank with its state there and what its launcher says, and why a run
-failed: which rank failed first, or what ended all of them alike."""
+"""The present status of runs on any platform: for each rank the platform's state and the launcher's status; and why a
+run failed.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +16,21 @@ from components.plan.show import plain
 from components.platform.runs import NodeRun, overall
 from components.platform.traffic import DroppedResult
 
-# The launcher writes far less; a larger object is none of its own.
+# The launcher writes far less: a larger object is not its own.
 LONGEST_BYTES = 64 * 1024
 _LONGEST_TEXT, _MOST_ITEMS, _DEEPEST = 500, 50, 5
 _LARGEST = 2**53
 CUT = "…"
-# So much of a progress line is for people; JSON has the rest.
+# The length of a progress line for people. JSON output has all of it.
 _LONGEST = 200
 _FAILED, _ENDED = "failed", frozenset({"failed", "stopped"})
-# As launchers begin the reason where a signal from outside ended them.
+# A launcher's reason begins with this if a signal ended it.
 _ASKED_TO_END = "was asked to end"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """`launcher_status` is the launcher's own status, where it can be read."""
+    """One rank. `launcher_status` is the launcher's status, if it can be read."""
 
     rank: int
     run: NodeRun
@@ -39,16 +40,16 @@ class NodeStatus:
 
     @property
     def state(self) -> str:
-        """The platform's state; while that only says IN_PROGRESS, the launcher's."""
+        """The platform's state. While that is IN_PROGRESS, the launcher's state, which says more."""
         said = str((self.launcher_status or {}).get("state") or "")
         return said if said and self.run.state == "IN_PROGRESS" else self.run.state
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionsSeen:
-    """What the firewalls of a run's nodes counted: the packets that no rule let through, and `count` connections.
+    """What the firewalls of a run's nodes counted: dropped packets, and `count` connections.
 
-    `count` is None where only the packets are known, some minutes late: flow logs do not say which rule was used.
+    `count` is None if only flow logs are available: they show dropped packets some minutes late, and no connections.
     """
 
     dropped: tuple[DroppedResult, ...]
@@ -59,9 +60,9 @@ class ConnectionsSeen:
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """`connections`: what firewalls counted. None where nobody can tell, as in a subnet without a flow log.
+    """One start of a run. `connections`: the firewalls' counts; None if unknown, as in a subnet without a flow log.
 
-    `folder`: the address of the folder where this start of the run keeps its files. None if no launcher was told one.
+    `folder`: the address of the folder where this start keeps its files. None if it has none.
     """
 
     stack: str
@@ -92,8 +93,8 @@ class RunStatus:
 
 @dataclass(frozen=True, slots=True)
 class MachineSeen:
-    """A machine that stays between runs. `state`: the platform's word; `doing`: the machine's own, empty where it says
-    nothing, and `reason` why. `since`: when it was started last."""
+    """A machine that stays between runs. `state` comes from the platform; `doing` and `reason` from the machine itself,
+    or are empty. `since`: its last start."""
 
     job: str
     node: str
@@ -105,13 +106,13 @@ class MachineSeen:
 
     @property
     def up(self) -> bool:
-        """Whether it costs."""
+        """Whether it costs money now."""
         return self.state in ("pending", "running")
 
 
 @dataclass(frozen=True, slots=True)
 class WantedRuns:
-    """Whose runs: every part may be left open."""
+    """Selects runs. A part that is None selects all."""
 
     stack: str | None = None
     job: str | None = None
@@ -123,12 +124,12 @@ class WantedRuns:
 
 
 def run_key(tags: Mapping[str, str]) -> tuple[str, ...]:
-    """What a run of a stack file keeps from attempt to attempt."""
+    """What identifies a run of a stack file across its attempts."""
     return tuple(tags.get(name, "") for name in ("stack", "job", "run"))
 
 
 def parse_status(content: bytes) -> dict[str, Any] | None:
-    """A status object; None where it is none. Keys with values of a wrong type are left out."""
+    """A launcher's status object, or None. Keys with values of a wrong type are left out."""
     document = parse_json(content)
     if not isinstance(document, Mapping):
         return None
@@ -145,7 +146,7 @@ def parse_json(content: bytes) -> Any:
 
 
 def shorten(value: Any, depth: int = 0) -> Any:
-    """Whatever a script wrote, as JSON of a size that people can read."""
+    """A script's value, shortened so that people can read it."""
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, Mapping | list) and depth == _DEEPEST:
@@ -157,7 +158,7 @@ def shorten(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list):
         kept_items = [shorten(item, depth + 1) for item in value[:_MOST_ITEMS]]
         return kept_items if len(value) <= _MOST_ITEMS else [*kept_items, CUT]
-    # Larger numbers lose digits in most readers of JSON.
+    # Most JSON readers lose digits of larger numbers.
     return _text(str(value)) if type(value) is int and abs(value) > _LARGEST else plain(value)
 
 
@@ -193,7 +194,7 @@ def duration(seconds: float) -> str:
 
 
 def progress(report: Any) -> str:
-    """The last thing that a training script wrote of itself, in one short line."""
+    """The last progress line of a training script, shortened."""
     if isinstance(report, Mapping):
         report = ", ".join(f"{key} {_short(value)}" for key, value in report.items())
     words = str(report) if report else ""
@@ -206,7 +207,7 @@ def _short(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """`rank` None: no rank failed before the others."""
+    """The cause of a failed run. `rank` is None if no rank failed before the others."""
 
     rank: int | None
     node: str
@@ -220,13 +221,13 @@ class Cause:
 
 
 def reason_of(node: NodeStatus) -> str:
-    """The launcher's reason. Who ended it by a signal knows more: the platform, which keeps the maximum runtime."""
+    """The launcher's reason. If a signal ended it, the platform's: only that knows about the maximum runtime."""
     reason = _status_value(node, "reason")
     return node.run.details or reason if reason.startswith(_ASKED_TO_END) else reason
 
 
 def find_cause(run: RunStatus) -> Cause | None:
-    """None while no launcher has said that anything failed."""
+    """The cause, or None while no launcher has reported a failure."""
     culprits = Counter(_culprits(run.nodes))
     if culprits:
         rank = min(culprits, key=lambda rank: (-culprits[rank], rank))
@@ -239,7 +240,7 @@ def find_cause(run: RunStatus) -> Cause | None:
     first = min(failed, key=lambda node: (_status_value(node, "at"), node.run.finished_at or "", node.rank))
     reason = reason_of(first)
     alike = [node for node in run.nodes if reason_of(node) == reason]
-    # What ends every node alike, a stall for one, is nobody's fault before the others'.
+    # If every node has the same reason, such as a stall, no single rank is the cause.
     return Cause(None, "", reason) if len(alike) > 1 and len(alike) == len(run.nodes) else _first(first, reason)
 
 
@@ -248,7 +249,7 @@ def _first(node: NodeStatus, reason: str) -> Cause:
 
 
 def _culprits(nodes: Iterable[NodeStatus]) -> Iterator[int]:
-    """Whom the launchers that were stopped name."""
+    """The ranks that launchers name as the reason why they ended."""
     for node in nodes:
         rank = (node.launcher_status or {}).get("culprit")
         if rank is not None and _status_value(node, "state") in _ENDED:
@@ -256,7 +257,7 @@ def _culprits(nodes: Iterable[NodeStatus]) -> Iterator[int]:
 
 
 def _of(run: RunStatus, rank: int) -> str:
-    """What the others say of a rank whose launcher said nothing of its end: it was lost, mostly."""
+    """The reason that other launchers give for a rank whose own launcher reported none, mostly because it was lost."""
     blaming = (node for node in run.nodes if (node.launcher_status or {}).get("culprit") == rank)
     return next((_status_value(node, "reason").removeprefix("stopped: ") for node in blaming), "")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contents on their way: checksums by parts, bodies of requests and answers, and names that are safe on both sides."""
+"""Helpers for transfers: checksums by parts, bodies of requests and responses, and names that are safe everywhere."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from components.platform.files import Content, ContentChangedError, Sink
 
 MEBIBYTE = 1 << 20
-# One part unless the file needs more than MOST_PARTS of them.
+# The size of a part, unless the file would need more than MOST_PARTS.
 PART_BYTES = 16 * MEBIBYTE
 MOST_PARTS = 10_000
 # Reading in larger steps is not faster.
 BLOCK_BYTES = 256 * 1024
-# What is being fetched lies here, in the folder it is fetched into.
+# The folder for unfinished downloads, below the target folder.
 WORKPLACE = ".trainyard-transfers"
 _LONGEST_PART = 255
 _LONGEST_PATH = 4000
@@ -25,13 +25,13 @@ _LONGEST_PATH = 4000
 LONGEST_NAME = 1024
 
 
-# What other clients upload in: by default, from streams, and by people's choice.
+# Part sizes of other clients: defaults, sizes for streams, and common choices.
 _USUAL_PARTS = tuple(size * MEBIBYTE for size in (128, 10, 16, 32, 64, 100, 50, 20, 256, 512, 1024))
 _MOST_GUESSES = 4
 
 
 def md5(content: bytes = b"") -> hashlib._Hash:
-    """MD5 is what stores verify. It guards against accidents, not against people."""
+    """MD5, because stores verify that. It detects accidents, not attacks."""
     return hashlib.md5(content, usedforsecurity=False)
 
 
@@ -59,20 +59,20 @@ def parts(size: int, part: int) -> list[tuple[int, int]]:
 
 
 def possible_parts(size: int, checksum: str, stated: int | None = None) -> list[int]:
-    """The sizes of parts that this checksum may be of, the likeliest first. Empty: it is of the whole content."""
+    """The part sizes from which this checksum may be computed, the likeliest first. Empty: it is of the whole."""
     _, dash, count = checksum.partition("-")
     if not dash or not count.isdecimal():
         return []
     guesses = [stated, part_bytes(size), *_USUAL_PARTS]
     if wanted := int(count):
-        # The least whole number of mebibytes that gives so many parts: what a client may compute for itself.
+        # Some clients compute the part size: the smallest whole number of MiB that gives this number of parts.
         guesses.append(-(-size // wanted // MEBIBYTE) * MEBIBYTE)
     fit = (guess for guess in guesses if guess and len(range(0, size, guess)) == int(count))
     return list(dict.fromkeys(fit))[:_MOST_GUESSES]
 
 
 def digest_of(file: int, start: int, length: int) -> bytes:
-    """The digest of a slice of an open file. Shorter than it should be, it has another digest."""
+    """The digest of a slice of an open file. If the file has become shorter, the digest differs."""
     digest = md5()
     for block in blocks(file, start, length):
         digest.update(block)
@@ -87,7 +87,7 @@ def blocks(file: int, start: int, length: int) -> Iterator[bytes]:
 
 
 def matches(file: int, size: int, checksum: str, stated: int | None = None) -> bool:
-    """Whether the open file has this checksum. `stated`: the size of the parts, where somebody wrote it down."""
+    """Whether the open file has this checksum. `stated`: the part size, if the uploading client recorded it."""
     possible = possible_parts(size, checksum, stated)
     if not possible:
         return as_text(digest_of(file, 0, size)) == checksum
@@ -128,12 +128,12 @@ class ContentStream(io.RawIOBase):
 
 
 def body_of(content: Content) -> ContentStream | bytes:
-    """Clients take an empty stream for one of unknown length."""
+    """The body of a request. Empty content is bytes, because clients send an empty stream as one of unknown length."""
     return ContentStream(content) if content.size else b""
 
 
 def drain(stream: Iterable[bytes], sink: Sink, length: int) -> None:
-    """Gives the bytes of an answer to a sink. ConnectionError: fewer or more arrived than were asked for."""
+    """Gives the bytes of a response to a sink. Raises ConnectionError if there are fewer or more than requested."""
     arrived = 0
     try:
         for block in stream:
@@ -148,14 +148,14 @@ def drain(stream: Iterable[bytes], sink: Sink, length: int) -> None:
 
 
 def local_path(name: str) -> tuple[tuple[str, ...], str]:
-    """The steps of a path below a folder, and why there are none.
+    """The parts of a relative path for an object's name, or why it has none.
 
-    Every step is an ordinary name of a file: it neither climbs nor starts anew, on any system.
+    Every part is an ordinary file name on every system: never `..`, never absolute.
     """
     steps = tuple(name.split("/"))
     why = next((why for why in map(_why_not, steps) if why), "")
     if not why and steps[0] == WORKPLACE:
-        why = f"`{WORKPLACE}` is where fetched files wait until they are whole"
+        why = f"`{WORKPLACE}` is the folder of unfinished downloads"
     if not why and len(os.fsencode(name)) > _LONGEST_PATH:
         why = "its path is too long for this system"
     return ((), why) if why else (steps, "")
@@ -163,24 +163,24 @@ def local_path(name: str) -> tuple[tuple[str, ...], str]:
 
 def _why_not(step: str) -> str:
     if step in ("", ".", ".."):
-        return "its name has an empty step, or one that climbs out of the folder (`..`)"
+        return "its name has an empty part, or `.` or `..`"
     if "\\" in step or not step.isprintable():
-        return "its name has a backslash, or a character that nobody sees"
+        return "its name has a backslash, or an invisible character"
     try:
-        return "a step of its name is too long for this system" if len(step.encode()) > _LONGEST_PART else ""
+        return "a part of its name is too long for this system" if len(step.encode()) > _LONGEST_PART else ""
     except UnicodeEncodeError:
         return "its name is not valid UTF-8"
 
 
 def object_name(prefix: str, path: str) -> tuple[str, str]:
-    """The name in the bucket of a file below `prefix`, and why there is none."""
+    """The object name of a file below `prefix`, or why it can have none."""
     name = f"{prefix}/{path}" if prefix else path
     try:
         length = len(name.encode())
     except UnicodeEncodeError:
         return "", "its name is not valid UTF-8, as names in a bucket have to be"
     if length > LONGEST_NAME:
-        return "", f"its name in the bucket would have {length} bytes; {LONGEST_NAME} are possible"
-    # What could not be fetched again is not put.
+        return "", f"its name in the bucket would have {length} bytes; {LONGEST_NAME} are allowed"
+    # An object that could not be downloaded again is not uploaded.
     why = local_path(name)[1]
     return ("", why) if why else (name, "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the firewalls of the nodes counted, with names: rules, connections and dropped packets (docs/contracts.md)."""
+"""Firewall counts of nodes, with names for addresses: rules, connections and dropped packets (docs/contracts.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 Ports = tuple[int, int] | None
-# A rule's list, direction and position. They name the rule as long as its list does not change.
+# A rule's list, direction and position. They identify the rule as long as its list does not change.
 RuleKey = tuple[str, str, int]
 TCP, EVERY_PROTOCOL = "6", "all"
 PROTOCOL_NAMES = {"6": "tcp", "17": "udp", "1": "icmp"}
@@ -18,7 +18,7 @@ _LATE = "late packets of a connection that the node had made and ended"
 
 @dataclass(frozen=True, slots=True)
 class DroppedResult:
-    """`missing` says on which side a rule is missing."""
+    """Dropped packets of one kind. `missing` says on which side a rule is missing."""
 
     pair: str
     packets: int
@@ -27,7 +27,7 @@ class DroppedResult:
 
 @dataclass(frozen=True, slots=True)
 class RehearsedNode:
-    """One rank of one training run, and where it was."""
+    """One rank of one training run, and the address of its machine."""
 
     job: str
     run: str
@@ -42,15 +42,15 @@ class RehearsedNode:
 
     @property
     def machine(self) -> str:
-        """A machine that carries several runs of a job."""
+        """The title of the machine, if it carries several runs of a job."""
         return f"{self.job} {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class RuleInForce:
-    """One security rule in force, with its counts on all nodes together.
+    """One security rule in force, with the sum of its counts on all nodes.
 
-    A peer may be a name that stands for `addresses`, which is `called` something that people know.
+    A peer may be an id that stands for `addresses`. `called` is its name for people.
     """
 
     list: str
@@ -77,9 +77,9 @@ class RuleInForce:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Connections (or dropped packets) of one kind, as the firewall of one end counted them.
+    """Connections (or dropped packets) of one kind, counted by the firewall of one end.
 
-    It keeps the names of both ends, because later runs get the same addresses.
+    It has the names of both ends, because later runs may get the same addresses.
     """
 
     direction: str
@@ -98,7 +98,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """`reason` says why rules were not enforced. It is empty if they were."""
+    """All counts of a rehearsal. `reason` says why rules were not enforced; empty if they were."""
 
     enforced: bool
     reason: str
@@ -131,7 +131,7 @@ def protocol(text: str) -> str:
 
 
 def allows(rule: RuleInForce, flow: Flow, nodes: frozenset[str]) -> bool:
-    """Whether the rule lets the connection through where it was counted. `nodes` are the addresses of all nodes."""
+    """Whether the rule allows the connection at the end that counted it. `nodes` are the addresses of all nodes."""
     return (
         rule.direction == flow.direction
         and rule.protocol in (EVERY_PROTOCOL, flow.protocol)
@@ -141,7 +141,7 @@ def allows(rule: RuleInForce, flow: Flow, nodes: frozenset[str]) -> bool:
 
 
 def is_network(peer: str) -> bool:
-    """Whether a rule's peer is an address block, and not the label of a region's services."""
+    """Whether a rule's peer is an address block. Otherwise it is an id, or the label of a region's services."""
     try:
         ip_network(peer, strict=False)
     except ValueError:
@@ -211,7 +211,7 @@ def _add_rule(rules: dict[RuleKey, RuleInForce], row: Mapping[str, Any]) -> None
     counted = rules.get(rule.key, rule)
     rules[rule.key] = replace(
         counted,
-        # A group that the rule names gets members while nodes come up.
+        # The rule's peer may be a group that gets members while nodes start.
         addresses=None if rule.addresses is None else rule.addresses | (counted.addresses or frozenset()),
         connections=counted.connections + int(row["connections"]),
         packets=counted.packets + int(row["packets"]),
@@ -231,7 +231,7 @@ def _add_flow(flows: dict[tuple[Any, ...], Flow], row: Mapping[str, Any], count:
 
 
 def drops(traffic: Traffic) -> tuple[DroppedResult, ...]:
-    """The dropped connections: each pair and port once, no matter which end dropped the packets."""
+    """The dropped connections: each pair and port once, whichever end dropped the packets."""
     packets: dict[tuple[str, str], int] = {}
     for flow in traffic.dropped:
         key = traffic.pair(flow), _missing(flow, traffic)
@@ -240,7 +240,7 @@ def drops(traffic: Traffic) -> tuple[DroppedResult, ...]:
 
 
 def wanted_drops(traffic: Traffic) -> tuple[DroppedResult, ...]:
-    """Those that were still wanted."""
+    """The dropped connections without late packets, which nobody needs any more."""
     return tuple(one for one in drops(traffic) if one.missing != _LATE)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A try: what a person wants to start, in the terms of the plan, and that plan laid over what is deployed."""
+"""A try: the user's request, its plan from the stack file, and the merge of that plan with the deployed run."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from components.platform.runs import NodeRun, RunSpec, fingerprint_of_try, run_s
 from schemas.judge import Judged
 from schemas.model import EnvValue, Secret
 
-# How the names of tries begin. The rest is the person's, or a few letters that nobody else gets.
+# The prefix of a try's name. The user's name or random letters follow.
 PREFIX = "try-"
 _BYTES = 3
 LAUNCH = "TRAINYARD_LAUNCH"
 Fill = Callable[[str], str]
 Environment = Mapping[str, str]
-# Parts of a launch document, by the key of the stack file that people know. All others follow from the framework.
+# Parts of a launch document, and the key of the stack file that sets each. All other parts follow from the framework.
 KEYS = {
     "command": "command", "role": "roles", "roles": "roles", "retry": "roles", "ports": "ports", "options": "options",
     "processes": "options", "secrets": "env", "stallMinutes": "stallMinutes", "job": "was", "run": "was",
@@ -38,7 +38,7 @@ class TryError(Exception):
 
 
 class ChangedError(TryError):
-    """The stack file is not what is deployed any more. `fields` are the keys that matter to the job."""
+    """The stack file differs from the deployed stack. `fields` are the differing keys that matter to the job."""
 
     def __init__(self, fields: tuple[str, ...]) -> None:
         super().__init__(", ".join(fields))
@@ -47,7 +47,7 @@ class ChangedError(TryError):
 
 @dataclass(frozen=True)
 class WantedTry:
-    """`args` None: those of the run that the try is like. `run` None: the job's first run, if it has one."""
+    """The user's request. `args` None: those of the repeated run. `run` None: the job's first run, if it has one."""
 
     job: str
     run: str | None = None
@@ -58,7 +58,8 @@ class WantedTry:
 
 @dataclass(frozen=True)
 class PlannedTry:
-    """`like` is the run that the try repeats, None in a job without runs. Both are plans, made from the stack file."""
+    """The try's plan, and `like`, the plan of the run that it repeats: None in a job without runs. Both are made from
+    the stack file."""
 
     plan: Plan
     job: JobPlan
@@ -72,7 +73,7 @@ class PlannedTry:
 
 @dataclass(frozen=True)
 class ReadyTry:
-    """Everything that starting takes. `changes`: what the stack file says otherwise than what is deployed."""
+    """Everything that a start needs. `changes`: the differences between the stack file and the deployed run."""
 
     planned: PlannedTry
     inputs: Mapping[str, Any]
@@ -85,7 +86,7 @@ def new_name() -> str:
 
 @dataclass(frozen=True)
 class TryQuestion:
-    """Where the stack is deployed: on the local `cloud`, at the `place` that a person named, or where `config` says."""
+    """Where the stack is deployed: on the local `cloud`, at the `place` that the user named, or as `config` says."""
 
     judged: Judged
     config: Mapping[str, Any]
@@ -98,13 +99,13 @@ class TryQuestion:
 class TryPlatform(Protocol):
     @property
     def region(self) -> str | None:
-        """Where the stack is deployed, if not where its file says."""
+        """The region where the stack is deployed, if it differs from the stack file's."""
 
     def prepare(self, planned: PlannedTry) -> ReadyTry:
-        """Finds what is deployed. Raises TryError if that is nothing, or if the caller may not see it."""
+        """Reads the deployed run. Raises TryError if nothing is deployed, or if the caller may not read it."""
 
     def start(self, ready: ReadyTry) -> Sequence[NodeRun]:
-        """Starts every node. If one cannot be started, or the person interrupts, those that were started are ended."""
+        """Starts every node. If one cannot be started, or the user interrupts, it ends those that were started."""
 
 
 def try_platform(question: TryQuestion) -> TryPlatform:
@@ -113,20 +114,20 @@ def try_platform(question: TryQuestion) -> TryPlatform:
 
 
 def spec_of_try(ready: ReadyTry) -> RunSpec:
-    """Its fingerprint says that no stack has it in its state."""
+    """The spec of a try. Its fingerprint says that it is in no stack's state."""
     planned = ready.planned
     spec = run_spec(f"try of {planned.plan.stack}: {planned.title}", with_defaults(dict(ready.inputs)))
     like = planned.like.name if planned.like else ""
     return replace(
         spec,
         fingerprint=fingerprint_of_try(like, spec.fingerprint),
-        # Whoever types a command has had their access for long.
+        # The user's access is not new, so there is no wait for it to take effect.
         timeouts=replace(spec.timeouts, access=0.0),
     )
 
 
 def filled(what: str, text: str, values: Mapping[str, str]) -> str:
-    """Raises TryError where a reference is left: nothing that is deployed says its value yet."""
+    """The text with placeholders filled in. Raises TryError if the deployed stack does not have a value for one."""
     made = expand(text, values)
     if left := REFERENCE.search(made):
         raise TryError(
@@ -137,7 +138,8 @@ def filled(what: str, text: str, values: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Overlay:
-    """`open_text` is what a plan leaves to the platform: there, anything may be deployed. `fill` fills that in."""
+    """Merges the try's plan with deployed variables. `open_text` matches placeholders, which may have any value in the
+    deployed ones. `fill` fills them in."""
 
     open_text: re.Pattern[str]
     fill: Fill
@@ -160,7 +162,7 @@ class Overlay:
         return {**made, LAUNCH: json.dumps(document, sort_keys=True, separators=(",", ":"))}
 
     def differences(self, deployed: Environment, like: NodePlan) -> Iterator[str]:
-        """Keys of the stack file that say something else than this deployed node."""
+        """Keys of the stack file whose values differ from this deployed node."""
         variables = {name: value for name, value in deployed.items() if name != LAUNCH}
         for name in sorted({*variables, *like.environment}):
             if name not in like.environment or not self.fits(like.environment[name], variables.get(name)):
@@ -171,7 +173,7 @@ class Overlay:
                 yield KEYS.get(key, "framework")
 
     def fits(self, planned: EnvValue, deployed: str | None) -> bool:
-        """Whether a text of the plan can have become the deployed one. Nobody can read a secret of the file here."""
+        """Whether the plan's text may have become the deployed one. A secret always may: it cannot be read here."""
         if deployed is None or isinstance(planned, Secret):
             return deployed is not None
         if planned == deployed:
@@ -205,6 +207,6 @@ def _document(deployed: Environment) -> dict[str, Any]:
 
 def _cannot_tell(what: str) -> str:
     return (
-        f"`{what}` has changed in the stack file since it was deployed, and the try changes it as well: it cannot be "
-        "told what of the old value stays. An `up` of the stack deploys the change."
+        f"`{what}` has changed in the stack file since the last `up`, and the try changes it too, so it is unclear "
+        "which parts of the old value to keep. Run `up` first: it deploys the change."
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Property values as plain Python values: a secret is a `Secret`, what is known only after the update is `UNKNOWN`."""
+"""Pulumi's property values in Python: secrets are `Secret`, values known only after the update are `UNKNOWN`."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 Properties = dict[str, Any]
 
-# Shorter secrets are not hidden in texts: they occur so often that half the output would be hidden.
+# Shorter secrets are not hidden in texts: they occur by chance so often that much of the output would be hidden.
 _SHORTEST_TRACED_SECRET: Final = 4
 
 
@@ -45,7 +45,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def reveal(value: Any) -> Any:
-    """The same value without its secret marks."""
+    """The same value with every `Secret` replaced by its content."""
     if isinstance(value, Secret):
         return reveal(value.value)
     if isinstance(value, Mapping):
@@ -85,7 +85,7 @@ def _secret_leaves(value: Any, inside: bool) -> Iterator[str]:
 
 
 def seal(value: Any, *models: Any) -> Any:
-    """Marks secrets in `value`: what is secret in a model at the same place, and every text that holds a secret."""
+    """Marks secrets in `value`: values that are secret at the same place in a model, and texts that hold a secret."""
     texts = secret_texts(*models)
     for model in models:
         value = _seal_places(value, model)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounded, visible waits for the state of a run."""
+"""Waits for a run's state, with a timeout and with visible progress."""
 
 import time
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _SECONDS_BETWEEN_LINES = 60.0
 
 
 class NotInTimeError(Exception):
-    """The run did not get as far as `until` says within its time."""
+    """The run did not reach its `until` before the timeout."""
 
     def __init__(self, minutes: float) -> None:
         super().__init__(f"{minutes:g} minutes")
@@ -31,13 +31,13 @@ def reached(until: str, nodes: Sequence[NodeRun]) -> bool:
 
 
 def broken(nodes: Sequence[NodeRun]) -> list[NodeRun]:
-    """The nodes that ended without success. Nodes that ended because of another one come last."""
+    """The nodes that ended without success. Nodes that ended because of another node come last."""
     lost = [node for node in nodes if node.state in UNSUCCESSFUL]
     return sorted(lost, key=lambda node: (node.state != "FAILED", node.finished_at or "9999"))
 
 
 def settle(call: Call, platform: RunPlatform, spec: RunSpec, nodes: list[NodeRun]) -> list[NodeRun]:
-    """Waits until the run is as far as `until` says, or one of its nodes is lost. Updates `nodes` in place."""
+    """Waits until the run reaches its `until`, or one of its nodes is lost. Updates `nodes` in place."""
     minutes = {"accepted": spec.timeouts.access, "started": spec.timeouts.started}.get(
         spec.until, spec.timeouts.started + spec.timeouts.finished
     )
@@ -67,13 +67,13 @@ def wait_for_end(call: Call, platform: RunPlatform, nodes: list[NodeRun], minute
 
 
 def reason_to_wait(nodes: Sequence[NodeRun]) -> str:
-    """What the platform says of nodes that have not begun. Empty where it says nothing."""
+    """The platform's message about nodes that have not begun, or ""."""
     waiting = (node for node in nodes if node.state == "ACCEPTED" and node.details)
     return next((terminal(node.details) for node in waiting), "")
 
 
 class _Watch:
-    """Reports how far the run is: always beside the resource, and as a line when it changes or takes long."""
+    """Reports the run's progress: always as the status line, and as a new line when it changes or takes long."""
 
     def __init__(self, call: Call, spec: RunSpec) -> None:
         self._call, self._spec = call, spec

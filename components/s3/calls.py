@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of AWS's API: which are retried and for how long, and what a refusal means."""
+"""Calls of AWS's API: which errors are retried and for how long, and what they mean for the user."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from launcher.escaping import terminal
 
 T = TypeVar("T")
 
-# AWS may give these answers while a new role or policy is not in force yet.
+# AWS may return these codes while a new role or policy is not in force yet.
 ACCESS_CODES = frozenset(
     {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "UnauthorizedAccess", "AuthorizationError"}
 )
@@ -31,7 +31,7 @@ _BUSY_CODES = frozenset(
     }
 )  # fmt: skip
 _BUSY_STATUSES = frozenset({500, 502, 503, 504})
-# The service is well, but has no machine: to ask again soon does not help.
+# The service works, but has no free machine: a retry within seconds does not help.
 CAPACITY_CODES = frozenset(
     {"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity"}
 )
@@ -39,7 +39,7 @@ _LIMIT_CODES = frozenset({"VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpot
 _REMEDIES = {
     **dict.fromkeys(
         _CREDENTIALS_CODES,
-        "AWS does not take these credentials: they are wrong or have expired, or this machine's clock is wrong. "
+        "AWS does not accept these credentials: they are wrong or have expired, or this machine's clock is wrong. "
         "Try `aws sts get-caller-identity` with the same profile.",
     ),
     **dict.fromkeys(
@@ -56,23 +56,24 @@ _REMEDIES = {
     "InvalidInstanceID.NotFound": "Somebody terminated the instance. `up` makes it again.",
 }
 _PERFORM = re.compile(r"not authorized to perform: ([A-Za-z0-9-]+:[A-Za-z0-9]+)")
-# EC2 adds an encoded message of kilobytes, which only another permission decodes.
+# EC2 adds an encoded message of kilobytes. To decode it takes another permission.
 _ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
 _UNREACHABLE = "AWS cannot be reached from here. Check the network, the region and AWS_ENDPOINT_URL."
 
 
 def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T:
-    """Do `operation`; try again while AWS is busy, and for `access_minutes` while access is not in force."""
+    """Calls `operation`, and retries with backoff: while AWS is busy, and up to `access_minutes` while new access is
+    not in force."""
     return calls.attempt(_ANSWERS, call, what, operation, access_minutes)
 
 
 def pages(
     call: Call, what: str, client: Any, operation: str, access_minutes: float = 0.0, **request: Any
 ) -> Iterator[Any]:
-    """Every page of a list. Botocore knows how each list is continued; each page is tried again for itself."""
+    """Every page of a list, by botocore's paginator. Each page is retried on its own."""
     paginator = client.get_paginator(operation)
     ask = getattr(client, operation)
-    # A paginator that has failed once is over, so the attempts are made below it.
+    # A paginator cannot continue after an error, so the retries happen below it.
     paginator._method = lambda **page: attempt(call, what, lambda: ask(**page), access_minutes)
     yield from paginator.paginate(**request)
 
@@ -92,7 +93,7 @@ def read_if_exists(call: Call, what: str, operation: Callable[[], T], access_min
 
 
 def code_of(error: BaseException | None) -> str:
-    """AWS's code of an error; empty where AWS gave no answer."""
+    """AWS's code of an error; empty if AWS did not answer."""
     answer = getattr(error, "response", None)
     return str((answer.get("Error") or {}).get("Code") or "") if isinstance(answer, dict) else ""
 
@@ -104,7 +105,7 @@ def status_of(error: BaseException | None) -> int:
 
 
 def is_gone(error: BaseException | None) -> bool:
-    """Whether the answer says that the resource does not exist. S3 has no code where an answer has no body."""
+    """Whether the answer says that the resource does not exist. S3's answers without a body have no code."""
     code = code_of(error)
     return code in ("404", "NoSuchBucket", "NoSuchKey", "NoSuchEntity", "NoSuchUpload") or code.endswith(
         ("NotFound", "NotFoundException")
@@ -112,7 +113,7 @@ def is_gone(error: BaseException | None) -> bool:
 
 
 def error_text(error: Exception) -> str:
-    """The error in one line. AWS repeats names that people chose, so it is escaped."""
+    """The error in one line, escaped for terminals: AWS repeats names that users chose."""
     code = code_of(error)
     if code:
         message = _ENCODED.sub("", str(error.response["Error"].get("Message") or ""))  # type: ignore[attr-defined]
@@ -123,7 +124,7 @@ def error_text(error: Exception) -> str:
 
 
 def refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:
-    """Botocore's error for a person: what was tried, what AWS answered, what to do."""
+    """Botocore's error as a message for the user: the operation, AWS's answer, the remedy."""
     if isinstance(error, ProviderError):
         return error
     if not (code_of(error) or _is_botocore(error) or _is_network(error)):
@@ -155,7 +156,7 @@ def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -
     if code in CAPACITY_CODES:
         return 0.0
     if code in _BUSY_CODES or status_of(error) in _BUSY_STATUSES:
-        # Who has no patience at all, as a preview, asks a busy cloud only once.
+        # A call with no patience, such as a preview's, is not retried while the cloud is busy.
         return calls.TRANSIENT_SECONDS if patience else 0.0
     return patience if not code and _is_network(error) else 0.0
 

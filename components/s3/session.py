@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS's endpoints and our credentials, found as AWS's own clients find them (docs/contracts.md)."""
+"""Sessions for AWS: endpoint, region and credentials, found as AWS's own clients find them (docs/contracts.md)."""
 
 import os
 import threading
@@ -10,10 +10,10 @@ from typing import Any
 from components.platform.calls import ProviderError
 from components.s3.calls import refusal
 
-# In this order, as AWS's own clients disagree about the name.
+# In this order: AWS's own clients disagree about the name.
 REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _SECONDS_TO_CONNECT, _SECONDS_TO_READ = 10, 60
-# Threads of one process that may call one service at once.
+# Connections to one service: at most this many threads call it at once.
 _CONNECTIONS = 64
 _LOGIN = (
     "Make some with `aws configure` or `aws sso login`, or name a profile with AWS_PROFILE. "
@@ -23,9 +23,9 @@ _LOGIN = (
 
 @dataclass
 class Session:
-    """Botocore's clients for one set of credentials, made when first needed.
+    """Botocore's clients for one set of credentials, made when first used.
 
-    Without explicit values botocore reads its own environment variables and files, as for every client of AWS.
+    Without explicit values botocore reads its environment variables and files, as in every AWS client.
     """
 
     region: str | None = None
@@ -49,24 +49,24 @@ class Session:
             profile=config.get("profile") or given.get("AWS_PROFILE") or None,
             config_file=config.get("configFile") or variables.get("AWS_CONFIG_FILE"),
             credentials_file=variables.get("AWS_SHARED_CREDENTIALS_FILE"),
-            # Botocore reads the variable itself, and those of single services before it.
+            # Botocore reads AWS_ENDPOINT_URL from the environment itself, and first the variables of single services.
             endpoint=config.get("endpoint") or given.get("AWS_ENDPOINT_URL"),
         )
 
     @property
     def region_name(self) -> str:
-        """The region of the session, which may be the profile's."""
+        """The region: the session's own, or the profile's."""
         with self._lock:
             region = self.region or self._opened().get_config_variable("region")
         if not region:
             raise ProviderError(
-                "No region is named for AWS.", "Set `aws:region` in the stack file, or the variable AWS_REGION."
+                "No AWS region is set.", "Set `aws:region` in the stack file, or the variable AWS_REGION."
             )
         return str(region)
 
     @property
     def account(self) -> str:
-        """The account's number, asked once."""
+        """The account's id, which AWS is asked for once."""
         if not self._account:
             try:
                 self._account = str(self.client("sts").get_caller_identity()["Account"])
@@ -77,7 +77,7 @@ class Session:
     def client(self, service: str, region: str | None = None) -> Any:
         """The client of a service, by botocore's name for it, for `region` or for the session's region.
 
-        Botocore's sessions are not safe for threads, its clients are.
+        Botocore's clients are thread-safe, its sessions are not: hence the lock.
         """
         with self._lock:
             key = (service, region or "")
@@ -95,7 +95,7 @@ class Session:
             max_pool_connections=_CONNECTIONS,
             # We retry ourselves (components.platform.calls): visibly, for a limited time, and until Ctrl-C.
             retries={"total_max_attempts": 1, "mode": "standard"},
-            # Transfers have checksums of their own; a second one would cost time and prove nothing more.
+            # Transfers send their own MD5. A second checksum would only cost time.
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
         )
@@ -105,7 +105,7 @@ class Session:
             raise self._unusable(error) from error
 
     def _opened(self) -> Any:
-        """Botocore's session. Its import takes a quarter of a second, so stacks of other platforms never do it."""
+        """Botocore's session. The import takes a quarter of a second, so it is done here, when AWS is used."""
         import botocore.session
         from botocore.exceptions import BotoCoreError
 

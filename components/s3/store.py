@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One bucket of Amazon S3, through botocore.
 
-Its checksums are MD5, as everywhere in this room: S3 states them as ETags, in hexadecimal. Where a bucket encrypts by a
-key of KMS, ETags are something else. There an object of one piece keeps its MD5 in its metadata, and one of several
-parts has none that S3 could state.
+Checksums are MD5, which S3 returns as the ETag, in hexadecimal. If the bucket encrypts with a KMS key, ETags are not
+MD5. Then an object that was uploaded whole has its MD5 in its metadata, and one uploaded in parts has no checksum.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from components.s3.calls import attempt, code_of, pages, read_if_exists, status_
 from components.s3.session import Session
 
 T = TypeVar("T")
-# Under these names an object says its MD5, and in which parts it was uploaded.
+# The metadata keys for an object's MD5 and for the size of the parts of its upload.
 _MD5, _PART_BYTES = "trainyard-md5", "trainyard-part-bytes"
 _DIGEST = re.compile(r'"?([0-9a-f]{32})(-[0-9]+)?"?')
 _MOVED_ON = frozenset({"PreconditionFailed", "NoSuchKey", "NoSuchUpload", "InvalidPart", "InvalidPartOrder"})
@@ -32,15 +31,15 @@ _CHANGED = frozenset({"BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch"}
 
 @dataclass
 class BucketStore:
-    """`components.platform.files.Store`. `explain` makes an error for people of one that may be a refusal."""
+    """Implements `components.platform.files.Store`. `explain` adds the remedy to an error that may be a refusal."""
 
     session: Session
     call: Call
     bucket: str
     explain: Callable[[ProviderError], ProviderError]
-    # MD5 of parts that this process sent, by upload, number and ETag. S3 verified them as they came.
+    # MD5 of parts that this process sent, by upload, number and ETag. S3 verified each on arrival.
     _sent: dict[tuple[str, int, str], str] = field(default_factory=dict, repr=False)
-    # Whether ETags are MD5, as far as somebody looked.
+    # Whether ETags are MD5. None: not known yet.
     _plain: bool | None = None
 
     @property
@@ -59,7 +58,8 @@ class BucketStore:
             raise self.explain(error) from error.__cause__
 
     def _is_plain(self, name: str) -> bool:
-        """Lists do not say how objects are encrypted. A bucket does that alike for all."""
+        """Whether ETags of a list are MD5. Lists do not say how objects are encrypted, so one object is looked up: the
+        bucket encrypts all in the same way."""
         if self._plain is None:
             head = self._head(name)
             self._plain = head is None or _is_plain(head)
@@ -141,13 +141,13 @@ class BucketStore:
         )  # fmt: skip
         answer = self._attempt(f"Complete the upload of {name}", commit)
         if not _is_plain(answer):
-            # S3 verified each part, and states no digest of the whole.
+            # S3 has verified each part, but returns no digest of the whole.
             return of_parts(base64.b64decode(part.md5) for _, part in sorted(parts.items()))
         return checksum_of(answer["ETag"])
 
     def abandon(self, name: str, upload: str) -> None:
         abort = partial(self._client.abort_multipart_upload, Bucket=self.bucket, Key=name, UploadId=upload)
-        # It costs room, no more. What made it useless is told anyway.
+        # If this fails, the parts only take up space. The error that led here is reported anyway.
         with suppress(ProviderError):
             attempt(replace(self.call, patience=0.0), f"Abandon the upload of {name}", abort)
 
@@ -168,13 +168,13 @@ class BucketStore:
 
 
 def checksum_of(etag: str) -> str:
-    """The checksum that an ETag is, as components/platform/streams.py writes it. Empty where it is none."""
+    """The ETag's checksum in the form of components/platform/streams.py. Empty if it is not an MD5."""
     match = _DIGEST.fullmatch(etag)
     return as_text(bytes.fromhex(match[1])) + (match[2] or "") if match else ""
 
 
 def _is_plain(answer: Mapping[str, Any]) -> bool:
-    """Whether the ETag of this answer is an MD5: not so where a key of KMS, or of the client, encrypts."""
+    """Whether the ETag of this answer is an MD5. It is not if a KMS key or the client's own key encrypts the object."""
     kms = str(answer.get("ServerSideEncryption") or "").startswith("aws:kms")
     return not kms and not answer.get("SSECustomerAlgorithm")
 

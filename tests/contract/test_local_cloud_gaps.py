@@ -9,7 +9,7 @@ from localcloud.oci.gaps import coverage, render
 PROJECT = Path(__file__).resolve().parents[2]
 
 
-def test_the_document_is_fresh() -> None:
+def test_the_page_of_gaps_is_up_to_date() -> None:
     document = (PROJECT / "docs" / "local-cloud-gaps.md").read_text()
     assert document == render(), "run: python -m localcloud.oci.gaps > docs/local-cloud-gaps.md"
 

@@ -156,7 +156,7 @@ def test_images_are_found_by_tag_and_digest(world: World) -> None:
     assert client.get_container_image(images[0].id).data.lifecycle_state == "DELETED"
 
 
-def test_the_tenancy_as_it_is(world: World) -> None:
+def test_a_new_tenancy_has_its_compartment_and_home_region(world: World) -> None:
     client, tenancy = world.clients.identity, world.clients.cloud.tenancy
     assert client.get_tenancy(tenancy).data.home_region_key == "IAD"
     assert client.get_compartment(world.compartment).data.compartment_id == tenancy

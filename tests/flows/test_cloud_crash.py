@@ -217,7 +217,7 @@ def test_what_keeps_it_from_starting_is_said_with_the_way_out(tmp_path: Path) ->
             control.start(tmp_path / "other", port)
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_cloud_commands_start_show_stop_and_reset_the_cloud(tmp_path: Path) -> None:
     home = ["--home", str(tmp_path / "cloud")]
     invoke: Callable[..., Any] = CliRunner().invoke
     try:

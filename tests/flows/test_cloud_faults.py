@@ -193,7 +193,7 @@ def test_access_comes_into_force_late(world: World) -> None:
     assert not allowed()
 
 
-def test_access_ends_late(world: World) -> None:
+def test_a_deleted_policy_stays_in_force_for_a_while(world: World) -> None:
     user = Clients(world.clients.cloud, "user").network
     statements = ["allow group scientists to read vcns in tenancy"]
     details = identity.CreatePolicyDetails(
@@ -234,7 +234,7 @@ def test_what_makes_no_sense_is_said_in_words(world: World) -> None:
             ask()
 
 
-def test_the_command(world: World) -> None:
+def test_the_faults_command_adds_lists_and_clears_faults(world: World) -> None:
     home = ["--home", str(world.clients.cloud.home)]
     invoke: Callable[..., Any] = CliRunner().invoke
     refused = invoke(command, ["faults", "add", "latency", *home])

@@ -190,7 +190,7 @@ def test_a_notebook_acts_as_itself(world: World, monkeypatch: pytest.MonkeyPatch
     assert world.project in [project.id for project in client.list_projects(world.compartment).data]
 
 
-def test_a_life_of_a_notebook(world: World) -> None:
+def test_a_notebook_is_created_stopped_and_deleted(world: World) -> None:
     client = world.clients.data_science
     notebook = _notebook(world)
     assert (notebook.lifecycle_state, bool(notebook.notebook_session_url)) == ("CREATING", True)
@@ -204,7 +204,7 @@ def test_a_life_of_a_notebook(world: World) -> None:
     assert client.get_notebook_session(notebook.id).data.lifecycle_state == "DELETED"
 
 
-def test_shapes(world: World) -> None:
+def test_job_and_notebook_shapes_have_cores_and_series(world: World) -> None:
     for list_ in (world.clients.data_science.list_job_shapes, world.clients.data_science.list_notebook_session_shapes):
         shapes = {
             shape.name: shape for shape in oci.pagination.list_call_get_all_results(list_, world.compartment).data
@@ -233,7 +233,7 @@ class TestSecrets:
 
         return oci.vault.models.Base64SecretContentDetails(content=base64.b64encode(text.encode()).decode())
 
-    def test_a_life(self, world: World) -> None:
+    def test_a_secret_is_created_changed_and_deleted(self, world: World) -> None:
         vaults = self._client(world.clients, "vault", "VaultsClient")
         bundles = self._client(world.clients, "secrets", "SecretsClient")
         details = oci.vault.models.CreateSecretDetails(

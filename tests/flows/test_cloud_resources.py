@@ -148,7 +148,7 @@ def _items(listed: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind)
-def test_a_life(world: World, case: Case) -> None:
+def test_a_resource_is_created_read_listed_updated_and_deleted(world: World, case: Case) -> None:
     client = getattr(world.clients, case.client)
     get, update, delete = (getattr(client, f"{verb}_{case.kind}") for verb in ("get", "update", "delete"))
     list_ = getattr(client, f"list_{case.plural or case.kind + 's'}")

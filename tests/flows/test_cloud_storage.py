@@ -199,7 +199,7 @@ def test_a_copy_is_a_work_request(make: Callable[..., Bucket]) -> None:
     ("wanted", "content"),
     [("bytes=0-0", b"0"), ("bytes=2-4", b"234"), ("bytes=7-", b"789"), ("bytes=-2", b"89"), ("bytes=5-99", b"56789")],
 )
-def test_a_range(make: Callable[..., Bucket], wanted: str, content: bytes) -> None:
+def test_a_range_of_an_object_is_returned(make: Callable[..., Bucket], wanted: str, content: bytes) -> None:
     bucket = make()
     bucket.put("a", b"0123456789")
     response = bucket.storage.get_object(NAMESPACE, bucket.name, "a", range=wanted)
@@ -237,7 +237,7 @@ def test_many_are_deleted_at_once(make: Callable[..., Bucket]) -> None:
     assert [(item.object_name, item.status_code) for item in result.failed] == [("b", 404)]
 
 
-def test_what_hangs_on_a_bucket(make: Callable[..., Bucket]) -> None:
+def test_subresources_of_a_bucket_are_listed_changed_and_deleted(make: Callable[..., Bucket]) -> None:
     bucket = make()
     storage = bucket.storage
     assert storage.list_retention_rules(NAMESPACE, bucket.name).data.items == []

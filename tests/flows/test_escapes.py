@@ -52,7 +52,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
-def test_of_a_stack_file(tmp_path: Path, form: str) -> None:
+def test_control_characters_in_a_stack_file_are_escaped(tmp_path: Path, form: str) -> None:
     files = []
     for number, text in enumerate(PLACES.values()):
         files.append(tmp_path / f"Pulumi.stack{number}.yaml")
@@ -64,7 +64,7 @@ def test_of_a_stack_file(tmp_path: Path, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
-def test_of_a_file_s_name(tmp_path: Path, form: str) -> None:
+def test_control_characters_of_a_file_name_are_escaped(tmp_path: Path, form: str) -> None:
     """Also where it is not UTF-8, which a name on Linux need not be."""
     names = [
         b"Pulumi.\xff\xfe.yaml",
@@ -91,14 +91,14 @@ def test_of_a_file_s_name(tmp_path: Path, form: str) -> None:
     "words",
     [("check", PLANTED), ("plan", PLANTED), ("runs", PLANTED), (PLANTED,), (f"--{PLANTED}",), ("plan", f"--{PLANTED}")],
 )
-def test_of_a_command_line(words: tuple[str, ...]) -> None:
+def test_control_characters_of_a_command_line_are_escaped(words: tuple[str, ...]) -> None:
     """A script may have it from somewhere else: the name of a branch, say."""
     done = trainyard(*(word.replace("\x00", "") for word in words))
     assert done.returncode in (1, 2)
     harmless(done)
 
 
-def test_of_a_plan(tmp_path: Path) -> None:
+def test_control_characters_in_a_plan_are_escaped(tmp_path: Path) -> None:
     """What is allowed to hold it: commands, variables, tags, arguments."""
     file = tmp_path / "Pulumi.planted.yaml"
     made = STACK.replace("code:", f"env: {{ NOTE: {QUOTED} }}\n      code:", 1)
@@ -148,7 +148,7 @@ def planted(shared_cloud: Cloud) -> Planted:
     return Planted(world, made.id)
 
 
-def test_of_a_run(planted: Planted) -> None:
+def test_control_characters_in_runs_and_logs_are_escaped(planted: Planted) -> None:
     compartment = planted.world.compartment
     for words in (["list"], ["list", "--format", "json"], ["watch", "--every", "0.1"], ["logs"]):
         printed = harmless(planted.runs(*words, "--compartment", compartment))
@@ -156,7 +156,7 @@ def test_of_a_run(planted: Planted) -> None:
     harmless(trainyard("cloud", "log", "--home", str(planted.world.clients.cloud.home)))
 
 
-def test_of_a_run_on_a_terminal(planted: Planted) -> None:
+def test_watch_sends_a_terminal_no_control_characters_of_a_run(planted: Planted) -> None:
     """The cursor's moves are ours. So are colours, left out here. Nothing else that a terminal obeys gets there."""
     import pty
 

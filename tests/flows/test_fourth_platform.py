@@ -119,7 +119,7 @@ def test_what_the_scaffold_writes_is_a_platform(sketch: dict[str, str]) -> None:
     assert "on paper\n" in sketch["plan"]
     assert sketch["access"] == "sketch: whoever may use paper may do everything\n"
     assert "`trainyard runs` cannot show runs there yet" in sketch["runs"]
-    assert "components/paper is there already" in sketch["twice"]
+    assert "components/paper exists already" in sketch["twice"]
 
 
 def test_only_the_row_is_written_into_a_file_that_was_there(checkout: Checkout) -> None:

@@ -260,7 +260,7 @@ def _changed(folder: Path, change: dict[str, object]) -> Path:
     return file
 
 
-def test_help_names_both() -> None:
+def test_help_of_image_names_build_and_push() -> None:
     told = CliRunner().invoke(main, ["image", "--help"])
     assert told.exit_code == 0
     assert {"build", "push"} <= {line.split()[0] for line in told.stdout.splitlines() if line.startswith("  ")}

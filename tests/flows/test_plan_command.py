@@ -136,7 +136,7 @@ def test_a_group_that_no_statement_can_name_is_an_error_of_usage(stack: Path, gr
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_neither_imports_an_sdk(stack: Path, command: str) -> None:
+def test_plan_and_access_import_no_sdk(stack: Path, command: str) -> None:
     program = (
         "import sys\n"
         "from trainyard.cli.main import main\n"

@@ -121,7 +121,7 @@ def test_every_row_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("token", CASES)
-def test_a_life(world: World, token: str) -> None:
+def test_a_resource_is_created_read_updated_and_deleted_with_the_providers_calls_only(world: World, token: str) -> None:
     """It makes the calls of the real provider, and no others."""
     case, inputs = CASES[token], CASES[token].inputs(world)
     seen = watched(world)
@@ -144,7 +144,7 @@ def test_a_wrong_type_fails_at_the_preview_with_its_path(world: World) -> None:
         assert re.search(words, failures[0], re.DOTALL), failures
 
 
-def test_what_is_missing_is_said(world: World) -> None:
+def test_a_missing_input_is_named(world: World) -> None:
     for token, missing in (
         (SUBNET, "vpcId"),
         (ACCESS_BLOCK, "bucket"),
@@ -163,7 +163,7 @@ def test_what_is_not_known_yet_is_judged_later(world: World) -> None:
     assert outputs["region"] == "us-east-1"
 
 
-def test_secrets_stay_secret(world: World) -> None:
+def test_secret_inputs_of_a_resource_are_secret_outputs(world: World) -> None:
     made = world.engine.create(VERSION, "it", {"secretId": world.id(SECRET), "secretString": Secret("hush-hush")})
     seen = world.engine.refresh(made)
     assert seen is not None

@@ -53,7 +53,7 @@ def test_every_row_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("token", CASES)
-def test_a_life(world: World, token: str) -> None:
+def test_a_resource_is_created_read_updated_and_deleted_with_the_providers_calls_only(world: World, token: str) -> None:
     live(world, token)
 
 
@@ -88,7 +88,7 @@ def test_blocks_of_a_vcn_change_one_at_a_time(world: World) -> None:
         engine.diff(vcn, {**vcn.inputs, "cidrBlocks": ["10.9.0.0/16"]})
 
 
-def test_secrets_stay_secret(world: World) -> None:
+def test_secret_inputs_of_a_resource_are_secret_outputs(world: World) -> None:
     job = job_inputs(world)
     job["jobConfigurationDetails"]["environmentVariables"] = {"TOKEN": Secret("hush-hush")}
     made = world.engine.create("oci:DataScience/job:Job", "it", job)
@@ -224,7 +224,7 @@ def _called(world: World, token: str) -> Properties:
 
 
 @pytest.mark.parametrize("token", FUNCTIONS)
-def test_functions(world: World, token: str) -> None:
+def test_each_function_of_the_plugin_answers(world: World, token: str) -> None:
     arguments: Mapping[str, Any] = {
         "namespace": world.cloud.namespace,
         "compartmentId": world.cloud.compartment,

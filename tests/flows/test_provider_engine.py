@@ -79,7 +79,7 @@ def cloud(tmp_path: Path) -> Iterator[control.Cloud]:
 
 
 @pytest.mark.torture
-def test_a_stack_with_a_run(tmp_path: Path, cloud: control.Cloud) -> None:
+def test_a_stack_with_a_run_comes_up_changes_fails_and_recovers(tmp_path: Path, cloud: control.Cloud) -> None:
     stack = Stack(tmp_path, cloud)
     up = stack("up", "--yes")
     assert "trainyard:index:Run" in up

@@ -357,7 +357,7 @@ def test_import_finds_all_nodes_from_one(world: World) -> None:
     assert world.engine.import_(RUN, "run", f"{made.id}x") is None
 
 
-def test_secrets_stay_secret(world: World) -> None:
+def test_secret_inputs_of_a_run_are_secret_outputs(world: World) -> None:
     nodes = [node("main", 0, TOKEN=Secret("hush-hush"), EXIT_CODE="1")]
     with pytest.raises(Failed) as failed:
         world.engine.create(RUN, "run", world.inputs(nodes=nodes))

@@ -238,7 +238,7 @@ def test_what_changed_in_the_file_since_is_said_and_what_is_deployed_runs(team: 
         team.configure("jobs", changed)
         blurred = team.try_("line", "--anyway", "--", "--lr", "2")
         assert "`command` has changed in the stack file" in blurred.stderr
-        assert "it cannot be told what of the old value stays" in blurred.stderr
+        assert "it is unclear which parts of the old value to keep" in blurred.stderr
         plain = team.try_("line", "--follow", "--anyway")
         assert "args ['--epochs', '5', '--lr', '0.1']" in plain.stdout, plain.stderr
     finally:

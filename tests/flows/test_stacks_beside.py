@@ -54,7 +54,7 @@ def test_stacks_that_differ_only_in_platform_go_one_by_one(team: Team) -> None:
     reset = team.run("cloud", "reset", "--yes", "--home", str(team.home / "cloud"))
     assert reset.returncode == 0, reset.stderr
     down = team.trainyard("down", "one", "--delete-data", "--yes")
-    assert "nothing of them is left: one, two. `up` makes them anew." in down
+    assert "was removed, and their resources with it: one, two. `up` makes them again." in down
     assert "Nothing is left; the local cloud is stopped." in down
 
 

@@ -203,10 +203,10 @@ def test_other_content_stays_unless_asked(place: Place) -> None:
     (place.folder / "a.txt").write_text("mine")
     place.object("data/a.txt", b"theirs")
     told = place.refused("put", "a.txt")
-    assert "not put: a.txt: the bucket has another content under this name; --overwrite" in told
+    assert "not put: a.txt: the bucket has other content under this name; --overwrite" in told
     assert place.read("data/a.txt") == b"theirs"
     told = place.refused("get", "data/a.txt")
-    assert "not fetched: data/a.txt: another file of this name is there; --overwrite" in told
+    assert "not fetched: data/a.txt: a file of this name with other content is there; --overwrite" in told
     assert (place.folder / "a.txt").read_text() == "mine"
     place.run("put", "a.txt", "--overwrite")
     assert place.read("data/a.txt") == b"mine"
@@ -361,7 +361,7 @@ def test_two_gets_at_once_do_not_mix(place: Place, large: bytes) -> None:
     work = place.folder / "copy" / WORKPLACE
     with slow(place, "GetObject"), place.process("get", "data/large", "--to", "copy"):
         eventually(work.exists, bool)
-        assert "another process is fetching into" in place.refused("get", "data/large", "--to", "copy")
+        assert "another process downloads into" in place.refused("get", "data/large", "--to", "copy")
 
 
 HOSTILE = ("../out", "/abs", "a/../../out", "a//b", "./c", "b\\..\\c", "d\x1b[31m", "e\nf", ".trainyard-transfers/x")
@@ -406,7 +406,7 @@ def test_links_and_folders_in_the_way_are_not_followed(place: Place) -> None:
     assert files_below(outside) == {"precious": b"kept"}
     assert (copy / "good").read_bytes() == b"evil"
     (copy / WORKPLACE).symlink_to(outside)
-    assert "it is a link, or no folder" in place.refused("get", "in/good", "--to", "copy")
+    assert "it is a link, or not a folder" in place.refused("get", "in/good", "--to", "copy")
     assert "no folder" in place.refused("get", "in/good", "--to", "copy/good")
     # Whoever gives a link as DIR means what it points to.
     (place.folder / "named").symlink_to(outside)

@@ -159,7 +159,7 @@ def test_a_stack_that_another_command_works_on_is_left_to_it(team: Team) -> None
         refused = team.attempt(word, "local")
         assert refused.returncode == 1
         assert refused.stderr.startswith(
-            "Error: Another command is at work on the stack `local`: process 7 on elsewhere, since 2026-11-21T15:49:37."
+            "Error: Another command is working on the stack `local`: process 7 on elsewhere, since 2026-11-21T15:49:37."
         )
         assert str(lock) in refused.stderr
     lock.unlink()
@@ -169,7 +169,7 @@ def test_a_stack_that_another_command_works_on_is_left_to_it(team: Team) -> None
     for word in ("up", "down"):
         refused = team.attempt(word, "local")
         assert refused.returncode == 1
-        assert f"at work on the stack `local`: process {os.getpid()}, since 20" in refused.stderr
+        assert f"working on the stack `local`: process {os.getpid()}, since 20" in refused.stderr
         assert "Run this again when it has ended" in refused.stderr
         assert "pulumi cancel" not in refused.stdout + refused.stderr
     del claim

@@ -46,7 +46,7 @@ def test_the_provider_says_it_to_the_engine() -> None:
     assert (info.version, json.loads(schema)["version"]) == (VERSION, VERSION)
 
 
-def test_the_local_cloud_says_it(shared_cloud: Cloud) -> None:
+def test_the_local_cloud_reports_its_version(shared_cloud: Cloud) -> None:
     with urllib.request.urlopen(f"{shared_cloud.endpoint}{MARKER_PATH}", timeout=LONGEST_SECONDS) as answer:
         marker = json.load(answer)
     assert marker["version"] == VERSION

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the release that a team unpacks beside its repository. `make dist` is its only user."""
+"""Makes the release archive that a team unpacks next to its repository. Used by `make dist`."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m tools.release [FOLDER]`: writes the archive, its part of the changelog, and the checksums of both.
 
-git packs the archive from the last commit, so two people who release one commit get the same bytes.
+git packs the archive from the last commit, so a release of the same commit always has the same bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from catalog.version import VERSION
 from tools.release.notes import Notes, NotesError, read_notes
 
 ROOT = Path(__file__).resolve().parents[2]
-# The same folder for every release: a path in it is part of the job of a stack (docs/your-repository.md).
+# Every release has the same folder, because stacks of teams have paths into it (docs/your-repository.md).
 PREFIX = "trainyard/"
 SUMS = "SHA256SUMS"
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def make_release(into: Path) -> list[Path]:
-    """All files of the release, the checksums last. Files of the same names are replaced."""
+    """Writes all files of the release and returns them, the checksums last. Existing files are replaced."""
     commit = _committed()
     notes = read_notes((ROOT / "CHANGELOG.md").read_text(), VERSION)
     name = _name(notes, commit)
@@ -55,9 +55,9 @@ def make_release(into: Path) -> list[Path]:
 
 
 def _committed() -> str:
-    """The commit that is packed. What is not committed would be missing from the archive without a word."""
+    """The commit to pack. Raises ReleaseError on uncommitted changes: they would silently be missing."""
     if not (ROOT / ".git").exists():
-        raise ReleaseError("this is no git checkout, and git packs the archive")
+        raise ReleaseError("this is not a git checkout, and the archive is made by git")
     changed = _git("status", "--porcelain").decode(errors="replace").splitlines()
     if changed:
         raise ReleaseError(f"`git status` shows changes, the first is {changed[0].strip()!r}: commit or stash them")
@@ -65,12 +65,12 @@ def _committed() -> str:
 
 
 def _name(notes: Notes, commit: str) -> str:
-    """A preview of a release says so, and names its commit: nobody shall take it for the release."""
+    """The archive's name. That of an unreleased version has the commit, so that it is not taken for the release."""
     return f"trainyard-{VERSION}" if notes.released else f"trainyard-{VERSION}-preview-{commit[:10]}"
 
 
 def _checksums(contents: dict[str, bytes]) -> str:
-    """As `sha256sum --check` reads them."""
+    """The checksums in the format of `sha256sum --check`."""
     return "".join(f"{hashlib.sha256(content).hexdigest()}  {file}\n" for file, content in contents.items())
 
 

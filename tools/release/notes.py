@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of the changelog that is about one release."""
+"""Reads the changelog's section on one release."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _UNRELEASED = "unreleased"
 
 
 class NotesError(Exception):
-    """The changelog does not say what this release changes."""
+    """The changelog has no valid section on this release."""
 
 
 @dataclass(frozen=True)
 class Notes:
-    """`released` is False while the heading says so."""
+    """The section on a release. `released` is False while its heading says `unreleased`."""
 
     text: str
     released: bool

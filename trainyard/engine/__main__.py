@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m trainyard.engine path|tools`: prints a folder on stdout; all else goes to stderr."""
+"""`python -m trainyard.engine path|tools`: prints a folder on stdout, and everything else on stderr."""
 
 import argparse
 import os
@@ -16,7 +16,7 @@ def main() -> int:
         prog="python -m trainyard.engine", description="The Pulumi engine for this machine."
     )
     what = parser.add_subparsers(dest="command", required=True)
-    what.add_parser("path", help="print the folder whose pulumi to use, getting one first if needed")
+    what.add_parser("path", help="print the folder of the `pulumi` to use; get the engine first if there is none")
     what.add_parser("tools", help="write the plugins of local stacks and print their folder")
     command = parser.parse_args().command
     try:

@@ -19,7 +19,7 @@ MODULE = "github.com/pulumi/pulumi/pkg/v3"
 PACKAGE = f"{MODULE}/cmd/pulumi"
 SDK = "github.com/pulumi/pulumi/sdk/v3"
 # `pulumi api` browses the API of Pulumi Cloud. Its OpenAPI library alone takes a third of the time to compile, so the
-# command is left out: of its package only the files stay that other commands use.
+# command is left out. These files of its package stay, because other commands use them.
 CLOUD_API = "cmd/pulumi/cloud"
 CLOUD_API_KEPT = ("envelope.go", "resolve.go")
 # How many packages a whole build compiles. Only the progress line needs it.
@@ -32,7 +32,7 @@ REMEDY = (
 
 
 def build(folder: Path, env: Mapping[str, str], progress: Progress) -> None:
-    """Compile `pulumi` into `folder`, with what dynamic providers need beside it."""
+    """Compiles `pulumi` into `folder`, and adds the script that dynamic providers need."""
     go = find_go(folder, env, progress)
     progress.say(f"building the Pulumi engine {ENGINE_VERSION} from source, once: 3 to 6 minutes on two cores")
     modules = _modules_without_cloud_api(go, _source(folder), env)
@@ -92,7 +92,7 @@ def _modules_without_cloud_api(go: str, target: Path, env: Mapping[str, str]) ->
             file.unlink()
     shutil.copyfile(SOURCE / "without_api" / "api.go", package / "api.go")
     modules = target / "go.mod"
-    # JSON's strings are strings of go.mod, too: the folder's name may have spaces.
+    # go.mod quotes strings as JSON does. Quotes are needed because the folder's name may have spaces.
     named = json.dumps(str(copy), ensure_ascii=False)
     modules.write_text(f"{(SOURCE / 'go.mod').read_text()}\nreplace {MODULE} => {named}\n")
     shutil.copyfile(SOURCE / "go.sum", target / "go.sum")
@@ -101,18 +101,18 @@ def _modules_without_cloud_api(go: str, target: Path, env: Mapping[str, str]) ->
 
 def _module(go: str, path: str, env: Mapping[str, str]) -> Path:
     """The folder of one of the pinned modules in Go's cache, checked against go.sum."""
-    told = subprocess.run(
+    answer = subprocess.run(
         [go, "mod", "download", "-json", path],
         cwd=SOURCE, env={**env, "GOWORK": "off"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if told.returncode:
-        words = _last_lines((told.stdout + told.stderr).splitlines())
+    if answer.returncode:
+        words = _last_lines((answer.stdout + answer.stderr).splitlines())
         raise EngineError(f"`go mod download` failed:\n{words}\n{REMEDY}")
-    return Path(json.loads(told.stdout)["Dir"])
+    return Path(json.loads(answer.stdout)["Dir"])
 
 
 def _copy_module(module: Path, target: Path) -> None:
-    """Without tests. Go's module cache is read-only; the copy is not, or nobody but root could remove it."""
+    """Copies a module without its tests. Go's cache is read-only; the copy is writable, so that it can be removed."""
     for folder, below, files in os.walk(module):
         below[:] = [name for name in below if name != "testdata"]
         place = target / Path(folder).relative_to(module)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cache folder that all clones share. An engine is in it whole or not at all; one process at a time makes it."""
+"""The cache folder that all clones share. An engine appears there in one step, and one process at a time makes it."""
 
 import contextlib
 import fcntl
@@ -32,7 +32,7 @@ def cached_engine(env: Mapping[str, str], machine: Machine) -> Path:
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether an engine is there. PlantedError if another user could have put it there or changed it."""
+    """Whether the folder has an engine. Raises PlantedError if another user could have put it there or changed it."""
     if not os.access(folder / "pulumi", os.X_OK):
         return False
     for place in (*reversed(folder.parents[: len(_BELOW_ROOT)]), folder, *sorted(folder.iterdir())):
@@ -54,7 +54,8 @@ def version_of(pulumi: Path, env: Mapping[str, str]) -> str:
 
 @contextlib.contextmanager
 def locked(folder: Path, progress: Progress) -> Iterator[None]:
-    """Holds the lock on making `folder`. A second process says that it waits. A crash releases the lock."""
+    """Holds the lock that a process needs to make `folder`. A second process waits, and says so. A crash releases the
+    lock."""
     own_folder(folder.parents[len(_BELOW_ROOT)], *_BELOW_ROOT)
     with open_lock(folder.parent / f".{folder.name}.lock") as lock:
         try:
@@ -68,7 +69,7 @@ def locked(folder: Path, progress: Progress) -> Iterator[None]:
 def publish(folder: Path, fill: Callable[[Path], None], env: Mapping[str, str]) -> None:
     """Lets `fill` make the engine in a sibling folder, checks that it runs, and then renames that folder.
 
-    Call it with the lock held. Then other unfinished folders were left by processes that died, and are removed.
+    Call it with the lock held. Other unfinished folders are then leftovers of killed processes, and are removed.
     """
     for leftover in folder.parent.glob(f".{folder.name}.part-*"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -77,7 +78,7 @@ def publish(folder: Path, fill: Callable[[Path], None], env: Mapping[str, str]) 
         fill(part)
         version = version_of(part / "pulumi", env)
         if not at_least(version, ENGINE_VERSION):
-            raise EngineError(f"the engine just made does not run: `pulumi version` said {version!r}")
+            raise EngineError(f"the new engine does not run: `pulumi version` printed {version!r}")
         for made in (part, *part.iterdir()):
             made.chmod(0o755)
         if folder.exists():

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """gRPC servers that answer only the account that they run as.
 
-Loopback is no border: every account of a machine reaches every port on it, and whoever may call a language host or a
-provider has code run, and resources made, as the person who typed `up`. gRPC knows no passwords here, because the
-engine sends none. But Linux knows which account opened each socket, so a server asks it about every caller.
+Loopback does not protect a server: every account of a machine can connect to every port on it. Whoever can call a
+language host or a provider can run code and make resources as the person who typed `up`. The engine sends no password
+that a server could check. But Linux knows which account opened each socket, so the server asks it about every caller.
 """
 
 import ipaddress
@@ -20,10 +20,10 @@ from urllib.parse import unquote
 import grpc
 
 LOOPBACK = "127.0.0.1"
-# An address and a port. A socket that only listens has no other end: NOWHERE.
+# An address and a port. NOWHERE is the remote end of a socket that only listens.
 End = tuple[str, int]
 NOWHERE: End = ("0.0.0.0", 0)
-# Who opened the socket with these two ends, its own first. None if no process has such a socket open.
+# Returns the account that opened the socket with this local and this remote end. None if no process has it open.
 Lookup = Callable[[End, End], int | None]
 
 # linux/sock_diag.h and linux/inet_diag.h
@@ -35,17 +35,17 @@ _ENDS = struct.Struct("!HH16s16s")
 _ANY_COOKIE = b"\xff" * 8
 _SECONDS = 1.0
 
-# Kept, because a program may put LoopbackServer in its place.
+# The original: a program may replace `grpc.server` by LoopbackServer.
 _grpc_server = grpc.server
 
 _MAPPED = bytes(10) + b"\xff\xff"
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-# The table is read in parts, so a line may be missed when others come and go meanwhile.
+# The kernel returns the table in parts. While other sockets open and close, one reading may miss a line.
 _READINGS = 3
 
 
 class LoopbackServer:
-    """A `grpc.Server` that listens on loopback, whatever address it is told. It takes the place of `grpc.server`."""
+    """A `grpc.Server` that always listens on loopback, whatever address it is given. It can replace `grpc.server`."""
 
     def __init__(self, pool: Executor, options: Sequence[tuple[str, Any]] = ()) -> None:
         self._callers = OwnAccountOnly()
@@ -58,7 +58,7 @@ class LoopbackServer:
 
     @property
     def knows_callers(self) -> bool:
-        """False where the system does not say who calls (macOS, Windows): then everybody is answered."""
+        """False where the system does not say who calls (macOS, Windows). The server then answers everybody."""
         return self._callers.look_up is not None
 
     def __getattr__(self, name: str) -> Any:
@@ -68,9 +68,9 @@ class LoopbackServer:
 class OwnAccountOnly(grpc.ServerInterceptor):  # type: ignore[misc,unused-ignore]
     """Refuses calls from sockets that another account opened.
 
-    Root is another account, too: no engine of root's calls the plugins of others, and 0 is also what the kernel says of
-    sockets that it cannot attribute. Every call is looked up, not every connection, so that nothing has to be
-    remembered of a port that another account may have next.
+    Root counts as another account: an engine of root never calls plugins of other accounts, and the kernel also reports
+    0 for sockets that it cannot attribute. Each call is looked up, not each connection: a result must not be cached,
+    because another account may get the same port next.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,8 @@ class OwnAccountOnly(grpc.ServerInterceptor):  # type: ignore[misc,unused-ignore
         self._own: End = NOWHERE
 
     def listens_on(self, port: int) -> None:
-        """Chooses the way that finds what is known: this server's own socket. Without one, nobody can be looked up."""
+        """Chooses the lookup that works here: it must find this server's own socket. If none does, no caller can be
+        looked up."""
         self._own = (LOOPBACK, port)
         self.look_up = next((way for way in WAYS if _finds(way, self._own)), None)
 
@@ -92,18 +93,18 @@ class OwnAccountOnly(grpc.ServerInterceptor):  # type: ignore[misc,unused-ignore
         try:
             caller = self.look_up(_end(context.peer()), self._own)
         except (OSError, ValueError):
-            # Who cannot be found now, where others are, may have seen to that.
+            # A caller that cannot be found, although lookups work here, may be hiding: refuse it.
             caller = None
         if caller != os.geteuid():
-            who = "has hung up, or cannot be found" if caller is None else f"has the number {caller}"
+            who = "is unknown: it has hung up, or hides" if caller is None else f"is {caller}"
             context.abort(
                 grpc.StatusCode.PERMISSION_DENIED,
-                f"only the account number {os.geteuid()} of this machine may call this server; the caller's {who}",
+                f"only the user id {os.geteuid()} of this machine may call this server; the caller's user id {who}",
             )
 
 
 def by_netlink(own: End, other: End) -> int | None:
-    """Asks the kernel for this one socket, however many there are."""
+    """Asks the kernel for this one socket. The time does not depend on how many sockets there are."""
     packed = (_packed(own), _packed(other))
     question = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, 0, 0xFFFFFFFF)
     question += _ENDS.pack(own[1], other[1], *packed) + struct.pack("=I", 0) + _ANY_COOKIE
@@ -115,7 +116,7 @@ def by_netlink(own: End, other: End) -> int | None:
     _, kind, *_ = struct.unpack_from("=IHHII", answer)
     if kind == _NLMSG_ERROR:
         return None
-    # The kernel answers with a socket that listens on the port if none has both ends.
+    # If no socket has both ends, the kernel answers with one that listens on the port: compare them.
     ports_and_addresses = _ENDS.unpack_from(answer, 20)
     if ports_and_addresses[:2] != (own[1], other[1]) or tuple(map(_plain, ports_and_addresses[2:])) != packed:
         return None
@@ -139,7 +140,7 @@ WAYS: tuple[Lookup, ...] = (by_netlink, by_proc) if sys.platform == "linux" else
 
 
 def _opened(uid: int, inode: int) -> int | None:
-    """The account, unless the process has closed the socket: the kernel then gives it no file, and often to root."""
+    """The account that has the socket open. A closed socket has no inode, and often counts as root's."""
     return uid if inode else None
 
 
@@ -151,14 +152,14 @@ def _finds(way: Lookup, listener: End) -> bool:
 
 
 def _end(peer: str) -> End:
-    """What gRPC calls a peer, as address and port: `ipv4:127.0.0.1:4711`, `ipv6:%5B::ffff:127.0.0.1%5D:4711`."""
+    """Address and port of a peer in gRPC's notation: `ipv4:127.0.0.1:4711`, `ipv6:%5B::ffff:127.0.0.1%5D:4711`."""
     family, _, rest = unquote(peer).partition(":")
     host, _, port = rest.rpartition(":")
     address = ipaddress.ip_address(host.strip("[]"))
     if isinstance(address, ipaddress.IPv6Address):
         address = address.ipv4_mapped or address
     if family not in ("ipv4", "ipv6") or address.version != 4:
-        raise ValueError(f"{peer} is no caller of a port on {LOOPBACK}")
+        raise ValueError(f"{peer} does not call from {LOOPBACK}")
     return str(address), int(port)
 
 
@@ -167,13 +168,13 @@ def _packed(end: End) -> bytes:
 
 
 def _plain(address: bytes) -> bytes:
-    """IPv4 as IPv4: a socket for IPv6 may speak it, and writes its addresses as `::ffff:127.0.0.1`."""
+    """The address without IPv6's prefix: an IPv6 socket writes IPv4 addresses as `::ffff:127.0.0.1`."""
     mapped = ipaddress.IPv6Address(address).ipv4_mapped
     return mapped.packed.ljust(16, b"\0") if mapped else address
 
 
 def _in_table(end: End, width: int) -> str:
-    """As /proc/net/tcp writes it: words of this processor's byte order, in hexadecimal."""
+    """The end as /proc/net/tcp writes it: 32-bit words in this processor's byte order, in hexadecimal."""
     prefix = b"" if width == 4 else bytes(12) if end == NOWHERE else _MAPPED
     address = prefix + socket.inet_aton(end[0])
     words = struct.unpack(f"={width // 4}I", address)
@@ -189,7 +190,7 @@ _HANDLERS = {
 
 
 def _guarded(handler: Any, require: Callable[[grpc.ServicerContext], None]) -> Any:
-    """The same handler, but nothing of it runs before the caller is known to be allowed."""
+    """The same handler, which checks the caller before it does anything else."""
     kind, make = _HANDLERS[handler.request_streaming, handler.response_streaming]
     carry_out = getattr(handler, kind)
 

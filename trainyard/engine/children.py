@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes that a language host starts. Each can be stopped politely, and none outlives the host."""
+"""The processes that a language host starts. Each can be asked to end, and none outlives the host."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ class Children:
         output: int | IO[bytes] | None = None,
         errors: int | IO[bytes] | None = None,
     ) -> "subprocess.Popen[bytes]":
-        """Starts `command` through leash.py. It stays in this process's group, which the engine may kill as a whole."""
+        """Starts `command` through leash.py, in this process's group: the engine may kill the whole group."""
         leashed = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *command]
         with self._lock:
             if self._closed:
@@ -61,7 +61,7 @@ def signal_child(child: "subprocess.Popen[bytes]", number: signal.Signals) -> No
 
 
 def stop(child: "subprocess.Popen[bytes]") -> None:
-    """Asks the child to end, and kills it if it does not."""
+    """Sends SIGTERM to the child, and kills it if it does not end."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         signal_child(child, number)
         try:

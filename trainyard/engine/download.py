@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Downloads Pulumi's release archive over TLS. It must have the published checksum, or the one that the user gives."""
+"""Downloads Pulumi's release archive over TLS, and verifies it against the published checksum or the user's own."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from trainyard.engine.versions import ENGINE_VERSION, EngineError, Machine
 RELEASES = "https://github.com/pulumi/pulumi/releases/download"
 MIRROR_VARIABLE = "TRAINYARD_PULUMI_RELEASES"
 CHECKSUM_VARIABLE = "TRAINYARD_PULUMI_SHA256"
-# Without an answer within this time the releases count as not reachable, and the engine is built from source.
+# Timeout of the first answer. After it the release server counts as unreachable, and the engine is built from source.
 ANSWER_SECONDS = 4.0
 CHUNK = 1 << 20
 _LONGEST_LISTING = 1 << 20
 _PROCESSORS = {"amd64": "x64", "arm64": "arm64"}
 _SECURE = "https"
-# Without TLS, somebody on the way could change both the archive and its checksum.
+# Without TLS, somebody between here and the server could change both the archive and its checksum.
 _PLAIN = ("http", "file")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
@@ -56,7 +56,7 @@ def download(folder: Path, machine: Machine, env: Mapping[str, str], progress: P
     except (OSError, ValueError, HTTPException) as problem:
         raise EngineError(f"{page}: {problem}") from problem
     if checksum != wanted:
-        raise EngineError(f"{page}/{name}: its SHA-256 is {checksum}, wanted is {wanted}")
+        raise EngineError(f"{page}/{name}: its SHA-256 is {checksum}, expected is {wanted}")
     _unpack(archive, folder)
     archive.unlink()
 
@@ -69,7 +69,7 @@ def _given_checksum(env: Mapping[str, str]) -> str:
 
 
 def _schemes(releases: str, checksum: str) -> tuple[str, ...]:
-    """The allowed schemes, also for redirections: TLS only, or any once the user gives the checksum."""
+    """The URL schemes allowed, also for redirections: only TLS, unless the user gives the checksum."""
     scheme = releases.partition("://")[0].lower()
     if scheme == _SECURE and not checksum:
         return (_SECURE,)
@@ -79,7 +79,7 @@ def _schemes(releases: str, checksum: str) -> tuple[str, ...]:
         )
     if not checksum:
         raise MirrorError(
-            f"{MIRROR_VARIABLE} is {releases}: without TLS, somebody on the way could change archive and checksum.\n"
+            f"{MIRROR_VARIABLE} is {releases}: without TLS, both archive and checksum could be changed on the way.\n"
             f"Use https://, or give the archive's SHA-256 in {CHECKSUM_VARIABLE}, or write `off`."
         )
     return (_SECURE, *_PLAIN) if scheme == "file" else (_SECURE, "http")
@@ -123,7 +123,8 @@ def _save(source: IO[bytes], archive: Path, progress: Progress) -> str:
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """Unpacks the programs. The archive holds `pulumi/<program>`: we take plain files only, by their last name."""
+    """Unpacks the programs. The archive has them as `pulumi/<program>`; only regular files are taken, without the
+    folder."""
     try:
         with tarfile.open(archive) as content:
             for member in content:

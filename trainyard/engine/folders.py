@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which folders a language host may run: those of the project that its engine was started for, and no other.
+"""Which folders a language host may run: only those of the project that its engine was started for.
 
-The engine tells a host that it starts no folders (its `Handshake` goes to hosts that somebody else started, and names
-none). So a host looks at what its engine was started with: the folder, the command line, and what the files of that
-project name. docs/decisions/0029 says why this is a second line behind trainyard/engine/callers.py.
+The engine does not say which folders those are (only hosts that somebody else started get its `Handshake`, and even
+that names none). So the host reads them from the engine's working directory, its command line and the project's files.
+This is the second line of defence, behind trainyard/engine/callers.py (docs/decisions/0029).
 """
 
 import os
@@ -16,7 +16,7 @@ PROJECTS = ("Pulumi.yaml", "Pulumi.yml", "Pulumi.json")
 MANIFESTS = (*PROJECTS, "PulumiPlugin.yaml", "PulumiPolicy.yaml")
 # Where the engine installs plugins and policy packs for this account, below PULUMI_HOME.
 INSTALLED = ("plugins", "policies")
-# Every option of the engine may be given by such a variable, too: PULUMI_OPTION_POLICY_PACK.
+# The engine also takes every option from a variable with this prefix: PULUMI_OPTION_POLICY_PACK.
 OPTION = "PULUMI_OPTION_"
 ROOT = 0
 
@@ -27,7 +27,7 @@ class OtherFolderError(Exception):
 
 @dataclass(frozen=True)
 class EngineCall:
-    """How the engine was started: the folder it is in, and its command line."""
+    """How the engine was started: its working directory and its command line."""
 
     folder: Path
     words: tuple[str, ...]
@@ -46,7 +46,7 @@ def engine_call(process: int, env: Mapping[str, str]) -> EngineCall | None:
 
 
 class Folders:
-    """The folders of one project. Their files are read anew for each question: commands may change them meanwhile."""
+    """The folders of one project. Its files are read again for each request, because commands may change them."""
 
     def __init__(self, started_in: Path, engine: EngineCall | None, env: Mapping[str, str]) -> None:
         self._starts = [started_in]
@@ -64,14 +64,14 @@ class Folders:
             known = known or {key for one in self._known() if (key := _identity(one))}
             if _identity(Path(folder)) not in known and not self._is_installed(folder) and not self._is_ours(folder):
                 raise OtherFolderError(
-                    f"{folder}: this host runs only the project that the engine was started for: the folder of its "
-                    "Pulumi.yaml, its `main`, the plugins and packages that it names by path, policy packs of the "
-                    "command line, and what is installed in PULUMI_HOME. Name the folder there; if you started the "
-                    "host yourself, start it in the project's folder."
+                    f"{folder} does not belong to the project that the engine was started for. The host runs only the "
+                    "folder of its Pulumi.yaml, its `main`, plugins and packages that it names by path, policy packs "
+                    "of the command line, and what is installed in PULUMI_HOME. Name the folder in one of these; if "
+                    "you started the host yourself, start it in the project's folder."
                 )
 
     def require_python(self, root: str, options: Mapping[str, object]) -> None:
-        """Raises OtherFolderError unless a file in `root` names the same virtual environment, or none does."""
+        """Raises OtherFolderError unless the request asks for the virtual environment that a file in `root` names."""
         named = options.get("virtualenv")
         if not named:
             return
@@ -85,14 +85,14 @@ class Folders:
         return any(real.is_relative_to(place) for place in self._installed)
 
     def _is_ours(self, folder: str) -> bool:
-        """Where the engine's command line cannot be read: no other account made the folder."""
+        """Used only where the engine's command line cannot be read: whether this account or root owns the folder."""
         if self._engine is not None:
             return False
         trusted = {ROOT, self._starts[0].stat().st_uid, *([os.geteuid()] if hasattr(os, "geteuid") else [])}
         return Path(folder).is_dir() and Path(folder).stat().st_uid in trusted
 
     def _known(self) -> Iterator[Path]:
-        """Every folder of the project, and those that its files name, and theirs."""
+        """Every folder of the project, and, transitively, the folders that files in them name."""
         starts = [*self._starts, *([self._engine.folder, *_folders_in(self._engine)] if self._engine else [])]
         waiting = [*starts, *(root for start in starts if (root := _root(start)))]
         seen: set[str] = set()
@@ -106,7 +106,7 @@ class Folders:
 
 
 def _folders_in(engine: EngineCall) -> Iterator[Path]:
-    """Words of the command line, and values of its options, that are folders."""
+    """The arguments and option values of the command line that are folders."""
     for word in engine.words:
         for text in {word, word.partition("=")[2]} - {""}:
             if (folder := engine.folder / text).is_dir():
@@ -114,7 +114,7 @@ def _folders_in(engine: EngineCall) -> Iterator[Path]:
 
 
 def _root(start: Path) -> Path | None:
-    """Like the engine: the nearest folder from here upwards that has a project's file."""
+    """The nearest folder from `start` upwards with a Pulumi.yaml, as the engine finds it."""
     real = Path(os.path.realpath(start))
     return next((folder for folder in (real, *real.parents) if next(_manifests(folder), None)), None)
 
@@ -158,7 +158,7 @@ def _options(manifest: Path) -> Mapping[str, object]:
 
 
 def _read(manifest: Path) -> Mapping[str, Any]:
-    # Only now: the engine waits for a host to start, and needs this only when it has something to run.
+    # Imported late: the engine waits while a host starts, and the host needs YAML only once it runs something.
     import yaml
 
     try:
@@ -169,7 +169,7 @@ def _read(manifest: Path) -> Mapping[str, Any]:
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
-    """The folder itself, by whatever path: links, and file systems that ignore case."""
+    """Device and inode, which stay the same through links and on file systems that ignore case."""
     try:
         status = folder.stat()
     except OSError:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A `pulumi-language-python` for machines that have only the `pulumi` command: a LanguageRuntime server.
 
-It runs programs, providers by path and policy packs in Python. It generates no packages: calls for these answer
-UNIMPLEMENTED, and need Pulumi's own host. Asked for the code of what was imported, it answers with a comment.
+It runs programs, providers by path and policy packs in Python. It generates no packages: such calls return
+UNIMPLEMENTED, and need Pulumi's own host. For `pulumi import`, which asks for generated code, it returns a comment.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ else:
     from trainyard.engine.protocol import language_pb2, language_pb2_grpc, plugin_pb2
 
 PROGRAM = Path(__file__).with_name("program.py")
-# Run and RunPlugin last as long as a deployment, and each holds a thread: one for the program, each provider and pack.
+# Run and RunPlugin take as long as a deployment. Each holds a thread: for the program, and for each provider and pack.
 THREADS = 64
 LARGEST_MESSAGE = 400 * 1024 * 1024
 CHUNK = 65536
@@ -46,7 +46,7 @@ NO_CODE = """\
 
 
 class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
-    """What the engine asks of a language, for Python."""
+    """The engine's LanguageRuntime service for Python."""
 
     def __init__(self, engine_address: str, folders: Folders) -> None:
         self.engine_address = engine_address
@@ -57,7 +57,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
 
     def Handshake(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         self.engine_address = request.engine_address
-        # Where anybody may have called, the folders stay what they were.
+        # Where the caller's account is unknown, a Handshake adds no folders.
         if self.knows_callers:
             for folder in filter(None, (request.root_directory, request.program_directory)):
                 self._folders.add(folder)
@@ -67,8 +67,8 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         return plugin_pb2.PluginInfo()
 
     def GetRequiredPackages(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        # The SDKs name their plugin with each resource, so the engine gets a plugin when it is first used. Naming them
-        # here would also fetch plugins of SDKs that are installed but not used.
+        # The SDKs name their plugin with each resource, so the engine downloads a plugin when it is first used. A list
+        # here would also make it download the plugins of SDKs that are installed but not used.
         self._require(request.info, context)
         return language_pb2.GetRequiredPackagesResponse()
 
@@ -137,7 +137,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             self.children.forget(child)
 
     def GenerateProgram(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        # `pulumi import` asks for it when the resource is in the state already.
+        # `pulumi import` calls this even when the resource is in the state already.
         return language_pb2.GenerateProgramResponse(source={"__main__.py": NO_CODE.encode()})
 
     def RunPlugin(self, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:  # noqa: N802
@@ -163,7 +163,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         return empty_pb2.Empty()
 
     def _output(self, child: "subprocess.Popen[bytes]", context: grpc.ServicerContext) -> Iterator[tuple[str, bytes]]:
-        """Yields what `child` prints until it has ended. It is stopped when the engine hangs up."""
+        """Yields what `child` prints until it ends. The child is stopped if the engine cancels the call."""
         chunks: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
         hung_up = threading.Event()
         context.add_callback(hung_up.set)
@@ -199,7 +199,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         return project_python
 
     def _require(self, info: Any, context: grpc.ServicerContext, *folders: str) -> None:
-        """Refuses what the project does not name: a folder to run, and a Python to run it with."""
+        """Refuses folders, and a Python, that the project does not name."""
         try:
             self._folders.require(info.root_directory, info.program_directory, *folders)
             self._folders.require_python(info.root_directory, _options(info))
@@ -276,7 +276,7 @@ def _forward(stream: str, pipe: IO[bytes], chunks: "queue.SimpleQueue[tuple[str,
 
 
 def _wait_for_end(done: threading.Event) -> None:
-    """Returns when asked to stop, or when the engine that started us is gone. Its death sends no signal."""
+    """Returns on a request to stop, or when the engine that started this host is gone: its death sends no signal."""
     engine = os.getppid()
     while not done.wait(0.5):
         if os.getppid() != engine:
@@ -284,7 +284,7 @@ def _wait_for_end(done: threading.Event) -> None:
 
 
 def main() -> int:
-    """Serves until the engine is done. The engine expects the port on the first line of output."""
+    """Serves until the engine ends. The engine reads the port from the first line of output."""
     addresses = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
     done = threading.Event()
 
@@ -293,7 +293,7 @@ def main() -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
-    # Under nohup the end of the terminal must not end us. SIGINT must: the engine itself ends hosts with it.
+    # Under nohup, SIGHUP stays ignored. SIGINT must end the host even there: the engine ends hosts with it.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, end)
     sizes = [(f"grpc.max_{way}_message_length", LARGEST_MESSAGE) for way in ("send", "receive")]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a command that ends when its parent process ends, for whatever reason.
 
-It is started as a script: `python -IS leash.py PARENT COMMAND…`. Standard library only, because it runs under the
-language host's Python, whichever that is.
+It is started as a script: `python -IS leash.py PARENT COMMAND…`. It imports the standard library only, so that it runs
+under any Python.
 """
 
 import ctypes

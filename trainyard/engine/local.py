@@ -10,7 +10,7 @@ from trainyard.engine.obtain import engine_folder
 from trainyard.engine.tools import write_tools
 from trainyard.engine.trusted import close_below, private_folder
 
-# People set these for their own stacks. For a local stack they would override our settings.
+# People set these variables for their own stacks. For a local stack they would override our settings.
 NOT_FOR_LOCAL_STACKS = (
     "PULUMI_CONFIG_PASSPHRASE",
     "PULUMI_ACCESS_TOKEN",
@@ -45,7 +45,8 @@ def environment(home: Path, base: Mapping[str, str] | None = None) -> dict[str, 
 
 
 def passphrase_file(pulumi_home: Path) -> Path:
-    """The passphrase file of this checkout's local stacks, made once. If two processes make it, both use the first."""
+    """The passphrase file of this checkout's local stacks, made on first use. If two processes make it at once, the
+    first one counts."""
     path = pulumi_home / "passphrase"
     if path.exists():
         return path

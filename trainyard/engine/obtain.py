@@ -62,7 +62,7 @@ def _make(folder: Path, machine: Machine, env: Mapping[str, str], progress: Prog
     except MirrorError:
         raise
     except EngineError as problem:
-        progress.say(f"Pulumi's own download is not to be had ({terminal(str(problem).splitlines()[0])})")
+        progress.say(f"Pulumi's release cannot be downloaded ({terminal(str(problem).splitlines()[0])})")
 
     def fill(part: Path) -> None:
         build(part, env, progress)

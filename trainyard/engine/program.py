@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs one Pulumi program under the Python of its own project.
 
-The language host starts this file as a script and sends the settings as JSON on standard input. So they can have any
-size, and secrets are never in a process's environment or arguments. It imports nothing of ours, because it runs in the
-environments of other projects.
+The language host starts this file as a script and sends the settings as JSON on standard input. There they can have
+any size, and secrets are never in a process's environment or arguments. The file imports nothing of trainyard, because
+it runs in the environments of other projects.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-# This exit code means that the user has seen the error: the host answers with `bail`, and the engine is silent.
+# This exit code says that the user has seen the error: the host answers with `bail`, and the engine reports no more.
 TOLD_THE_USER = 32
 NO_SDK = (
     "The Pulumi SDK is not installed for {python}.\n"
@@ -38,7 +38,7 @@ def main() -> int:
     configure(pulumi, settings)
     entry = settings["entry"]
     sys.argv = [entry, *settings["arguments"]]
-    # Like `python __main__.py`: modules beside the program can be imported.
+    # As with `python __main__.py`, a program can import the modules in its own folder.
     sys.path[0] = str(Path(entry) if Path(entry).is_dir() else Path(entry).parent)
     return run(pulumi, entry, settings["parallel"])
 
@@ -53,7 +53,7 @@ def configure(pulumi: Any, settings: dict[str, Any]) -> None:
 def run(pulumi: Any, entry: str, parallel: int) -> int:
     import grpc
 
-    # A deployment that fails leaves futures unresolved on purpose. asyncio's complaints would hide the cause.
+    # A failed deployment leaves futures unresolved on purpose. asyncio's warnings about them would hide the cause.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
@@ -67,7 +67,7 @@ def run(pulumi: Any, entry: str, parallel: int) -> int:
         pulumi.log.error(str(problem))
         return TOLD_THE_USER
     except grpc.RpcError as problem:
-        # The engine has gone. It has said why, and nobody is left to read our error.
+        # UNAVAILABLE: the engine has ended. It has reported why, and nobody would read another error.
         if problem.code() != grpc.StatusCode.UNAVAILABLE:
             pulumi.log.error(unhandled(problem))
         return TOLD_THE_USER
@@ -81,7 +81,7 @@ def run(pulumi: Any, entry: str, parallel: int) -> int:
 
 
 def unhandled(problem: BaseException) -> str:
-    """The traceback from the user's first line on, without the frames of ours, Pulumi and Python before it."""
+    """The traceback from the user's first frame on, without the frames of trainyard, Pulumi and Python before it."""
     frame = problem.__traceback__
     machinery = (__file__, "<frozen runpy>", os.sep + os.path.join("pulumi", "runtime", "stack.py"))
     while (
@@ -93,7 +93,7 @@ def unhandled(problem: BaseException) -> str:
 
 
 def interrupted(number: int, frame: object) -> None:
-    """Ends the program. The engine may interrupt it twice, and the first time is enough."""
+    """Ends the program. The engine may send a second interrupt, which is ignored."""
     signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
@@ -106,6 +106,6 @@ if __name__ == "__main__":
         code = TOLD_THE_USER
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if code:
-        # A normal exit would wait for threads whose calls nobody answers any more.
+        # A normal exit would wait for threads whose calls the engine does not answer any more.
         sys.stderr.flush()
         os._exit(code)

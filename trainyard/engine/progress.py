@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows progress on stderr: on a terminal one line that is kept up to date, otherwise a new line now and then."""
+"""Shows progress on stderr: on a terminal as one line that is updated, otherwise as a new line now and then."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ class Progress:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs a command that shows no progress itself. The first argument says what it does."""
+    """Runs a command that shows no progress of its own. The first argument is the text to show."""
     text, *command = arguments
     progress = Progress()
     progress.say(text)
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
             except subprocess.TimeoutExpired:
                 progress.update(text)
             except KeyboardInterrupt:
-                continue  # the command is interrupted too, and ends by itself
+                continue  # the command gets the same SIGINT, and ends by itself
     progress.say(f"{text}: {'done' if code == 0 else 'failed'}")
     return code if code >= 0 else 128 - code
 

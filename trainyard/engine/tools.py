@@ -26,7 +26,7 @@ class StandIn:
     # The SDK that a program imports. The engine asks for the plugin by its version.
     package: str
     module: str
-    # `real` in this variable: Pulumi's own plugin is used.
+    # With the value `real` in this variable, Pulumi's own plugin is used.
     variable: str
 
     @property
@@ -39,8 +39,9 @@ STAND_INS = (
     StandIn("aws", "pulumi_aws", "localcloud.aws.plugin", "TRAINYARD_AWS_PLUGIN"),
 )
 
-# This script is put beside an engine that we built. Pulumi warns about a plugin on PATH unless it is the one beside
-# `pulumi`. So `.trainyard/bin` links to this script, and it runs the host of the checkout through which it was called.
+# Pulumi warns about a language host on PATH unless it is the one in the folder of `pulumi`. So an engine that we built
+# has this script in its folder. Each checkout links to it from `.trainyard/bin`, and it runs the host of the checkout
+# through whose link it was called.
 _RUNS_OURS = f'host="$(dirname "$0")/{OWN_LANGUAGE_HOST}"'
 TRAMPOLINE = f"""#!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
@@ -49,7 +50,7 @@ TRAMPOLINE = f"""#!/bin/sh
 echo "this engine has no Python: put the folder \\`python -m trainyard.engine tools\\` prints first on PATH" >&2
 exit 1
 """
-# The path is set here and not in PYTHONPATH, which the programs of other projects would inherit.
+# The script sets the path itself: a PYTHONPATH would be inherited by the programs of other projects.
 START = (
     "import runpy, sys; sys.path[0] = {checkout!r}; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
 )
@@ -70,7 +71,7 @@ def write_tools(home: Path, engine: Path, env: Mapping[str, str]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     _write_language_host(folder, engine, env)
     for stand_in in STAND_INS:
-        # An earlier release put plugins here, where the engine warns about them at every step.
+        # An earlier release put plugins on PATH, and the engine warns about those at every step.
         (folder / stand_in.program).unlink(missing_ok=True)
         _write_plugin(home, stand_in, env)
     return folder
@@ -97,9 +98,9 @@ def _wants_real_plugin(stand_in: StandIn, env: Mapping[str, str]) -> bool:
 
 
 def plugin_path(home: Path, stand_in: StandIn) -> Path | None:
-    """Where local stacks find the plugin: in the place of an installed one, with the version that programs ask for.
+    """The path under which the engine finds the plugin as an installed one, of the version that programs ask for.
 
-    None where the SDK is not installed: no program can ask for the plugin then.
+    None if the SDK is not installed: then no program can ask for the plugin.
     """
     try:
         wanted = version(stand_in.package)
@@ -132,7 +133,7 @@ def is_ours(path: Path) -> bool:
 
 
 def is_trampoline(path: Path) -> bool:
-    """By what it runs: other releases share the cache, and theirs may say something else."""
+    """Recognized by the line that all releases have in common: they share the cache, and other lines may differ."""
     with path.open("rb") as content:
         return _RUNS_OURS.encode() in content.read(2 * len(TRAMPOLINE))
 
@@ -157,7 +158,7 @@ def write_script(path: Path, text: str) -> None:
             target.write(text)
     except OSError as problem:
         os.unlink(part)
-        # Of a full disk the system names no file.
+        # The system's error for a full disk does not name the file.
         problem.filename = str(path)
         raise
     os.chmod(part, 0o755)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses files and folders that another user of this machine may have planted: ours belong to us and are no links.
+"""Refuses files and folders that another user of this machine may have planted: they must be ours, and no links.
 
-Anybody who can write to a cache chooses which programs run as us. Folders that nobody else is to read are closed.
-Standard library only: the local cloud's caches use this module too.
+Whoever can write to a cache decides which programs this account runs. The module also makes folders private.
+Standard library only: the local cloud's caches use it too.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def planted(path: Path) -> str:
         return f"{kind}: remove it"
     if status.st_uid not in (os.geteuid(), ROOT):
         return f"belongs to the user {status.st_uid}, who could change what runs here: remove it, or use another place"
-    # Where each user has a group of their own, that group may often write to the user's files. That is safe.
+    # Some systems give each user a private group, and make files writable for it. That is safe.
     others = stat.S_IWOTH | (0 if status.st_gid == os.getegid() else stat.S_IWGRP)
     if status.st_mode & others:
         return f"may be written by others: chmod -R go-w {path}, if you trust what is in it, or remove it"
@@ -58,7 +58,7 @@ def planted(path: Path) -> str:
 
 
 def private_folder(path: Path) -> Path:
-    """Makes a folder that only its owner may enter, or makes it one. Its parents stay as they are."""
+    """Makes a folder that only its owner may enter, or closes an existing one to others. Parents stay as they are."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         path.mkdir(mode=0o700)
@@ -68,14 +68,14 @@ def private_folder(path: Path) -> Path:
 
 
 def close_below(folder: Path) -> None:
-    """Closes all that the folder holds. Programs that know nothing of us, as Pulumi's engine, make files for all."""
+    """Removes other accounts' rights from everything in the folder: Pulumi's engine makes files that all can read."""
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             _close(Path(place, name))
 
 
 def _close(path: Path) -> None:
-    """What another command removes meanwhile needs it no more; nor does what belongs to another account."""
+    """Skips files that another command removes at the same time, and files of other accounts."""
     try:
         mode = path.lstat().st_mode
         if mode & _OTHERS and not stat.S_ISLNK(mode):
@@ -85,7 +85,7 @@ def _close(path: Path) -> None:
 
 
 def open_lock(path: Path) -> IO[bytes]:
-    """Opens a file to lock, and makes it if needed. Its content stays, and a link is not followed."""
+    """Opens a lock file, and makes it if needed. Keeps its content, and does not follow a link."""
     try:
         number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:

@@ -5,9 +5,9 @@ import platform
 import re
 from dataclasses import dataclass
 
-# The version that is downloaded or built; engine/pulumi/go.mod pins the same one (a test holds the two together).
+# The version that is downloaded or built. engine/pulumi/go.mod pins the same one, and a test compares them.
 ENGINE_VERSION = "3.250.0"
-# The oldest `pulumi` on PATH that is taken: the SDK's own lower bound in pyproject.toml.
+# The oldest `pulumi` on PATH that is accepted: the lower bound of the SDK in pyproject.toml.
 OLDEST_ENGINE = "3.200.0"
 
 _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
@@ -15,12 +15,12 @@ _NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 class EngineError(Exception):
-    """There is no engine and we cannot get one. The message says why, and what to install."""
+    """No engine is installed, and none could be obtained. The message says why, and what to install."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """An operating system and a processor, in Go's words."""
+    """An operating system and a processor, in Go's notation."""
 
     os: str
     processor: str

@@ -44,7 +44,7 @@ def wanted_virtualenv(root: Path, options: Mapping[str, object]) -> Path | None:
 
 
 def interpreter(root: Path, options: Mapping[str, object], plugin: bool = False) -> Interpreter:
-    """The Python for a program or plugin. Like Pulumi's own host, we never run plugins with the Python on PATH."""
+    """The Python for a program or plugin. As with Pulumi's own host, a plugin never runs with the Python on PATH."""
     folder = wanted_virtualenv(root, options) or (root / PLUGIN_DEFAULT if plugin else None)
     if folder is None:
         return Interpreter(ambient_python(root), None)
@@ -53,7 +53,7 @@ def interpreter(root: Path, options: Mapping[str, object], plugin: bool = False)
     if not python.is_file():
         what = "is not a virtual environment" if folder.is_dir() else "doesn't exist"
         raise NoPythonError(
-            f"{root}: its runtime option `virtualenv` stands for {folder}, which {what}.\n"
+            f"{root}: its runtime option `virtualenv` names {folder}, which {what}.\n"
             f"Make it: `python3 -m venv {folder}` and install the project's requirements into it, or `make setup`."
         )
     return Interpreter(str(python), folder)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fetches objects into a folder, in parallel parts. Each is verified before it gets its name."""
+"""Downloads objects into a folder, in parallel parts. Each object is verified before its file gets its name."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from components.platform.streams import local_path, of_parts
 from trainyard.files.targets import Draft, Target, open_draft
 from trainyard.files.workers import Account, Workers
 
-OVERWRITE = "--overwrite fetches the bucket's in its place"
-# Objects that others uploaded in parts of unknown sizes.
-UNVERIFIED = "fetched, but not verified: the bucket does not tell in which parts it was uploaded"
+OVERWRITE = "--overwrite replaces it with the bucket's"
+# For objects that other clients uploaded in parts of unknown size.
+UNVERIFIED = "fetched, but not verified: the bucket does not say in which parts it was uploaded"
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """An object, and where it goes: a path below the target with slashes. The path is as hostile as the name."""
+    """An object, and its path below the target, with slashes. Both come from the bucket and are not trusted."""
 
     item: StoredObject
     path: str
@@ -29,7 +29,8 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The size of the parts of an object's checksum. None: it is of the whole. `certain`: nobody guessed."""
+    """The part size behind an object's checksum. None: the checksum is of the whole object. `certain`: it is not a
+    guess."""
 
     size: int | None
     certain: bool
@@ -41,17 +42,17 @@ class Get:
     target: Target
     account: Account
     overwrite: bool = False
-    # Paths of files and folders that this fetch makes.
+    # Paths of the files and folders that this download makes.
     _files: set[tuple[str, ...]] = field(default_factory=set)
     _folders: set[tuple[str, ...]] = field(default_factory=set)
     _inodes: set[tuple[int, int]] = field(default_factory=set)
 
     def fetch(self, wanted: Iterable[Wanted]) -> None:
-        """Returns when all is there. Objects that could not be fetched are problems of the account."""
+        """Returns when all objects are here. Objects that could not be fetched become problems of the account."""
         with Workers() as workers:
             for one in wanted:
                 if one.path.endswith("/") and not one.item.size:
-                    continue  # clients mark a folder so
+                    continue  # an empty object whose name ends in a slash is a client's marker of a folder
                 steps, why = local_path(one.path)
                 why = why or self._clash(steps)
                 if why:
@@ -68,7 +69,7 @@ class Get:
     def _clash(self, steps: tuple[str, ...]) -> str:
         above = {steps[:end] for end in range(1, len(steps))}
         if above & self._files or steps in self._folders:
-            return "the bucket has a file and a folder of this name; both cannot lie in one folder"
+            return "the bucket has an object and a folder of this name, which cannot both be in one folder here"
         self._files.add(steps)
         self._folders |= above
         return ""
@@ -86,7 +87,7 @@ class Get:
             self.account.problem(item.name, problem)
 
     def _large(self, workers: Workers, item: StoredObject, steps: Sequence[str]) -> None:
-        """Runs in the thread that gives tasks. Only the parts are tasks."""
+        """Runs in the main thread. Only the parts are tasks of the workers."""
         try:
             if (replace := self._replaces(item, steps)) is None:
                 return
@@ -124,7 +125,7 @@ class Get:
             raise problem
 
     def _parts_of(self, item: StoredObject) -> _Parts:
-        """The parts that the object was uploaded in, as far as anybody knows: then each is verified as it comes."""
+        """The parts that the object was uploaded in, if known. Then each part can be verified on arrival."""
         if item.checksum and "-" not in item.checksum:
             return _Parts(None, True)
         seen = self.store.look(item.name)
@@ -133,28 +134,29 @@ class Get:
         return _Parts(next(iter(possible), None), bool(possible) and possible[0] == stated)
 
     def _replaces(self, item: StoredObject, steps: Sequence[str]) -> bool | None:
-        """Whether a file has to give way; None: the very file is there already. FileProblemError: another one is."""
+        """Whether a file will be replaced. None: the same content is there already. FileProblemError: other content
+        is there, and must stay."""
         file = self.target.lookup(steps)
         if file is None:
             return False
         try:
             status = os.fstat(file)
             if (status.st_dev, status.st_ino) in self._inodes:
-                raise FileProblemError("another object of this fetch has the same name on this system")
+                raise FileProblemError("another object of this download has the same file name on this system")
             if status.st_size == item.size and streams.matches(file, item.size, item.checksum):
                 self.account.add(there=1, kept=item.size)
                 return None
         finally:
             os.close(file)
         if not self.overwrite:
-            raise FileProblemError(f"another file of this name is there; {OVERWRITE}")
+            raise FileProblemError(f"a file of this name with other content is there; {OVERWRITE}")
         return True
 
     def _finish(self, draft: Draft, item: StoredObject, steps: Sequence[str], replace: bool, parts: _Parts) -> None:
         if not _is_sound(draft, item, parts.size):
             if parts.certain:
                 draft.forget()
-                raise FileProblemError("what arrived has another checksum than the bucket states; fetch it again")
+                raise FileProblemError("its checksum differs from the one that the bucket states; fetch it again")
             self.account.remark(item.name, UNVERIFIED)
         status = os.fstat(draft.file)
         self._inodes.add((status.st_dev, status.st_ino))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends files to a bucket: small ones whole, large ones in parts. What is there already is not sent again."""
+"""Uploads files to a bucket: small ones whole, large ones in parts. Content that is there already is not sent again."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ OVERWRITE = "--overwrite puts this one in its place"
 
 @dataclass
 class UploadNote:
-    """The note about one file's upload to one name. Without a file nothing is remembered."""
+    """Remembers the unfinished upload of one file to one name. Without a file, it remembers nothing."""
 
     _file: IO[bytes] | None
 
     def read(self, size: int, part_bytes: int) -> str | None:
-        """The upload that was begun for a file of this size in such parts."""
+        """The id of the unfinished upload, if the file's size and the part size are still the same."""
         if self._file is None:
             return None
         self._file.seek(0)
@@ -68,7 +68,7 @@ class UploadNote:
 
 @contextmanager
 def upload_note(place: str, name: str, source: Path) -> Iterator[UploadNote]:
-    """The note of an upload from `source` to `name`. A process that finds it in use goes on without one."""
+    """The note for the upload of `source` to `name`. If another process uses it, this one uploads without a note."""
     path = _path(f"{place}\n{name}\n{source.resolve()}")
     with open_lock(path) as file:
         try:
@@ -87,7 +87,7 @@ def _path(identity: str) -> Path:
     try:
         folder = own_folder(cache, "trainyard", "uploads")
     except OSError as error:
-        raise TransferError(f"unfinished uploads cannot be noted down: {error}") from None
+        raise TransferError(f"no note of the unfinished upload can be kept: {error}") from None
     return folder / hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:40]
 
 
@@ -99,13 +99,13 @@ class Put:
     prefix: str
     account: Account
     overwrite: bool = False
-    # Why nothing may be put under a name. Empty: it may.
+    # Returns why nothing may be put under a name, or "".
     reserved: Callable[[str], str] = lambda name: ""
 
     def send(self, sources: Iterable[SourceFile], alone: bool = False) -> None:
-        """Returns when all is there. Files that could not be sent are problems of the account.
+        """Returns when all files are sent. Files that could not be sent become problems of the account.
 
-        `alone`: it is one file, for which nobody needs to list the whole folder.
+        `alone`: there is only one file, so the folder in the bucket need not be listed.
         """
         existing = {} if alone else self._listed(f"{self.prefix}/" if self.prefix else "")
         with Workers() as workers:
@@ -127,7 +127,7 @@ class Put:
         return {item.name: item for item in self.store.list(prefix)}
 
     def _first(self, name: str) -> StoredObject | None:
-        """Lists have the shortest name first."""
+        """The object of exactly this name. A list by prefix starts with it, because the shortest name comes first."""
         item = next(iter(self.store.list(name)), None)
         return item if item is not None and item.name == name else None
 
@@ -149,8 +149,8 @@ class Put:
             self.account.problem(source.path, problem)
 
     def _large(self, workers: Workers, name: str, source: SourceFile, present: StoredObject | None) -> None:
-        """Runs in the thread that gives tasks. Only the parts are tasks."""
-        # What was given before has its own progress to make.
+        """Runs in the main thread. Only the parts are tasks of the workers."""
+        # Files that were given before come first.
         workers.finish()
         try:
             with open_source(source) as opened:
@@ -168,18 +168,18 @@ class Put:
             self.account.problem(source.path, problem)
 
     def _is_there(self, opened: OpenedFile, present: StoredObject | None) -> bool:
-        """FileProblemError: another content is there, and it must stay."""
+        """Whether the bucket has the same content. FileProblemError: other content is there, and must stay."""
         if present is None:
             return False
         if self._same(opened, present):
             self.account.add(there=1, kept=opened.size)
             return True
         if not self.overwrite:
-            raise FileProblemError(f"the bucket has another content under this name; {OVERWRITE}")
+            raise FileProblemError(f"the bucket has other content under this name; {OVERWRITE}")
         return False
 
     def _require_same(self, opened: OpenedFile, name: str) -> None:
-        """Another process may have put the same file meanwhile."""
+        """Accepts the object if another process has uploaded the same content in the meantime."""
         seen = self.store.look(name)
         if seen is None or not self._same(opened, seen[0]):
             raise ObjectChangedError
@@ -192,14 +192,14 @@ class Put:
             return True
         if present.checksum and not streams.possible_parts(opened.size, present.checksum):
             return False
-        # A list states no sizes of parts, and some stores no checksum.
+        # A list states no part sizes, and in some stores no checksums.
         seen = self.store.look(present.name)
         return seen is not None and streams.matches(opened.file, opened.size, seen[0].checksum, seen[1])
 
 
 @dataclass
 class _Upload:
-    """One large file on its way, in parts."""
+    """The upload of one large file, in parts."""
 
     store: Store
     account: Account
@@ -223,7 +223,7 @@ class _Upload:
             self.opened.require_unchanged()
             self._commit(upload)
         except (ContentChangedError, ObjectChangedError):
-            # No later upload can go on with these parts.
+            # No later upload can resume with these parts.
             self.note.clear()
             self.store.abandon(self.name, upload)
             raise
@@ -239,7 +239,7 @@ class _Upload:
         return upload, {}
 
     def _part(self, upload: str, number: int, start: int, length: int, there: StoredPart | None) -> None:
-        """Hashes before it sends, so that the store verifies what this process read."""
+        """Computes the hash before it sends, so that the store verifies the bytes that this process read."""
         digest = digest_of(self.opened.file, start, length)
         self._digests[number] = digest
         if there is not None and (there.size, there.md5) == (length, as_text(digest)):
@@ -254,7 +254,7 @@ class _Upload:
             self._changed.append(problem)
 
     def _commit(self, upload: str) -> None:
-        """By the store's own list: a part whose answer was lost may have been stored twice."""
+        """Commits the parts that the store lists: a part whose answer was lost may be there twice."""
         digests = [digest for _, digest in sorted(self._digests.items())]
         stored = self.store.parts(self.name, upload)
         expected = {number: as_text(digest) for number, digest in enumerate(digests, 1)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files to send: those below a folder, or one. Links are named, never followed."""
+"""The files to upload: all below a folder, or one file. Links are reported, never followed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainyard.files.workers import Account
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to send. `path`: below the folder, with slashes."""
+    """A file to upload. `path` is relative to the folder, with slashes."""
 
     path: str
     where: Path
@@ -25,7 +25,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class OpenedFile:
-    """A file that is being read, and what it was when it was opened."""
+    """A file that is being read, and its size and times when it was opened."""
 
     file: int
     size: int
@@ -39,13 +39,15 @@ class OpenedFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # After an error that ends the transfer, threads may still read by this number: no other file may get it.
+        # After an error that ends the transfer, threads may still read from this descriptor. Closing it would let
+        # another file get its number.
         if kind is None or issubclass(kind, FileProblemError):
             os.close(self.file)
 
 
 def source_files(source: Path, account: Account) -> Iterator[SourceFile]:
-    """Every file of the folder, hidden ones too, in order; or the one file. What is none is a problem of `account`."""
+    """Every file of the folder, hidden ones too, in order; or the one file. Anything else becomes a problem of
+    `account`."""
     try:
         status = source.stat()
     except OSError as error:
@@ -77,7 +79,7 @@ def _below(folder: Path, prefix: str, account: Account) -> Iterator[SourceFile]:
 
 
 def open_source(source: SourceFile) -> OpenedFile:
-    """A file that became a link since it was listed is not followed, and one that became a pipe is not waited for."""
+    """Opens a listed file. If it has become a link since, that is not followed; if a pipe, the open does not block."""
     try:
         file = os.open(source.where, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | _follow(source))
     except OSError as error:
@@ -90,7 +92,7 @@ def open_source(source: SourceFile) -> OpenedFile:
 
 
 def _follow(source: SourceFile) -> int:
-    """A file that the caller named may be a link: that is the caller's own word."""
+    """A file that the caller named may be a link. Only links that were found in a folder are not followed."""
     return os.O_NOFOLLOW if source.path != source.where.name or not source.where.is_symlink() else 0
 
 
@@ -99,15 +101,15 @@ def _stamp(status: os.stat_result) -> tuple[int, int, int]:
 
 
 def bucket_name(file: Path, stack: Stack) -> str:
-    """TransferError if the bucket belongs to a stack whose file does not lie beside this one."""
+    """The name of the stack's bucket. TransferError if it belongs to another stack whose file is not in the folder."""
     owners = _beside(file) if stack.answer("bucket") == "taken" else {}
     seen = {stack.name}
     while stack.answer("bucket") == "taken" and stack.uses is not None:
         name = stack.uses.stack.rpartition("/")[2]
         if name not in owners or name in seen:
             raise TransferError(
-                f"the bucket belongs to the stack {stack.uses.stack}, whose file is not beside {file}\n"
-                f'Say which it is: --bucket "$(pulumi stack output bucket -s {stack.uses.stack})"'
+                f"the bucket belongs to the stack {stack.uses.stack}, whose file is not in the folder of {file}\n"
+                f'Name it: --bucket "$(pulumi stack output bucket -s {stack.uses.stack})"'
             )
         seen.add(name)
         stack = owners[name]
@@ -115,7 +117,7 @@ def bucket_name(file: Path, stack: Stack) -> str:
 
 
 def _beside(file: Path) -> dict[str, Stack]:
-    """The stacks of this folder that the file's stack uses, and those that these use."""
+    """The stacks of this folder that the file's stack uses, directly or through others."""
     from schemas.judge import judge_file
     from schemas.several import find_neighbours
 

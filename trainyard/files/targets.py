@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder that files are fetched into. Nothing is written outside of it, and no link in it is followed.
+"""The folder that files are downloaded into. Nothing is written outside of it, and no link in it is followed.
 
-Every step below the folder is opened by its descriptor, so a link that somebody puts there meanwhile is no way out.
+Each folder on a path is opened relative to its parent's descriptor. So a link that somebody adds meanwhile does not
+lead out of the folder.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from components.platform.files import FileProblemError, StoredObject, TransferEr
 from components.platform.streams import WORKPLACE, as_text, digest_of, md5
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Nothing more can be written: not a matter of one file.
+# Errors that concern the disk and not one file: nothing more can be written.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
 class Target:
-    """`root` is the folder, `work` the one below it where files wait until they are whole."""
+    """Descriptors: `root` of the folder, `work` of the folder below it that holds unfinished files."""
 
     path: Path
     root: int
     work: int
 
     def lookup(self, steps: Sequence[str]) -> int | None:
-        """The open file that lies there. None: nothing does. FileProblemError: it is no file, or lies behind a link."""
+        """The open file at this path, or None. FileProblemError: there is something else, or a link on the way."""
         try:
             with self._parent(steps, make=False) as folder:
                 file = os.open(steps[-1], os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
@@ -47,17 +48,17 @@ class Target:
             raise _in_the_way(error) from None
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
-            raise FileProblemError("something lies there that is no file")
+            raise FileProblemError("its path exists, but is not a file")
         return file
 
     def place(self, draft: str, steps: Sequence[str], replace: bool) -> None:
-        """Moves a whole file to its name. Unless it may `replace`, a file that came there meanwhile stays."""
+        """Moves a complete file to its name. Without `replace`, a file that was made there in the meantime stays."""
         try:
             with self._parent(steps, make=True) as folder:
                 if replace or not _link(draft, steps[-1], self.work, folder):
                     os.rename(draft, steps[-1], src_dir_fd=self.work, dst_dir_fd=folder)
         except FileExistsError:
-            raise FileProblemError("a file of this name came there meanwhile") from None
+            raise FileProblemError("a file of this name was made there in the meantime") from None
         except OSError as error:
             raise_if_full(error, self.path)
             raise _in_the_way(error) from None
@@ -79,7 +80,7 @@ class Target:
 
 
 def _link(draft: str, name: str, work: int, folder: int) -> bool:
-    """Gives the draft its name unless something has it already; False where the file system has no hard links."""
+    """Links the draft to its name unless that exists. False if the file system has no hard links."""
     try:
         os.link(draft, name, src_dir_fd=work, dst_dir_fd=folder, follow_symlinks=False)
     except OSError as error:
@@ -92,7 +93,7 @@ def _link(draft: str, name: str, work: int, folder: int) -> bool:
 
 @contextmanager
 def open_target(path: Path) -> Iterator[Target]:
-    """Makes the folder if there is none. Only one process at a time fetches into it."""
+    """Opens the folder, and makes it if there is none. Only one process at a time downloads into it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         root = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -102,10 +103,10 @@ def open_target(path: Path) -> Iterator[Target]:
     try:
         yield Target(path, root, work)
     finally:
-        # It stays while unfinished files are in it.
+        # While it holds unfinished files, it stays.
         with suppress(OSError):
             os.rmdir(WORKPLACE, dir_fd=root)
-    # Not after an error: threads may still write by these descriptors, whose numbers would be given to other files.
+    # Not closed after an error: threads may still write to these descriptors, and other files could get their numbers.
     os.close(work)
     os.close(root)
 
@@ -121,7 +122,7 @@ def _workplace(path: Path, root: int) -> int:
         fcntl.flock(work, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(work)
-        raise TransferError(f"another process is fetching into {path}; wait until it has ended") from None
+        raise TransferError(f"another process downloads into {path}; wait until it has ended") from None
     return work
 
 
@@ -129,28 +130,28 @@ def raise_if_full(error: OSError, path: Path) -> None:
     """A full disk ends the whole transfer."""
     if error.errno in _FULL:
         raise TransferError(
-            f"cannot write into {path}: {error.strerror}. What has arrived stays: make room, and run the same command "
+            f"cannot write into {path}: {error.strerror}. Finished parts are kept: make room, and run the same command "
             "again"
         ) from None
 
 
 def _in_the_way(error: OSError) -> FileProblemError:
     if error.errno in (errno.ELOOP, errno.ENOTDIR):
-        return FileProblemError("a link, or a file in place of a folder, lies in its way; links are not followed")
+        return FileProblemError("its path has a link, or a file in place of a folder; links are not followed")
     if error.errno == errno.EISDIR:
-        return FileProblemError("a folder of this name lies there")
+        return FileProblemError("there is a folder of this name")
     return FileProblemError(f"cannot be written: {error.strerror}")
 
 
 def _words(error: OSError) -> str:
     if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.ELOOP):
-        return "it is a link, or no folder"
+        return "it is a link, or not a folder"
     return str(error.strerror)
 
 
 @dataclass
 class Draft:
-    """An open draft. `name`: what it is called in the workplace."""
+    """An open draft: an unfinished file. `name` is its name in the work folder."""
 
     target: Target
     name: str
@@ -163,7 +164,7 @@ class Draft:
         return DraftSink(self, start, progress)
 
     def arrived(self, number: int, digest: bytes) -> None:
-        """A part is whole. One short write keeps the journal's lines whole, too."""
+        """Notes in the journal that a part is complete. One short write keeps the journal's lines whole."""
         with self._lock:
             self.digests[number] = digest
             if self.journal is not None:
@@ -177,7 +178,8 @@ class Draft:
 
 @dataclass
 class DraftSink:
-    """Writes the bytes of one part where they belong. `progress` takes their number, negative if they come again."""
+    """Writes the bytes of one part at their offset. `progress` gets the number of bytes, negative when a retry starts
+    the part again."""
 
     draft: Draft
     start: int
@@ -210,7 +212,7 @@ class DraftSink:
 
 @contextmanager
 def open_draft(target: Target, item: StoredObject, ranges: dict[int, tuple[int, int]] | None = None) -> Iterator[Draft]:
-    """The draft of an object. With `ranges`, by number, it has a journal, and keeps what an earlier process fetched."""
+    """The draft of an object. With `ranges` (the parts by number) it has a journal, and resumes an earlier process."""
     identity = f"{item.name}\n{item.etag}\n{sorted((ranges or {}).values())[:1]}"
     name = hashlib.sha256(identity.encode()).hexdigest()[:40]
     try:
@@ -228,12 +230,13 @@ def open_draft(target: Target, item: StoredObject, ranges: dict[int, tuple[int, 
     except FileProblemError:
         _end(draft)
         raise
-    # Not after other errors: threads may still write by these descriptors, whose numbers would be given to other files.
+    # Not closed after other errors: threads may still write to these descriptors, and other files could get their
+    # numbers.
     _end(draft)
 
 
 def _end(draft: Draft) -> None:
-    """Nobody goes on with a draft that has no journal."""
+    """Closes a draft. One without a journal cannot be resumed, and is removed."""
     if draft.journal is None:
         draft.forget()
     else:
@@ -242,7 +245,7 @@ def _end(draft: Draft) -> None:
 
 
 def _open(target: Target, name: str, more: int = 0) -> int:
-    """A link, or another name of a file that lies elsewhere, is removed: nothing is written through it."""
+    """Opens a file of the work folder. Removes a soft or hard link first, so that nothing is written through it."""
     with suppress(FileNotFoundError):
         status = os.lstat(name, dir_fd=target.work)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
@@ -251,7 +254,7 @@ def _open(target: Target, name: str, more: int = 0) -> int:
 
 
 def _set_size(target: Target, file: int, size: int) -> None:
-    """Says at once where the disk has no room for all of it."""
+    """Gives the file its final size, and fails at once if the disk has no room for it."""
     room = os.fstatvfs(file)
     missing = size - os.fstat(file).st_blocks * 512
     if missing > room.f_bavail * room.f_frsize:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that each move one part at a time. They end with the process, so Ctrl-C waits for none of them."""
+"""Threads that move one part each at a time. They are daemons, so Ctrl-C does not wait for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Task = Callable[[], None]
 
 
 class Workers:
-    """Runs tasks in parallel. The first failure is raised where tasks are given or waited for, and ends the rest."""
+    """Runs tasks in parallel. `give` and `finish` raise the first failure, which also stops all other tasks."""
 
     def __init__(self, count: int = COUNT) -> None:
         self._waiting: deque[_Task] = deque()
@@ -35,7 +35,7 @@ class Workers:
             self._changed.notify_all()
 
     def give(self, task: _Task) -> None:
-        """Takes the task once few others wait, so that nobody reads a million names ahead."""
+        """Queues the task, and blocks while the queue is full: a bucket may have millions of names."""
         with self._changed:
             self._changed.wait_for(lambda: self._failure is not None or len(self._waiting) < self._most)
             self._raise()
@@ -58,7 +58,7 @@ class Workers:
             failure: BaseException | None = None
             try:
                 task()
-            except BaseException as error:  # whatever it is, the thread that waits must get it
+            except BaseException as error:  # the waiting thread must get it, whatever it is
                 failure = error
             with self._changed:
                 self._unfinished -= 1
@@ -77,8 +77,11 @@ class Workers:
 
 @dataclass
 class Account:
-    """`expected_bytes` grows while names are still being read. `sent_bytes` went over the wire, `kept_bytes` had
-    arrived before."""
+    """What a transfer has moved, and what it could not move.
+
+    `expected_bytes` grows while names are still being listed. `sent_bytes` went over the network; `kept_bytes` were
+    there before.
+    """
 
     moved: int = 0
     there: int = 0

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images that a stack's jobs name: which they are, what goes into them, the tools that build and push."""
+"""Builds and pushes the images that a stack's jobs name, with docker, podman or buildah."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds an image: chooses the recipe, fills the folder for the tool, runs the tool."""
+"""Builds an image: chooses the recipe, fills the build context, runs the tool."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trainyard.images.tools import Build, Tool
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """The options of a build. `gpu` None: each job's shape decides."""
+    """The options of a build. If `gpu` is None, each job's shape decides."""
 
     gpu: bool | None
     arguments: Mapping[str, str]
@@ -35,8 +35,8 @@ def choose_recipe(one: WantedImage, options: BuildOptions, platform: ImagePlatfo
         shape = job.shape.name
         if platform.is_arm(shape) and "REQUIREMENTS" not in options.arguments:
             raise ImageError(
-                f"{job.name}: {shape} is an Arm shape, and the images' locks hold packages for x86-64\n"
-                "Give a lock of your own: --arg REQUIREMENTS=launcher/images/…"
+                f"{job.name}: {shape} is an Arm shape, and the lock files of our images have packages for x86-64 only\n"
+                "Give your own lock file: --arg REQUIREMENTS=launcher/images/…"
             )
         if job.code is None and options.additions.code is None:
             show(f"{job.name}: has no `code`, so its script must be in the image: --code FOLDER puts it there")
@@ -73,13 +73,13 @@ def build(tool: Tool, one: WantedImage, chosen: Recipe, options: BuildOptions, s
     if code:
         raise ImageError(
             f"{tool.name} did not build {one.address}: it ended with {code}\n"
-            "Its last lines above say why; --base takes another base image, --pip-config another package index"
+            "Its last lines above say why. --base takes another base image, --pip-config another package index"
         )
     show(f"Built {one.address}.")
 
 
 def add_packages(one: WantedImage, additions: Additions) -> Additions:
-    """The additions with the packages that the image's jobs ask for by `requirements`. The jobs must agree on them."""
+    """The additions, with the packages of the jobs' `requirements`. All jobs of the image must have the same ones."""
     asking = {job.packages.text: job for job in reversed(one.jobs) if job.packages}
     if len(asking) > 1:
         names = " and ".join(f"{job.name} ({job.packages.file})" for job in asking.values() if job.packages)

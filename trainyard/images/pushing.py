@@ -20,12 +20,12 @@ from components.platform.images import Endpoint, ImageError, ImagePlatform, Want
 from trainyard.images import tools
 from trainyard.images.tools import Tool
 
-# Says where the registry is, when it is not at the host that the images' addresses name.
+# The registry's address, if it differs from the host in the images' addresses.
 ENDPOINT_VARIABLE = "TRAINYARD_REGISTRY"
 
 
 def endpoint(host: str, environment: Mapping[str, str]) -> Endpoint:
-    """The host itself, unless the environment names another place."""
+    """Where to reach the registry: at the host itself, unless the environment names another address."""
     address = environment.get(ENDPOINT_VARIABLE, "")
     if not address:
         return Endpoint(host)
@@ -41,7 +41,7 @@ def endpoint(host: str, environment: Mapping[str, str]) -> Endpoint:
 
 
 def login_variables(tool: Tool, folder: Path, place: Endpoint, user: str, secret: str) -> dict[str, str]:
-    """The variables that point a tool to the token. The token is in a file that only its owner may read."""
+    """The variables that tell a tool where the token is: in a file that only its owner may read."""
     logins = {place.host: {"auth": base64.b64encode(f"{user}:{secret}".encode()).decode()}}
     if tool.auth_variable == "DOCKER_CONFIG":
         return {tool.auth_variable: str(_docker_folder(folder, logins))}
@@ -51,7 +51,8 @@ def login_variables(tool: Tool, folder: Path, place: Endpoint, user: str, secret
 
 
 def _docker_folder(folder: Path, logins: Mapping[str, Any]) -> Path:
-    """Docker keeps its logins beside the address of its daemon. This takes over the address, but no login."""
+    """A configuration folder for Docker, whose file has logins and the daemon's address. It has the user's address, and
+    only our login."""
     usual = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
     try:
         config = json.loads((usual / "config.json").read_text("utf-8"))
@@ -83,12 +84,12 @@ class Push:
     tell: Tell
 
     def judge(self, one: WantedImage, overwrite: bool) -> None:
-        """Raises where this push would do harm or cannot work."""
+        """Raises ImageError if this push would do harm or cannot work."""
         if why := self.platform.judge(self.plan, one, overwrite):
             self.tell(f"Could not check whether {one.tag} exists already: {why}")
 
     def push(self, one: WantedImage, place: Endpoint) -> None:
-        """Pushes the image, or shows the words that would."""
+        """Pushes the image, or shows the commands that would."""
         there = place.address(one.address)
         login = tools.login_words(self.tool, place.host, self.platform.user_of(one))
         if self.dry_run:

@@ -28,9 +28,9 @@ class Tool:
     alive: tuple[str, ...]
     # The option that writes the digest of a push into a file. None: the digest is read from the image afterwards.
     digest_file: str | None
-    # The variable with the place of its logins.
+    # The variable that names the folder or file with its logins.
     auth_variable: str
-    # How it names another destination, and one without TLS. Docker has no options for these.
+    # Its options for another destination, and for one without TLS. Docker has neither.
     destination: str | None = None
     plain_http: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -77,12 +77,12 @@ def push_words(
 
 
 def login_words(tool: Tool, host: str, user: str) -> str:
-    """For a person's shell: the program reads the token from its standard input."""
+    """The login command for a person's shell. The program reads the token from its standard input."""
     return f"{tool.name} login {host} --username '{user}' --password-stdin"
 
 
 def find(name: str | None, dry_run: bool, tell: Tell) -> Tool:
-    """The named tool, else the first that is installed and works. A dry run needs none."""
+    """The named tool, else the first that is installed and works. A dry run does not need a working one."""
     passed_over: list[str] = []
     for tool in TOOLS:
         if name not in (None, tool.name):
@@ -126,7 +126,7 @@ def run(tool: Tool, words: Sequence[str], show: Tell, more: Mapping[str, str] | 
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         output = b""
         for line in process.stdout or ():
-            # The output of registries and build steps is untrusted, and `show` prints it to the terminal.
+            # Registries and build steps are not trusted: `show` must escape their output for the terminal.
             show(line.decode(errors="replace").rstrip("\r\n").replace("\r", "\n"))
             output = (output + line)[-_KEPT:]
     return process.returncode, output.decode(errors="replace")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who uses the local cloud of a folder (only the last command stops it), and which command works on a stack: one at a
-time.
+"""Locks of the local cloud: only the last command that uses it stops it, and one command at a time works on a stack.
 
-Each command holds a shared lock as long as it lives, also if it is killed. Who wants to stop the cloud needs the lock
-alone, and keeps it until the cloud has stopped: no command begins on a cloud that is about to go.
+Each command holds a shared lock while it runs; the kernel releases it if the command is killed. A command that wants to
+stop the cloud needs the exclusive lock, and keeps it until the cloud has stopped, so that no other command starts on a
+cloud that is shutting down.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class CloudUse:
 
     @contextmanager
     def end(self) -> Iterator[bool]:
-        """Whether no other command uses the cloud; if so, none begins before the end of the block."""
+        """Whether no other command uses the cloud. If so, no other can start before the end of the block."""
         try:
-            # Of several that end at once, each gives up its share first, so the last one has the lock alone.
+            # If several commands end at once, each releases its shared lock first, so the last gets the exclusive one.
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             yield False
@@ -53,8 +53,8 @@ class CloudUse:
 
 
 class StackClaim:
-    """One command's claim on a stack, as long as it lives, also if it is killed. Raises LocalStackError if another
-    command has it."""
+    """The lock of the one command that works on a stack, released when its process ends. Raises LocalStackError if
+    another command holds it."""
 
     def __init__(self, file: Path, stack: str) -> None:
         with open_lock(file) as opened:
@@ -65,18 +65,18 @@ class StackClaim:
         except BlockingIOError:
             pid, _, since = os.pread(self._lock, 100, 0).decode("ascii", "replace").strip().partition(" ")
             raise LocalStackError(
-                f"Another command is at work on the stack `{stack}`: process {pid}, since {since}.\n"
+                f"Another command is working on the stack `{stack}`: process {pid}, since {since}.\n"
                 f"Run this again when it has ended; to end it: kill -INT {pid}"
             ) from None
-        # Whoever is refused reads it without a lock: it is never cut off, and always as long.
+        # A command that is refused reads this without a lock: one write of a fixed length is never seen half.
         os.pwrite(self._lock, f"{os.getpid():7} {datetime.now():%Y-%m-%d %H:%M:%S}".encode(), 0)
 
 
 def refuse_if_locked(folder: Path, stack: str) -> None:
-    """Raise LocalStackError while an engine works on the stack; plain `pulumi` holds no claim of ours."""
+    """Raises LocalStackError while an engine works on the stack: a `pulumi` that a person typed holds no StackClaim."""
     for lock, held in _engine_locks(folder, stack):
         raise LocalStackError(
-            f"Another command is at work on the stack `{stack}`: process {held.get('pid')} on "
+            f"Another command is working on the stack `{stack}`: process {held.get('pid')} on "
             f"{held.get('hostname')}, since {str(held.get('timestamp'))[:19]}.\nRun this again when it has ended; "
             f"if that machine is gone for good, remove {lock}"
         )
@@ -87,7 +87,7 @@ def is_locked(folder: Path, stack: str) -> bool:
 
 
 def remove_dead_locks(folder: Path, stack: str) -> None:
-    """Remove the locks of engines that were killed. The lock of a running engine stays."""
+    """Removes the locks of engines that were killed. The lock of a running engine stays."""
     for lock, held in _engine_locks(folder, stack):
         if held.get("hostname") == gethostname() and not _is_engine(held.get("pid", 0)):
             lock.unlink(missing_ok=True)

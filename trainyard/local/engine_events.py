@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors of one `pulumi up`, from the event log that the engine writes: its output shows them among all else."""
+"""The errors of one `pulumi up`, from the engine's event log. In its output they are hard to find."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# What the engine says beside the errors of resources, and what it puts before those of a provider.
+# The engine's summary after the errors of resources, and its prefix to the errors of a provider.
 _SUMMARY = "update failed"
 _ONE_REASON = "1 error occurred:\n\t* "
 
 
 @dataclass(frozen=True)
 class EngineError:
-    """`urn` is empty if the error is of no resource."""
+    """One error. `urn` is empty if it does not belong to a resource."""
 
     urn: str
     message: str

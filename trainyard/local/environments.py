@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of this machine stands in for a job's image: an environment with its framework, or why there is none."""
+"""The local environment that stands in for a job's image, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class JobEnvironment:
 
 
 def environment_of(job: JobPlan, stacks: Path) -> Environment | MissingEnvironment:
-    """Where a job can run on this machine, by its framework, the modules that its code imports and its requirements."""
+    """The environment for a job on this machine, chosen by framework, imported modules and requirements."""
     return find_for(need_of(job, stacks), job.packages.digest if job.packages else "")
 
 
@@ -67,21 +67,21 @@ def need_of(job: JobPlan, stacks: Path) -> Need:
 
 
 def chosen_for(jobs: Iterable[JobPlan], stacks: Path) -> tuple[JobEnvironment, ...]:
-    """The environments of the jobs whose code is on this machine. Code of an image or of git is not run here."""
+    """The environments of the jobs whose code is on this machine. Code in an image or in git does not run here."""
     here = (job for job in jobs if job.code and job.code.folder)
     return tuple(JobEnvironment(job, choose_here(need_of(job, stacks))) for job in here)
 
 
 def require_fitting(jobs: Iterable[JobPlan], stacks: Path) -> None:
-    """LocalStackError if a job's requirements ask for what no environment of its framework has."""
+    """Raises LocalStackError if no environment of a job's framework meets the job's requirements."""
     chosen = chosen_for(jobs, stacks)
     if conflicts := [f"job {one.job.name}: {one.conflict}" for one in chosen if one.conflict]:
         raise LocalStackError("\n".join([*conflicts, FIT]))
 
 
 def require_makeable(jobs: Iterable[JobPlan], stacks: Path) -> None:
-    """LocalStackError if an environment of these jobs cannot be made here. Nothing has been made yet, and the message
-    names what to type."""
+    """Raises LocalStackError, with the remedy, if an environment of these jobs cannot be made here. Called before
+    anything is made."""
     every = tuple(jobs)
     require_fitting(every, stacks)
     chosen = chosen_for(every, stacks)
@@ -90,7 +90,7 @@ def require_makeable(jobs: Iterable[JobPlan], stacks: Path) -> None:
 
 
 def make_environments(jobs: Iterable[JobPlan], stacks: Path, tell: MakeProgress) -> None:
-    """Makes what these jobs need and this machine can make: their environments, and over them their packages."""
+    """Makes the environments that these jobs need, as far as this machine can, and adds the jobs' packages."""
     from localcloud.environments.layers import Wanted, make_layer
     from localcloud.environments.make import make
 
@@ -100,7 +100,7 @@ def make_environments(jobs: Iterable[JobPlan], stacks: Path, tell: MakeProgress)
     chosen = chosen_for(every, stacks)
     able = [one for one in chosen if one.row and not one.obstacle]
     if len(missing := rows_to_make(_names(able))) > 1:
-        tell.say(f"making what stands in for the images of this stack: {cost(missing)}, once per machine")
+        tell.say(f"making the local environments of this stack: {cost(missing)}, once per machine")
     for one in able:
         assert one.row
         try:
@@ -112,7 +112,7 @@ def make_environments(jobs: Iterable[JobPlan], stacks: Path, tell: MakeProgress)
 
 
 def decisions(jobs: Iterable[JobPlan], stacks: Path) -> tuple[str, ...]:
-    """A line for each job whose requirements rule out the environment that its code alone would get."""
+    """A line for each job whose requirements changed the choice of its environment."""
     every = ((one.job, one.choice.decision) for one in chosen_for(jobs, stacks))
     return tuple(
         f"job {job.name} runs in the environment {decision}: {job.packages.file}"
@@ -122,7 +122,7 @@ def decisions(jobs: Iterable[JobPlan], stacks: Path) -> tuple[str, ...]:
 
 
 def what_to_make(plan: Plan, stacks: Path) -> str:
-    """What `up` will make first, in words. Empty if everything is here."""
+    """The text that says what `up` will make first. Empty if everything is installed."""
     chosen = [one for one in chosen_for(plan.jobs.values(), stacks) if one.row and not one.obstacle]
     missing = rows_to_make(_names(chosen))
     without = [
@@ -135,7 +135,7 @@ def what_to_make(plan: Plan, stacks: Path) -> str:
 
 
 def why_untrained(job: JobPlan, stacks: Path) -> str:
-    """Why this machine cannot train a job; empty when it can, or can after `up` has made its environment."""
+    """Why this machine cannot train a job. Empty if it can, now or once `up` has made the environment."""
     if job.code is None or job.code.folder is None:
         return "its code comes from git" if job.code else "its code is in its image"
     (chosen,) = chosen_for((job,), stacks)

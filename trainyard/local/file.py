@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A team's stack file, changed so that the local cloud can use it. What exists elsewhere gets a stand-in."""
+"""Changes a team's stack file so that the local cloud can use it, with stand-ins for what exists elsewhere."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def localize(
     stacks: Path,
     keeps_secrets: bool = False,
 ) -> LocalFile:
-    """The configuration of a stack file for this cloud. `stand_in` makes what stands in for others on the way.
+    """The configuration of a stack file for this cloud. `stand_in` makes the stand-ins.
 
-    `keeps_secrets`: the key of local stacks encrypted them.
+    `keeps_secrets`: local stacks can decrypt the file's secrets, so they stay.
     """
     made = LocalFile(deepcopy(dict(written)))
     stand_in(made)
@@ -57,7 +57,7 @@ def _secrets(made: LocalFile) -> None:
     if made.secrets:
         made.remarks.append(
             f"{plural(len(made.secrets), 'secret')} of the file replaced by stand-ins: "
-            "only the stack's own key decrypts them"
+            "only the stack's own key can decrypt them"
         )
 
 
@@ -77,7 +77,8 @@ def _runs(made: LocalFile, plan: Plan, stacks: Path) -> None:
 
 
 def waited_for_again(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Remarks on jobs whose runs `up` did not wait for last time: their diff shows an `until` that nobody changed."""
+    """Remarks on jobs whose runs `up` did not wait for last time. Without them, the changed `until` in the diff would
+    be a surprise."""
     jobs, unawaited = now.get(_JOBS) or {}, before.get(_JOBS) or {}
     again = [
         name
@@ -85,7 +86,7 @@ def waited_for_again(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
         for key, run in (job.get("runs") or {}).items()
         if _until(((unawaited.get(name) or {}).get("runs") or {}).get(key)) == _ACCEPTED != _until(run)
     ]
-    words = "`up` waits for its runs from now on, which the diff shows as another `until`"
+    words = "`up` waits for its runs from now on, which the diff shows as a changed `until`"
     return [f"job {name}: {words}" for name in dict.fromkeys(again)]
 
 

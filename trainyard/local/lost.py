@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks whose cloud is gone, with all that they made: `trainyard cloud reset`, or somebody removed its folder.
+"""Forgets stacks whose cloud was removed, by `trainyard cloud reset` or with its folder.
 
-Their states would still list everything. `up` would then change nothing and say that the stack is up, and `down` would
-refuse because of what another one no longer has.
+Their states still list resources that do not exist any more. With such a state `up` would change nothing and report
+success, and `down` would refuse because another stack seems to depend on this one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from schemas.names import plural
 
 
 def forget_lost_stacks(home: Path, cloud: Cloud, stacks: list[str], forget: Callable[[str], None], tell: Tell) -> None:
-    """Forgets `stacks` if another cloud made what they have, and notes whose they are from now on."""
+    """Forgets `stacks` if their resources were made on another cloud, and notes this cloud's identity for next time."""
     note, here = home / "pulumi" / "cloud", _identity(cloud)
     there = note.read_text("utf-8").strip() if note.is_file() else ""
     if there and there != here and stacks:
         tell(
-            f"The local cloud that had {plural(len(stacks), 'stack')} was removed, so nothing of them is left: "
-            f"{', '.join(stacks)}. `up` makes them anew."
+            f"The local cloud of {plural(len(stacks), 'stack')} was removed, and their resources with it: "
+            f"{', '.join(stacks)}. `up` makes them again."
         )
         for stack in stacks:
             forget(stack)
@@ -33,7 +33,7 @@ def forget_lost_stacks(home: Path, cloud: Cloud, stacks: list[str], forget: Call
 
 
 def _identity(cloud: Cloud) -> str:
-    """The deployer's key: a cloud makes its own at its first start, and keeps it."""
+    """The fingerprint of the deployer's key, which each cloud makes at its first start."""
     config = configparser.ConfigParser()
     config.read(cloud.config_file, "utf-8")
     return config.get("deployer", "fingerprint", fallback="")

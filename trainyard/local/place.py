@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stack on the local cloud: its file, and the environment in which Pulumi sees only this cloud."""
+"""A stack on the local cloud: its file, its state, and an environment in which Pulumi reaches only this cloud."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from trainyard.local.lost import forget_lost_stacks
 
 PROJECT = Path(__file__).resolve().parents[2]
 SALT = "encryptionsalt"
-# Of a file whose secrets a service encrypts.
+# Keys of a stack file whose secrets are encrypted by a service.
 _OTHER_KEYS = ("secretsprovider", "encryptedkey")
 PROJECT_FILE = f"name: {PROJECT_NAME}\nruntime: python\n"
-# The engine makes files of states for everybody unless it is told so.
+# The engine's umask: otherwise every account could read the files of states.
 _OWN = 0o077
-# Pulumi's own words for it: nothing to ask, nothing to draw that a log could not hold.
+# Options with which Pulumi asks nothing and writes plain lines.
 QUIET = ("--non-interactive", "--skip-preview", "--yes")
 JUDGED = ("--policy-pack", str(PROJECT / "policies"))
 
 
 class Place:
-    """All that local commands do with one stack."""
+    """The operations that commands need on one stack of the local cloud."""
 
     def __init__(
         self,
@@ -60,8 +60,8 @@ class Place:
         output: IO[str] | None = None,
         isolation: str = "",
     ) -> None:
-        """`home` keeps what local stacks make; `output` is where Pulumi's own words go, by default to the terminal;
-        `isolation` is what a cloud is started with."""
+        """`home`: the folder of the cloud and of local states. `output`: where Pulumi's output goes, by default the
+        terminal. `isolation`: the option with which the cloud is started."""
         self.stack = stack
         self._tell = tell
         self.isolation = isolation
@@ -70,14 +70,14 @@ class Place:
         self._claim: StackClaim | None = None
         self.file = stacks / f"Pulumi.{stack}.yaml"
         self.home = (home or default_home()).resolve()
-        # A stack that is up can be taken down without its file: its copy is enough.
+        # A stack that is up can be taken down without its file: the copy is enough.
         if not self.file.is_file() and stack not in self.stacks():
             raise LocalStackError(self._no_file())
-        # Otherwise gRPC writes to stderr whenever the other side closes a connection.
+        # Otherwise gRPC writes to stderr whenever the peer closes a connection.
         self.env = environment(self.home) | {"TRAINYARD_STACKS": str(stacks), "GRPC_VERBOSITY": "NONE"}
-        # A run costs nothing here: what an earlier `up` saw fail starts again.
+        # A run costs nothing here, so `up` retries runs that failed in an earlier `up`.
         self.env[RETRY_FAILED] = "1"
-        # Pulumi writes the salt of a new stack into the file beside the project it stands in: that is this folder.
+        # Pulumi writes the salt of a new stack into a stack file in the project's folder, which is this one.
         private_folder(self.local_file().parent)
         _write(self.local_file().with_name("Pulumi.yaml"), PROJECT_FILE)
 
@@ -110,16 +110,16 @@ class Place:
 
     @contextmanager
     def leave_cloud(self) -> Iterator[bool]:
-        """Whether nobody needs the cloud any more: no stack is up, and no other command uses it, nor begins to before
-        the end of the block."""
+        """Whether the cloud may be stopped: no stack is up, and no other command uses it. None can start before the end
+        of the block."""
         if self._use is None:
             raise LocalStackError("this command has not started the local cloud")
         with self._use.end() as alone:
             yield alone and not self.stacks_up()
 
     def pulumi(self, *arguments: str, show: Callable[[str], None] | None = None) -> int:
-        """Its exit code. `show` gets each line of its output."""
-        # The stack's own file is never written to: its copy carries the salt of the local passphrase.
+        """Runs `pulumi` and returns its exit code. `show` gets each line of its output."""
+        # Pulumi uses the copy, which has the salt of the local passphrase. The team's file is never changed.
         where = ("--stack", self.stack, "--config-file", str(self.local_file()))
         words = ["pulumi", *arguments, *where]
         error = subprocess.STDOUT if self._output else None
@@ -140,13 +140,13 @@ class Place:
         return done.returncode
 
     def up(self, *arguments: str) -> tuple[int, list[EngineError]]:
-        """`pulumi up`: its exit code, and the errors that it showed."""
+        """Runs `pulumi up`. Returns its exit code, and the errors that it showed."""
         log = self.home / "pulumi" / f"events-{self.stack}.json"
         log.unlink(missing_ok=True)
-        # The engine knows the option `--event-log`, which Pulumi's own Automation API uses, only with this variable.
+        # The engine accepts `--event-log`, an option for Pulumi's Automation API, only with this variable.
         self.env["PULUMI_DEBUG_COMMANDS"] = "true"
-        # A replaced run ends before its successor starts. If the engine stopped because another run failed in between,
-        # the first one would be gone and not started again.
+        # A replacement first ends the old run, then starts the new one. If the engine stopped in between because
+        # another run failed, the new one would never start.
         self.env[GO_ON] = "true"
         try:
             code = self.pulumi("up", *QUIET, "--event-log", str(log), *arguments)
@@ -159,7 +159,7 @@ class Place:
 
     @property
     def platform_name(self) -> str:
-        """The platform of this stack. One that is up is asked by its copy: the team's file may be gone, or changed."""
+        """The platform of this stack. For a stack that is up the copy decides: the team's file may have changed."""
         return platform_in((_data(self.local_file()) or {}).get("config") or read(self.file).data["config"])
 
     @property
@@ -167,7 +167,7 @@ class Place:
         return platform(self.platform_name).local
 
     def select(self, plan: Plan, cloud: control.Cloud) -> LocalFile:
-        """The stack in the local backend, made when it is not there; gives its file as the local cloud can take it."""
+        """Makes the stack in the local backend if needed. Returns its file as the local cloud can use it."""
         copy, written = self.local_file(), read(self.file).data
         with self._alone():
             stand_in = partial(platform(plan.platform).local.stand_in, plan=plan, cloud=cloud, tell=self._tell)
@@ -175,7 +175,7 @@ class Place:
             local = localize(written["config"], plan, stand_in, self.file.parent, keeps_secrets=opens)
         local.remarks += waited_for_again((_data(copy) or {}).get("config") or {}, local.config)
         salt = {SALT: text} if (text := written[SALT] if opens else self._salt()) else {}
-        # Its own order of keys; texts as long as they are.
+        # Keys keep their order, and long texts are not folded.
         _write(copy, yaml.safe_dump({"config": local.config, **salt}, sort_keys=False, width=10_000))
         if self.stack not in self.stacks():
             self._init()
@@ -185,17 +185,17 @@ class Place:
         return local
 
     def has_foreign_secrets(self) -> bool:
-        """Whether another key than that of local stacks encrypted secrets of the stack's file, or is to do so."""
+        """Whether the stack file's secrets are, or will be, encrypted with another key than that of local stacks."""
         written = read(self.file).data
         if SALT in written:
             return not self._opens(written[SALT])
-        # So that a secret can be set: Pulumi asks for the stack.
+        # Pulumi sets secrets only on a stack that exists.
         if self.stack not in self.stacks():
             self._init()
         return any(key in written for key in _OTHER_KEYS) or holds_secrets(written["config"])
 
     def _opens(self, salt: str) -> bool:
-        """Whether the key of local stacks is the one whose salt this is. The engine looks only when it encrypts."""
+        """Whether the key of local stacks fits this salt. The engine compares them only when it encrypts something."""
         if self.stack not in self.stacks():
             self._init()
         with TemporaryDirectory(dir=self.home / "pulumi") as folder:
@@ -209,7 +209,7 @@ class Place:
         try:
             self.state("init", self.stack, "--no-select")
         except LocalStackError:
-            # Another command may have just made the stack. The engine's lock decides which of them goes on.
+            # Another command may have just made the stack. Then the engine's lock decides which of the two continues.
             if self.stack not in self.stacks():
                 raise
 
@@ -223,11 +223,11 @@ class Place:
         self.local_file().with_name(f"Pulumi.{stack}.yaml").unlink(missing_ok=True)
 
     def stacks(self) -> list[str]:
-        """As the file backend keeps them. `pulumi stack ls` fails when one of them goes while it looks."""
+        """The stacks in the file backend. `pulumi stack ls` would fail if a stack were removed at the same time."""
         return sorted(file.stem for file in self._states().glob("*.json"))
 
     def stacks_up(self) -> list[str]:
-        """Those that made something which is still there. One that was only ever previewed made nothing."""
+        """The stacks that have resources. A stack that was only previewed has none."""
         return [one.stack for one in states(self._states().parent) if one.project == PROJECT_NAME and any(one.made())]
 
     def _states(self) -> Path:
@@ -245,12 +245,13 @@ class Place:
         return own, every
 
     def is_up(self, stack: str) -> bool:
-        """A stack that was taken down may still have protected resources, and outputs that no longer work."""
+        """Whether the stack has resources that are not protected. After `down` it may still have protected ones, and
+        outputs that no longer work."""
         _, every = self.states()
         return any(not row.get("protect") for one in every if one.stack == stack for row in one.made())
 
     def remove_stand_ins(self, cloud: control.Cloud, with_data: bool) -> None:
-        """Removes what was made for stacks of any platform. Meant for a cloud without stacks."""
+        """Removes the stand-ins for stacks of all platforms. Call it when the cloud has no stacks."""
         with self._alone():
             for name in answering("local"):
                 platform(name).local.remove_stand_ins(cloud, self._tell, with_data)
@@ -266,22 +267,22 @@ class Place:
         return done.stdout
 
     def claim(self) -> None:
-        """Fail if another command works on the stack. The engine's own message would not say what to do.
+        """Raises LocalStackError if another command works on the stack: the engine's own message has no remedy.
 
-        The engine's lock appears late, so each of our commands holds one of its own until it ends.
+        The engine takes its lock late, so each of our commands holds one of its own until it ends.
         """
         if self._claim is None:
             self._claim = StackClaim(self.home / "pulumi" / f"claim-{self.stack}.lock", self.stack)
         cloud_use.refuse_if_locked(self._locks, self.stack)
-        # An engine that was killed while it wrote a state leaves a part of it.
+        # An engine that is killed while it writes a state leaves such a file.
         for part in self._states().glob(f"{escape(self.stack)}.json*.tmp"):
             part.unlink(missing_ok=True)
 
     def _mend(self) -> None:
-        """On a full disk, or when it is killed, the engine may write half a state. Go back to the copy before it;
-        `up` adopts the rest."""
+        """Restores the backup of a truncated state, which the engine leaves on a full disk or when it is killed. `up`
+        adopts what was made since."""
         state = self._states() / f"{self.stack}.json"
-        # The backend notes a file's type beside it. It reads a file without such a note, and none with half of one.
+        # The backend keeps a file's type in a second file. It can do without that one, but not with half of it.
         note = state.with_name(f"{state.name}.attrs")
         if note.exists() and not _is_whole(note) and not cloud_use.is_locked(self._locks, self.stack):
             note.unlink()
@@ -290,11 +291,11 @@ class Place:
         before = state.with_name(f"{state.name}.bak")
         if not before.exists() or not _is_whole(before):
             raise LocalStackError(
-                f"{state} is cut off, as by a full disk, and there is no earlier copy.\n"
+                f"{state} is truncated, as by a full disk, and has no backup.\n"
                 f"To start over: trainyard cloud reset, then remove {self.home / 'pulumi'}"
             )
         _write(state, before.read_text("utf-8"))
-        self._tell(f"{state} was cut off, as by a full disk: the copy before it is used instead.")
+        self._tell(f"{state} was truncated, as by a full disk: its backup is used instead.")
 
     @property
     def _locks(self) -> Path:
@@ -305,7 +306,7 @@ class Place:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold a lock, so that two stacks that come up at once do not make the same stand-in twice."""
+        """Holds a lock, so that two stacks that come up at once do not make the same stand-in twice."""
         with open_lock(self.home / "stand-ins.lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
@@ -327,13 +328,13 @@ def _data(file: Path) -> Any:
 
 
 def _write(file: Path, text: str) -> None:
-    """Replace the file at once: another command may be reading it."""
+    """Replaces the file atomically: another command may be reading it."""
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         draft.touch(mode=0o600)
         draft.write_text(text, "utf-8")
     except OSError as problem:
-        # Of a full disk the system names no file.
+        # The system's error for a full disk does not name the file.
         problem.filename = str(file)
         raise
     draft.replace(file)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What states of local stacks say of one another: probable renamings without `was:`, stacks that need what goes, and
-edits of a state.
+"""Reads and edits the states of local stacks: finds probable renamings without `was:`, and stacks that depend on
+resources that will be removed.
 
-Only the state knows what will be removed, so this reads it before the engine runs.
+Only the state shows what will be removed, so it is read before the engine runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True)
 class Renamed:
-    """For one kind of thing: the names that only the state has, and those that only the stack file has."""
+    """Names of jobs, runs or roles: `gone` are only in the state, `new` only in the stack file."""
 
     gone: tuple[str, ...]
     new: tuple[str, ...]
@@ -37,7 +37,7 @@ class Renamed:
 
 
 def words(rows: Sequence[Row], plan: Plan, platform: LocalPlatform) -> Iterator[str]:
-    """What a renaming without `was:` would lose, and how to keep it."""
+    """Warnings: what a renaming without `was:` would lose, and how to keep it."""
     before = {_name(row) for row in rows if row["type"] == platform.job_type}
     runs = {_name(row): row for row in rows if row["type"] == RUN_TYPE}
     jobs = _renamed(before, {name: job.was for name, job in plan.jobs.items()})
@@ -83,7 +83,7 @@ def _renamed(before: Collection[str], now: Mapping[str, tuple[str, ...]]) -> Ren
 
 
 def _roles(rows: Collection[Row]) -> set[str]:
-    """As the nodes of the runs know them; a node whose environment is a secret is one as a whole in the state."""
+    """The roles of the runs' nodes. A node with a secret in its environment is encrypted as a whole, and left out."""
     nodes = [node for row in rows for node in _list(row["inputs"].get("nodes")) if isinstance(node, Mapping)]
     return {str(node["role"]) for node in nodes if isinstance(node.get("role"), str)}
 
@@ -113,8 +113,8 @@ def _are(runs: Collection[str]) -> str:
 
 
 def end_protection(place: Place) -> None:
-    """End protection and retention in the state of this local stack, when a person asks `down` to delete its data. Its
-    stack file does not change."""
+    """Removes protection and retention in the state of this local stack, for a `down` that deletes its data. The stack
+    file does not change."""
 
     def unprotect(row: dict[str, Any]) -> None:
         row.pop("protect", None)
@@ -124,7 +124,8 @@ def end_protection(place: Place) -> None:
 
 
 def mark_failed(place: Place, urns: Collection[str]) -> None:
-    """Mark runs that failed during an `up`, but after it had waited for them: the provider saw nothing of it."""
+    """Marks runs as failed in the state. They failed during an `up` that no longer waited for them, so the provider did
+    not notice."""
 
     def mark(row: dict[str, Any]) -> None:
         if row["urn"] in urns and not row.get("delete"):
@@ -145,7 +146,7 @@ def _edit(place: Place, change: Callable[[dict[str, Any]], None]) -> None:
 
 @dataclass(frozen=True)
 class DependentStack:
-    """A stack, and what it needs from the one that it depends on."""
+    """A stack, and the resources or outputs that it needs from another one."""
 
     state: State
     on: tuple[str, ...]
@@ -160,7 +161,7 @@ class DependentStack:
 def dependent_stacks(
     own: State, others: Sequence[State], going: Sequence[Row], platform: LocalPlatform
 ) -> list[DependentStack]:
-    """Those of `others` that would miss a resource that is `going`, or the outputs of the stack `own`."""
+    """The stacks among `others` that need a resource that is `going`, or the outputs of the stack `own`."""
     candidates = (
         DependentStack(other, tuple(_on(own, other, going, platform))) for other in others if other is not own
     )
@@ -178,6 +179,6 @@ def _on(own: State, other: State, going: Sequence[Row], platform: LocalPlatform)
 
 
 def _names(reference: Row, own: State) -> bool:
-    """`organization/project/stack`; a stack of the same project may be named alone."""
+    """Whether a reference names the stack: as `organization/project/stack`, or by `stack` alone in its project."""
     *_, project, stack = f"{own.project}/{reference['inputs']['name']}".split("/")
     return (project, stack) == (own.project, own.stack)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges what a rehearsal saw, and reports it. Pure: rehearsing/ starts the stack and collects the evidence."""
+"""Rehearses a stack: `stage.py` brings it up and starts its runs, `judgement.py` judges the collected evidence."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides whether a planned node did any work, by what it exchanged with the others and what it computed.
+"""Decides whether a planned node did any work, by its traffic with other nodes and its processor time.
 
-If every node runs the command, all content between nodes comes from the command: a node without any worked alone. Nodes
-that serve (Dask workers, for example) always exchange something, to join and to stay known. So their run is compared
+If every node runs the command, all payload between nodes comes from the command: a node without payload worked alone.
+Service nodes (Dask workers, for example) always have some traffic, to join and for heartbeats. So their run is compared
 with an idle run, whose command only waits as long as the real one took.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-# `works`: the node runs the command. `serves`: it runs only what the framework starts. `free`: it need not do anything.
+# `works`: the node runs the command. `serves`: it runs only services of the framework. `free`: it may stay idle.
 Duty = Literal["works", "serves", "free"]
 
 # Measured on a loaded machine of two processors, with three nodes, in nine runs. Dask workers without a task exchanged
@@ -25,8 +25,8 @@ MORE_SECONDS, SOME_SECONDS = 1.5, 0.5
 
 @dataclass(frozen=True, slots=True)
 class NodeLoad:
-    """What a node carried: the bytes of content (without headers) exchanged with other nodes of its run, with how many
-    of them, and the processor time of all its processes."""
+    """A node's load: bytes of payload exchanged with other nodes of its run, the number of those nodes, and the
+    processor time of all its processes."""
 
     bytes: int
     peers: int
@@ -54,7 +54,7 @@ def largest_load(loads: Iterable[NodeLoad]) -> NodeLoad | None:
 
 
 def node_duty(launch: Mapping[str, Any], carries: bool) -> Duty:
-    """A node's duty, from its launch document. Without ports, or with one node only, there is nothing to exchange."""
+    """A node's duty, from its launch document. Without ports, or with one node only, no traffic is expected."""
     nodes = sum(role["replicas"] for role in launch["roles"])
     if not carries or nodes < 2 or not launch["ports"]:
         return "free"
@@ -62,7 +62,7 @@ def node_duty(launch: Mapping[str, Any], carries: bool) -> Duty:
 
 
 def has_carried(duty: Duty, load: NodeLoad | None, idle: NodeLoad | None) -> bool | None:
-    """Whether the node carried anything. None if nothing was measured, or there is no idle run to compare with."""
+    """Whether the node did any work. None if nothing was measured, or if there is no idle run to compare with."""
     if duty == "free" or load is None:
         return None
     if not load.bytes:
@@ -81,7 +81,7 @@ def _is_more(load: NodeLoad, idle: NodeLoad) -> bool:
 
 
 def explain_idle_node(duty: Duty, load: NodeLoad, idle: NodeLoad | None) -> str:
-    """Why a node counts as having carried nothing, and what to do."""
+    """Why a node counts as idle, and the remedy."""
     if idle is not None and load.bytes:
         traffic = (
             f"it exchanged {load.bytes} bytes with other nodes, and up to {idle.bytes} when the command did nothing"

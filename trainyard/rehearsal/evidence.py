@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what a rehearsal left, from the local cloud and its API, as values for `rehearsal`."""
+"""Collects a rehearsal's evidence from the local cloud and its API: traffic, loads and recorded calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RULE, _FLOW = ("list", "direction", "index", "node"), ("direction", "from", "to
 
 
 def since(document: Document, before: Document | None) -> Document:
-    """The document without what an earlier one of the same host has already."""
+    """The counts of a host's evidence document since an earlier document of the same host."""
     if before is None:
         return document
     return {
@@ -62,14 +62,14 @@ def _node(row: Document, before: Iterable[Document]) -> Document:
 
 
 def _more(now: int, before: int) -> int:
-    """A host that came up again begins anew."""
+    """The difference of two counts. A host that was restarted counts from zero."""
     return now - before if now >= before else now
 
 
 def _loads(
     nodes: tuple[RehearsedNode, ...], seen: runs_seen.RunStatus, documents: Mapping[str, Mapping[str, Any]]
 ) -> dict[int, NodeLoad]:
-    """The load by rank. Only enforced firewalls count traffic, so ranks without them are left out."""
+    """The loads by rank. Only enforced firewalls count traffic, so ranks without one are left out."""
     loads = {}
     for node, of in zip(nodes, seen.nodes, strict=True):
         document = documents[of.run.id]
@@ -85,7 +85,7 @@ def _duty(started: StartedRun, node: RehearsedNode) -> Duty:
 
 
 class Evidence:
-    """Collects evidence run by run, and returns it for the whole rehearsal."""
+    """Collects evidence after each run, and returns it for the whole rehearsal."""
 
     def __init__(
         self, platform: RehearsalPlatform, cloud: Cloud, who: People, outputs: Mapping[str, Any], tell: Tell
@@ -94,11 +94,11 @@ class Evidence:
         self._tell = tell
         self._documents: list[tuple[Mapping[str, Any], tuple[RehearsedNode, ...]]] = []
         self._names: dict[str, str] = {platform.caller(cloud, who): who.words}
-        # How hosts that stay were seen last, for what comes after it.
+        # The last document of each host. A host that stays between runs goes on counting: a run is the difference.
         self._before: dict[str, Mapping[str, Any]] = {}
 
     def of_run(self, started: StartedRun, seen: runs_seen.RunStatus | None, why: str, code: str, where: str) -> RunSeen:
-        """A run at its end, with what its nodes' firewalls saw kept for the whole."""
+        """The evidence of a run at its end. Keeps the traffic of its nodes for the whole rehearsal."""
         job, run = started.job, started.run
         if seen is None:
             return RunSeen(
@@ -126,20 +126,20 @@ class Evidence:
         )  # fmt: skip
 
     def loads(self, job: str, seen: runs_seen.RunStatus) -> dict[int, NodeLoad]:
-        """What each rank of a run carried that is none of the rehearsed ones: nothing else of it is kept."""
+        """The load of each rank of a run that is not itself rehearsed, such as an idle run. Nothing of it is kept."""
         documents = self._last(job, [node.run for node in seen.nodes])
         return _loads(nodes_of(seen, documents), seen, documents)
 
     def begin(self, started: StartedRun) -> None:
-        """Leaves out what hosts that stay have counted until now."""
+        """Called before a run starts: excludes what hosts that stay between runs have counted until now."""
         self._last(started.job.name, started.nodes)
 
     def _name(self, host: str, title: str, machine: str) -> None:
-        """A host that carried more than one run is called as a machine."""
+        """Names a host after its run. A host that had more than one run gets the machine's name."""
         self._names[host] = title if self._names.get(host, title) == title else machine
 
     def _last(self, job: str, nodes: Iterable[NodeRun]) -> dict[str, Mapping[str, Any]]:
-        """What was counted for each node since the last time, by the id of its run."""
+        """The counts of each node since the last call, by the id of its run."""
         hosts = self._hosts(job, nodes)
         now = {host: self._ask(host) for host in hosts.values()}
         documents = {run: since(now[host], self._before.get(host)) for run, host in hosts.items()}
@@ -165,7 +165,7 @@ class Evidence:
         return read_traffic(self._documents)
 
     def dropped_now(self, started: StartedRun) -> list[Mapping[str, Any]]:
-        """What has been dropped since the run began, while it goes on."""
+        """The packets dropped since the run began. The run may still be running."""
         hosts = set(self._hosts(started.job.name, started.nodes).values())
         return [row for host in hosts for row in since(self._ask(host), self._before.get(host))["dropped"]]
 
@@ -177,7 +177,7 @@ class Evidence:
         return max((int(row["id"]) for row in self._platform.judged_calls(self._cloud)), default=0)
 
     def refused_since(self, number: int) -> bool:
-        """Whether a call after this one was refused."""
+        """Whether a call after the one with this number was refused."""
         return any(int(row["id"]) > number and not row["allowed"] for row in self._platform.judged_calls(self._cloud))
 
     def access_facts(self) -> Grounds:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stack files of a rehearsal, with the code they name, in a folder of their own."""
+"""Writes the stack files of a rehearsal, and the code that they name, into a temporary folder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from trainyard.engine.trusted import private_folder
 from trainyard.local.place import PROJECT, default_home
 from trainyard.rehearsal.mapping import JOBS, Machines, map_config, stand_in_stack, without_runs
 
-# What trains in place of a team's code, by framework or framework/strategy: a few seconds each. The examples do.
+# Built-in programs that train for a few seconds in place of a team's code, by framework or framework/strategy.
 PROGRAMS: Mapping[str, str] = {
     "accelerate": "stacks/examples/accelerate",
     "dask": "rehearsal/programs/dask",
@@ -48,12 +48,9 @@ OWNER = "owner.json"
 _FOLDER = "rehearsals"
 
 
-# The configuration of a stack that stands in for the one that a plan uses, by what the plan's file says.
-
-
 @dataclass(frozen=True)
 class Script:
-    """A stack as it is rehearsed: its file with and without runs, and what both differ in from the team's."""
+    """A stack as it is rehearsed: its file with and without runs, and their differences from the team's file."""
 
     name: str
     plan: Plan
@@ -62,7 +59,7 @@ class Script:
 
 
 def prepare(file: Path, plan: Plan, home: Path, most_nodes: int | None, built_in: bool, machines: Machines) -> Script:
-    """Writes the file to bring up, without runs, beside copies of the code; the rehearsed runs are in `mapped`."""
+    """Writes the stack file without runs, and copies of the code. The runs to rehearse are in `mapped`."""
     stacks = home / "stacks"
     stacks.mkdir(exist_ok=True)
     written = read(file).data["config"]
@@ -96,7 +93,8 @@ def prepare(file: Path, plan: Plan, home: Path, most_nodes: int | None, built_in
 def prepare_used(
     file: Path, plan: Plan, home: Path, tell: Tell, machines: Machines, place_keys: Sequence[str]
 ) -> str | None:
-    """The stack this one takes from: its own file, when it lies beside; else a stand-in, and what to say of it."""
+    """Writes the file of the stack that this one uses, or of a stand-in if the file is not in the folder. Returns a
+    remark on a stand-in."""
     used = (plan.uses or "").rpartition("/")[2]
     beside = file.with_name(f"Pulumi.{used}.yaml")
     if beside.is_file():
@@ -115,7 +113,7 @@ def prepare_used(
 
 
 def plan_with_runs(config: Mapping[str, Any], script: Script, home: Path) -> Plan:
-    """The plan of what is up, with the runs that are to be started there."""
+    """The plan of the stack that is up, together with the runs to start."""
     jobs = {
         name: {**job, "runs": script.mapped.config[JOBS][name].get("runs") or {}}
         for name, job in (config.get(JOBS) or {}).items()
@@ -127,7 +125,7 @@ def plan_with_runs(config: Mapping[str, Any], script: Script, home: Path) -> Pla
 
 
 def program_of(plan: Plan, name: str) -> Path | None:
-    """The built-in program for a job's framework and strategy. None is one that a job's own shell commands start."""
+    """The built-in program for a job's framework and strategy. None if the job runs shell commands of its own."""
     job = plan.jobs[name]
     if job.by_shell:
         return None
@@ -138,7 +136,7 @@ def program_of(plan: Plan, name: str) -> Path | None:
 def write(stacks: Path, name: str, config: Mapping[str, Any]) -> None:
     text = yaml.safe_dump({"config": dict(config)}, sort_keys=False, width=10_000)
     (stacks / f"Pulumi.{name}.yaml").write_text(text, "utf-8")
-    # Where a project begins: code must lie inside it.
+    # Makes the folder a project: code must be inside of one.
     (stacks / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n", "utf-8")
 
 
@@ -158,8 +156,8 @@ def _copy(folder: Path, target: Path) -> None:
 
 
 def _put_packages(job: JobPlan, packages: PackagesPlan, stacks: Path) -> dict[str, Any]:
-    """Writes the job's packages into a file of the rehearsal, and returns what names them. They are the same packages,
-    so that what was installed for the team's own file serves here too."""
+    """Writes the job's packages into a file of the rehearsal, and returns the keys that name it. The packages are the
+    same, so an environment that was made for the team's file is used again."""
     file = Path("requirements", f"{job.name}.txt")
     (stacks / file).parent.mkdir(exist_ok=True)
     (stacks / file).write_text("\n".join((*packages.lines, "")), "utf-8")
@@ -168,7 +166,8 @@ def _put_packages(job: JobPlan, packages: PackagesPlan, stacks: Path) -> dict[st
 
 @contextmanager
 def temporary_home(stack: str, keep: bool = False) -> Iterator[Path]:
-    """A folder for all that a rehearsal makes. Whatever ends the rehearsal ends its cloud and removes the folder."""
+    """A folder for everything that a rehearsal makes. At the end, or on a signal, its cloud is stopped and the folder
+    removed."""
     root = private_folder(default_home().resolve() / _FOLDER)
     sweep(root)
     home = Path(tempfile.mkdtemp(prefix=f"{stack[:40]}-", dir=root))
@@ -186,7 +185,7 @@ def temporary_home(stack: str, keep: bool = False) -> Iterator[Path]:
 
 
 def sweep(root: Path) -> None:
-    """Remove what killed rehearsals have left: those whose process is gone."""
+    """Removes the folders of rehearsals that were killed: their process does not exist any more."""
     for home in root.iterdir():
         try:
             owner = json.loads((home / OWNER).read_text())
@@ -198,7 +197,7 @@ def sweep(root: Path) -> None:
 
 
 def _remove(home: Path) -> None:
-    """Stop the cloud and remove the folder. Ignores signals: a second Ctrl-C would leave a cloud behind."""
+    """Stops the cloud and removes the folder. Ignores signals: a second Ctrl-C would leave the cloud running."""
     held = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with suppress(OSError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The idle run beside a rehearsed one: the same nodes and services, and a command that only waits.
+"""The idle run that a rehearsed run is compared with: the same nodes and services, and a command that only waits.
 
 An idle node's traffic is the cost of joining and of heartbeats. The rehearsed run's traffic is compared with it
 (trainyard/rehearsal/carrying.py).
@@ -15,7 +15,7 @@ from trainyard.rehearsal.evidence import Evidence
 from trainyard.rehearsal.model import RunSeen
 from trainyard.rehearsal.runs import RepeatableRun, replace_attempt
 
-# Long enough to include what a node does only now and then. A longer run is compared with a multiple.
+# Long enough to include a node's periodic work. For a longer run, the idle load is multiplied.
 LONGEST_SECONDS = 60.0
 _SHORTEST_SECONDS = 0.5
 _ATTEMPT = 9000
@@ -24,7 +24,7 @@ _ATTEMPT = 9000
 def compare_with_idle(
     runs: Sequence[RunSeen], finished: Sequence[RepeatableRun], evidence: Evidence
 ) -> tuple[tuple[RunSeen, ...], tuple[str, ...]]:
-    """The runs with the traffic of their serving nodes when idle, and remarks on what could not be compared."""
+    """The runs, with the idle loads of their service nodes, and remarks on runs that could not be compared."""
     again = {(one.job.name, one.run.name): one for one in finished}
     judged_runs: list[RunSeen] = []
     missing: list[str] = []
@@ -35,7 +35,7 @@ def compare_with_idle(
             continue
         idle = _idle_loads(one, _seconds(run), evidence)
         if not idle:
-            what = "whether its serving nodes did more than join: the run to compare with failed"
+            what = "whether its service nodes did more than join: the idle run to compare with failed"
             missing.append(f"job {run.job}: {what}")
         ranks = (replace(rank, idle=_of_role(run, idle, rank.node.role)) for rank in run.ranks)
         judged_runs.append(replace(run, ranks=tuple(ranks)))
@@ -43,7 +43,7 @@ def compare_with_idle(
 
 
 def _of_role(run: RunSeen, idle: Mapping[int, NodeLoad], role: str) -> NodeLoad | None:
-    """The most that an idle node of the role carried: like nodes differ, and which of them does more is chance."""
+    """The largest load of the role's idle nodes: which of several like nodes has more is chance."""
     return largest_load(idle[rank.node.rank] for rank in run.ranks if rank.node.role == role and rank.node.rank in idle)
 
 
@@ -54,7 +54,7 @@ def _seconds(run: RunSeen) -> float:
 
 
 def _idle_loads(again: RepeatableRun, seconds: float, evidence: Evidence) -> dict[int, NodeLoad]:
-    """By rank; empty where the run did not end well."""
+    """Starts the idle run, and returns its loads by rank. Empty if it failed."""
     waits = min(seconds, LONGEST_SECONDS)
     name = f"{again.job.name}/{again.run.name}"
     again.tell(f"rehearse: running {name} with a command that only waits {waits:.1f} s, to compare")

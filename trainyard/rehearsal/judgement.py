@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns what a rehearsal saw into its report."""
+"""Makes the report from a rehearsal's evidence."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from trainyard.rehearsal.model import (
 from trainyard.rehearsal.proof import join_titles
 
 SUCCEEDED = "SUCCEEDED"
-# The launcher's states before its rank has met the others.
+# The launcher's states before its rank has joined the others.
 _BEFORE = (None, "waiting")
 
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """Everything that a rehearsal saw."""
+    """All evidence of a rehearsal, and the needs of the plan."""
 
     stack: str
     seconds: float
@@ -111,7 +111,7 @@ def _met(rank: RankSeen, traffic: Traffic) -> bool:
 
 
 def _why_failed(run: RunSeen, ranks: Sequence[RankResult], seen: Observations) -> Iterator[str]:
-    """Why a run failed. Dropped connections and missing permissions come first: they are the usual cause."""
+    """Reasons why a run failed. Dropped connections and missing permissions come first: they are the usual causes."""
     failed = [rank for rank in ranks if not rank.finished]
     if run.failed:
         yield run.failed
@@ -177,7 +177,7 @@ def _refused(calls: Sequence[RecordedCall]) -> Iterator[RefusedResult]:
 
 
 def summary(report: Rehearsal) -> str:
-    """One line: the verdict, and what it is about."""
+    """One line with the verdict and the counts."""
     counts: Mapping[str, int] = {
         verdict: sum(run.verdict == verdict for run in report.runs) for verdict in ("passed", "failed", "not rehearsed")
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration of a stack as it is rehearsed: the same plan on small machines, with a list of the differences."""
+"""Maps a stack's configuration to a rehearsal: the same plan on small machines, and a list of the differences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ JOBS, ACCESS, NETWORK = "trainyard:jobs", "trainyard:access", "trainyard:network
 RUNTIME_MINUTES = 30
 # Options that limit how many nodes a job has. They must not exceed the nodes that are left.
 NODE_BOUNDS = ("minNodes", "maxNodes")
-# Changes a job so that this machine can stand in for its machines, and says what differs: made, job, plan, entry.
+# Shrinks a job to this machine and notes the differences. Arguments: the configuration, the job, the plan, its entry.
 Machines = Callable[[RehearsedConfig, str, Plan, dict[str, Any]], None]
 
 
@@ -23,7 +23,7 @@ def map_config(
     written: Mapping[str, Any], plan: Plan, most_nodes: int | None, programs: Mapping[str, str],
     machines: Machines,
 ) -> RehearsedConfig:  # fmt: skip
-    """Maps a written configuration. `programs` are folders whose code replaces a job's own, by job."""
+    """Maps the team's configuration. `programs` are folders of built-in code that replaces a job's own, by job."""
     made = RehearsedConfig(deepcopy(dict(written)))
     for name, job in plan.jobs.items():
         entry = made.config[JOBS][name]
@@ -50,7 +50,7 @@ def map_config(
 
 
 def without_runs(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The same stack without runs, as before the first start."""
+    """The same stack without runs: the rehearsal starts them itself."""
     copied = deepcopy(dict(config))
     for job in copied.get(JOBS, {}).values():
         job["runs"] = {}
@@ -58,7 +58,7 @@ def without_runs(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stand_in_stack(plan: Plan, written: Mapping[str, Any], place: Sequence[str]) -> dict[str, Any]:
-    """A small stack that stands in for the one this stack uses, which is not available here.
+    """The configuration of a small stand-in for the stack that this one uses, whose file is not here.
 
     `place`: the platform's keys that say where a stack is.
     """
@@ -74,7 +74,7 @@ def stand_in_stack(plan: Plan, written: Mapping[str, Any], place: Sequence[str])
 
 
 def _begin_anew(entry: dict[str, Any]) -> None:
-    """Drops renamings: a rehearsal has no older resources, and its report uses the names of the plan."""
+    """Removes `was:`: a rehearsal has no older resources to rename, and its report uses the names of the plan."""
     named = (entry, *entry["roles"].values(), *(entry.get("runs") or {}).values())
     for item in named:
         if isinstance(item, dict):
@@ -123,11 +123,11 @@ def _keep_nothing(made: RehearsedConfig) -> None:
         if isinstance(concern, dict) and "existing" not in concern:
             concern["keep"] = False
     if (made.config.get("trainyard:bucket") or {}).pop("key", None) is not None:
-        made.differences.append("the bucket's own key: the local cloud has no keys, so the bucket does without")
+        made.differences.append("the bucket's own key: the local cloud has no keys, so it is left out")
 
 
 def _users(made: RehearsedConfig) -> None:
-    """Drops the domain from names of groups: the local cloud has only the default domain."""
+    """Removes the domain from group names: the local cloud has only the default domain."""
     users = (made.config.get(ACCESS) or {}).get("users") or {}
     for key in ("group", "dynamicGroup"):
         domain, slash, rest = str(users.get(key) or "").partition("/")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was rehearsed and with what result, as frozen values that print and compare."""
+"""The values of a rehearsal: what was seen of runs and ranks, and the report."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from trainyard.rehearsal.carrying import Duty, NodeLoad
 from trainyard.rehearsal.proof import MutationOutcome, Proof
 
 RehearsalVerdict = Literal["passed", "failed", "not rehearsed"]
-# The exit codes of `trainyard rehearse`. CI can tell a failure from something that could not be tried here.
-# What the report says of the firewalls, if not why they were not in force.
+# The report's word for firewalls in force. Otherwise it has the reason why they were not.
 ENFORCED = "enforced"
+# The exit codes of `trainyard rehearse`. CI can tell a failure from a stack that could not be rehearsed.
 EXIT_CODES: Mapping[str, int] = {"passed": 0, "failed": 1, "not rehearsed": 3}
 
 
@@ -23,7 +23,7 @@ EXIT_CODES: Mapping[str, int] = {"passed": 0, "failed": 1, "not rehearsed": 3}
 class RankSeen:
     """One rank at its end: the platform's state, and the last status file of its launcher.
 
-    `load` is what it carried, and `idle` is what it carries while the command does nothing.
+    `load` is its load, and `idle` the load of its role in an idle run.
     """
 
     node: RehearsedNode
@@ -92,7 +92,8 @@ class RuleResult:
 
 @dataclass(frozen=True, slots=True)
 class StatementResult:
-    """`calls` counts the calls that it allowed. `inferred` are its used permissions that the catalog only guesses."""
+    """A statement of a policy. `calls` counts the calls that it allowed. `inferred` are permissions that were used, but
+    that no document names: the catalog assumes them."""
 
     policy: str
     statement: str

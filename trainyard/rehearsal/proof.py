@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks whether anything would notice a rule or statement that is missing, too wide or turned around.
+"""Mutation testing of rules and statements: would anything notice one that is missing, too wide or reversed?
 
-Recorded connections and calls decide about most mutations without another run: rules and policies can be applied to
-them. If they do not notice a mutation, the policy pack or the plan may. A mutation that nothing notices is a survivor.
+Most mutations need no further run: the mutated rules and policies are applied to the recorded connections and calls. If
+these do not detect a mutation, the policy pack or the plan may. A mutation that nothing detects is a survivor.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class MutationOutcome:
-    """What became of one mutation. A survivor is explained if its reason is known and is no fault of the plan."""
+    """The result of one mutation. A survivor is `explained` if the reason is known, and not a fault of the plan."""
 
     of: Literal["rule", "statement"]
     kind: str
@@ -59,7 +59,7 @@ def prove(traffic: Traffic, calls: Sequence[RecordedCall], grounds: Grounds, pla
 
 
 def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: PlannedNeeds) -> MutationOutcome:
-    """Judges a mutated rule by every connection that was seen."""
+    """Judges a mutated rule by the recorded connections, the policy pack and the plan."""
 
     def outcome(fate: Fate, because: str, explained: bool = True) -> MutationOutcome:
         return MutationOutcome("rule", mutation.kind, mutation.title, fate, because, explained)
@@ -83,14 +83,14 @@ def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: PlannedNeeds
     if others:
         # A rule for services and one for the internet may name the same port: the route table decides which is used.
         alike = any(other.peer == mutation.before.peer for other in others)
-        covered = f"what it let through, others let through too: {join_titles(other.title for other in others)}"
+        covered = f"other rules allow the same connections: {join_titles(other.title for other in others)}"
         return outcome("survives", covered, explained=not (planned.least and alike))
     purpose = f", which it is there for: {mutation.before.description}" if mutation.before.description else ""
     return outcome("survives", f"nothing in this rehearsal connected that way{purpose}")
 
 
 def _also(rule: RuleInForce, traffic: Traffic) -> list[RuleInForce]:
-    """The other rules that let through the same connections."""
+    """The other rules that allow the same connections."""
     own = frozenset(node.address for node in traffic.nodes)
     carried = [flow for flow in traffic.flows if allows(rule, flow, own)]
     rest = [other for other in traffic.rules if other.key != rule.key]
@@ -100,7 +100,7 @@ def _also(rule: RuleInForce, traffic: Traffic) -> list[RuleInForce]:
 def statement_outcome(
     mutation: StatementMutation, calls: Sequence[RecordedCall], grounds: Grounds, planned: PlannedNeeds
 ) -> MutationOutcome:
-    """Judges a mutated statement by every call that was made."""
+    """Judges a mutated statement by the recorded calls, the policy pack and the plan."""
 
     def outcome(fate: Fate, because: str, explained: bool = True) -> MutationOutcome:
         return MutationOutcome("statement", mutation.kind, mutation.title, fate, because, explained)
@@ -118,7 +118,7 @@ def statement_outcome(
     if more:
         return outcome("caught", f"the plan needs no such permission: {join_titles(sorted(more))}")
     if mutation.kind == "widened":
-        return outcome("survives", "as far as the catalog knows it grants nothing more")
+        return outcome("survives", "by what the catalog knows, it grants nothing more")
     if resting:
         others = _instead(mutation, resting, grounds, after)
         return outcome("survives", f"others allow the same: {others}", explained=not planned.least)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests a sample of a proof's predictions: makes the mutation in the cloud, runs the job again, and looks for the
-predicted outcome. Each prediction takes a run, so a seed chooses a few.
+"""Confirms a sample of predicted outcomes by real runs: makes the mutation in the cloud, runs the job again, and looks
+for the predicted failure. Each takes a run, so only a few are chosen, at random with a given seed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trainyard.rehearsal.runs import RepeatableRun, replace_attempt
 def confirm_predictions(
     again: Sequence[RepeatableRun], seen: Observations, many: int, seed: int
 ) -> tuple[MutationOutcome, ...]:
-    """The outcomes of the sampled mutations, each after a run of its own."""
+    """The outcomes of the sampled mutations, each from a run of its own."""
     if not again:
         return ()
     chosen = sample(seen, again[0], many, seed)
@@ -31,7 +31,8 @@ def confirm_predictions(
 
 
 def sample(seen: Observations, again: RepeatableRun, many: int, seed: int) -> list[tuple[Mutation, MutationOutcome]]:
-    """Deletions that are predicted to make this very run fail, half of each kind while there are."""
+    """Deletions that are predicted to make this run fail: half of them of rules, half of statements, if there are
+    enough."""
     own = {f"{again.job.name}/{again.run.name}", *(f"{again.job.name} {node.name}" for node in again.run.nodes)}
     by_rules = [(one, rule_outcome(one, seen.traffic, seen.planned)) for one in rule_mutations(seen.traffic.rules)]
     by_statements = [
@@ -75,7 +76,7 @@ def _confirm(again: RepeatableRun, mutation: Mutation, predicted: MutationOutcom
 def _noticed(
     again: RepeatableRun, mutation: Mutation, started: StartedRun, evidence: Evidence, since: int
 ) -> Callable[[], bool]:
-    """Whether what was predicted has happened: packets of the rule's kind are dropped, or a call is refused."""
+    """Returns a function: whether the prediction has come true, by dropped packets of the rule or a refused call."""
 
     def dropped() -> bool:
         if not isinstance(mutation, RuleMutation):

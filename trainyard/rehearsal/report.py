@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rehearsal as text for a terminal, as JSON for programs, and as a section for the review of a change."""
+"""The report of a rehearsal as text for a terminal, as JSON, and as a section of `trainyard review`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def text(report: Rehearsal) -> str:
 
 
 def _short(text_: str) -> str:
-    """Shortens long ids to their kind and their end, so that lines can be read. JSON has them whole."""
+    """Shortens long ids to their kind and their last characters. JSON has them in full."""
     return _LONG_ID.sub(lambda match: f"{match[1]}…{match[2][-6:]}", text_)
 
 
@@ -68,7 +68,7 @@ def _is_measured(run: RunResult) -> bool:
 
 
 def _load_rows(run: RunResult) -> Iterator[tuple[str, ...]]:
-    """What each node carried, what it carries when idle, and its share of the run's processor time."""
+    """The load of each node, its idle load, and its share of the run's processor time."""
     whole = sum(rank.load.processor_seconds or 0.0 for rank in run.ranks if rank.load)
     for rank in run.ranks:
         word = {True: "yes", False: "NOTHING", None: "-"}[rank.carried]
@@ -98,7 +98,7 @@ def _rules(report: Rehearsal) -> Iterator[str]:
             f"{rule.connections} connections: {join_titles(rule.pairs)}" if rule.connections else "carried nothing"
         )
         rows.append((("used" if rule.connections else "idle"), rule.rule, carried))
-    # Why the verdict is no better than `not rehearsed`, also where no rule was in force at all.
+    # Shown even without rules: it is the reason for the verdict `not rehearsed`.
     nothing = "none" if report.runs and report.firewall != ENFORCED else ""
     yield from _section(f"port rules, {report.firewall}", table(rows), nothing)
 
@@ -165,7 +165,7 @@ def as_json(report: Rehearsal) -> str:
 
 
 def markdown(report: Rehearsal) -> str:
-    """A section of a review: the verdict first, the long lists folded away."""
+    """A section of a review: the verdict first, with long lists collapsed."""
     lines = [f"### Rehearsal of {escaped(report.stack)}: {report.verdict}", "", f"{escaped(summary(report))}.", ""]
     lines += _md_runs(report)
     reasons = [(f"{run.job}/{run.run}", reason) for run in report.runs for reason in run.because]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a run of a rehearsal is watched to its end."""
+"""Starts the runs of a rehearsal, and watches each to its end."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from launcher.escaping import terminal
 from localcloud.control import Cloud
 
 _SECONDS_BETWEEN_LOOKS = 0.5
-# A machine that a missing rule or statement keeps from the bucket does not see that its run was cancelled.
+# How long to wait after a cancel. A machine that cannot reach the bucket, for lack of a rule or statement, never sees
+# the cancel.
 _SECONDS_TO_END = 30.0
 
 
 def watch_to_end(
     watch: RunWatch, started: StartedRun, minutes: float, tell: Tell, enough: Callable[[], bool] = lambda: False
 ) -> tuple[RunStatus | None, str]:
-    """The run at its end. It is cancelled if it takes too long or `enough` is true; the text then says why."""
+    """The run at its end, and why it was cancelled, or "". It is cancelled on timeout, or when `enough()` is true."""
     deadline, shown, why = time.monotonic() + minutes * 60, RunProgress(tell), ""
     while True:
         run = watch.look()
@@ -40,7 +41,7 @@ def watch_to_end(
 
 
 class RunProgress:
-    """Progress on stderr: one line for each change of a rank."""
+    """Prints one line of progress for each change of a rank."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -58,7 +59,7 @@ class RunProgress:
 
 @dataclass(frozen=True)
 class RepeatableRun:
-    """A run that can be started any number of times, and the place where it starts."""
+    """A run that can be started any number of times, with everything that a start needs."""
 
     platform: RehearsalPlatform
     cloud: Cloud
@@ -77,7 +78,7 @@ class RepeatableRun:
     def watch_to_end(
         self, started: StartedRun, enough: Callable[[], bool] = lambda: False
     ) -> tuple[RunStatus | None, str]:
-        """The run at its end, and why it was cancelled. None where nothing was started."""
+        """The run at its end, and why it was cancelled. None if it was not started."""
         if not started.nodes:
             return None, ""
         watch = self.platform.watch(self.who, self.plan, started, self.tell)
@@ -85,7 +86,7 @@ class RepeatableRun:
 
 
 def replace_attempt(again: RepeatableRun, attempt: int) -> RepeatableRun:
-    """The same run as another attempt, so it has another folder in the bucket."""
+    """The same run with another attempt number, and so with another folder in the bucket."""
     before = f"/{again.run.attempt}"
     nodes = tuple(
         replace(

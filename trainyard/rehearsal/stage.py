@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rehearsal from its first folder to its report: files, cloud, stack, people, runs, evidence."""
+"""A whole rehearsal, from the stack file to the report: sets up a cloud and the stack, runs the jobs, judges them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class RehearsalOptions:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stack that is up on its own cloud. `plan` is the plan of what is up, `written` that of the team's file."""
+    """A stack that is up on its own local cloud. `plan` is the plan of that, `written` the plan of the team's file."""
 
     home: Path
     place: Place
@@ -73,7 +73,7 @@ class Stage:
 def run_rehearsal(
     file: Path, plan: Plan, options: RehearsalOptions, platform: RehearsalPlatform, tell: Tell
 ) -> Rehearsal:
-    """Rehearse a stack and return the report. `tell` prints progress. Nothing is left behind unless `keep` is set."""
+    """Rehearses a stack and returns the report. `tell` prints progress. Everything is removed unless `keep` is set."""
     began = time.monotonic()
     with temporary_home(plan.stack, options.keep) as home:
         stage = _set_up(file, plan, home, options, platform, tell)
@@ -149,7 +149,7 @@ def _set_up(
 
 
 def _absent(plan: Plan, stacks: Path) -> Iterator[str]:
-    """What scripts import that is not on this machine. Those that end without it say so themselves."""
+    """Remarks on modules that scripts can import and that the local environment lacks. A script may not need them."""
     for name, job in plan.jobs.items():
         environment, code = environment_of(job, stacks), stacks / "code" / name
         if isinstance(environment, MissingEnvironment) or not code.is_dir():
@@ -160,13 +160,13 @@ def _absent(plan: Plan, stacks: Path) -> Iterator[str]:
 
 
 def _unisolated(cloud: Cloud) -> str:
-    """Why the team's code does not run here: its rules cannot be enforced, and nobody allowed a run without them."""
+    """Why the team's code must not run here: its rules cannot be enforced, and a run without them was not allowed."""
     reason = "" if admin.allows_missing_isolation(cloud) else admin.why_not_enforced(cloud)
     return f"this machine cannot enforce its security rules: {reason}. {REMEDY}" if reason else ""
 
 
 def _bring_up_used(place_of: Callable[[str], Place], plan: Plan, platform: RehearsalPlatform, tell: Tell) -> Plan:
-    """Bring up the stack from which this one takes a part. Returns its plan."""
+    """Brings up the stack that this one uses. Returns its plan."""
     used = place_of((plan.uses or "").rpartition("/")[2])
     cloud = used.start_cloud()
     its_plan = plan_file(used.file, _unsaid)
@@ -206,7 +206,7 @@ def _runs_that_passed(stage: Stage, who: People, report: Rehearsal, options: Reh
 def _runs_that_succeeded(
     stage: Stage, who: People, runs: Iterable[RunSeen], options: RehearsalOptions
 ) -> list[RepeatableRun]:
-    """The runs all of whose ranks ended well, to be started again."""
+    """The runs whose ranks all succeeded, to be started again."""
     well = [run for run in runs if run.ranks and all(rank.state == SUCCEEDED for rank in run.ranks)]
     return _repeat(stage, who, [(run.job, run.run) for run in well], options)
 
@@ -239,7 +239,7 @@ def _not_rehearsed(stage: Stage, job: JobPlan) -> str:
         return "; ".join(stage.script.mapped.not_rehearsed.get(job.name, ()))
     environment = environment_of(job, stage.place.file.parent)
     if isinstance(environment, MissingEnvironment):
-        # What could be made here has been made.
+        # All environments that can be made here have been made.
         return f"no local environment for {job.framework}: {why_untrained(job, stage.place.file.parent)}"
     return ""
 
@@ -265,12 +265,12 @@ def _as_whom(cloud: Cloud) -> str:
 
 def _kept(home: Path, tell: Tell) -> None:
     _tell(tell, f"kept in {home}")
-    _tell(tell, f"look: trainyard runs --home {home / 'cloud'}; trainyard cloud log --home {home / 'cloud'}")
+    _tell(tell, f"inspect: trainyard runs --home {home / 'cloud'}; trainyard cloud log --home {home / 'cloud'}")
     _tell(tell, f"remove: trainyard cloud reset --home {home / 'cloud'}; rm -r {home}")
 
 
 def _unsaid(remark: str) -> None:
-    """A remark on a copy, which is removed afterwards. Those on the team's own file were told before."""
+    """Ignores remarks on the temporary copy of a stack file. Those on the team's own file were shown before."""
 
 
 def _tell(tell: Tell, words: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A provider on our own base that answers every call at once. Started by folder, as `python <this folder> <engine>`."""
+"""A provider on our own base that answers every call at once. The engine runs `python <this folder> <engine>`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def plugin() -> Plugin:
 
 
 if __name__ == "__main__":
-    # Started by folder, Python would look for modules inside it.
+    # Python, started with a folder, would look for modules in that folder.
     sys.path[0] = str(Path(__file__).resolve().parents[3])
     from provider.base.serve import main
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""So many resources, none of which waits for another: flatter than any program of the same size."""
+"""A program with a given number of resources and no dependencies."""
 
 import pulumi
 

@@ -60,7 +60,7 @@ def merged(deployed: Any, like: Any, own: Any, path: Path = ()) -> Any:
         return exported(LAUNCH, document(merged(before, now, wanted, (*path, LAUNCH))))
     raise TryError(
         f"`{key_of(path, like)}` has changed in the stack file since it was deployed, and the try changes it as well: "
-        "it cannot be told what of the old value stays. An `up` of the stack deploys the change."
+        "it is unclear which parts of the old value to keep. Run `up` first: it deploys the change."
     )
 
 

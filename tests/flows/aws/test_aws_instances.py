@@ -67,7 +67,7 @@ class Account:
         return eventually(lambda: self.ssm.get_command_invocation(**wanted), lambda row: row["Status"] in ended)
 
 
-def test_a_life_of_instances(tmp_path: Path) -> None:
+def test_instances_start_run_commands_stop_and_terminate(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
     with local_cloud(home) as cloud:
         account = Account(AwsClients(cloud))

@@ -283,7 +283,7 @@ def test_a_bucket_that_is_gone_is_said(world: AwsWorld) -> None:
         (None, "cluster: `cluster` is missing."),
     ],
 )
-def test_wrong_inputs_are_said(world: AwsWorld, cluster: Any, says: str) -> None:
+def test_an_invalid_cluster_input_is_named(world: AwsWorld, cluster: Any, says: str) -> None:
     inputs = {"platform": "aws-dl1", "displayName": "r", "nodes": [{"name": "main"}], "cluster": cluster}
     assert world.engine.check(RUN, "wrong", inputs)[1] == [says]
 

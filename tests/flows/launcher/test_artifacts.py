@@ -217,7 +217,7 @@ time.time = lambda: real() + {seconds}
 
 
 @pytest.mark.parametrize("seconds", [-7200, 7200])
-def test_a_clock_that_is_off(place: Place, tmp_path: Path, seconds: int) -> None:
+def test_a_node_with_a_wrong_clock_uploads_its_artifacts(place: Place, tmp_path: Path, seconds: int) -> None:
     with nodes(place, tmp_path, gang(), f"clock{seconds}") as run:
         (tmp_path / "off").mkdir()
         (tmp_path / "off" / "sitecustomize.py").write_text(CLOCK.format(seconds=seconds))

@@ -132,7 +132,9 @@ def apart(worker: Completion, retries: int = 0) -> Job:
         ("all", Completion(min_succeeded=-1), "0:0;1:0;2:0;3:0", [0, 0, 0, 0]),
     ],
 )
-def test_completion(place: Place, tmp_path: Path, name: str, policy: Completion, lives: str, codes: list[int]) -> None:
+def test_a_completion_policy_ends_all_nodes(
+    place: Place, tmp_path: Path, name: str, policy: Completion, lives: str, codes: list[int]
+) -> None:
     with nodes(place, tmp_path, apart(policy), f"complete-{name}") as run:
         run.changes = {"gang": False}
         if name == "second":

@@ -141,7 +141,7 @@ def test_stores_keep_files_alike(folder: Folder, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("back?*"))
 
 
-def test_names_lead_nowhere_else(tmp_path: Path) -> None:
+def test_object_names_that_leave_the_folder_are_refused(tmp_path: Path) -> None:
     folder = opener({}, Voice())((tmp_path / "below").as_uri())
     for name in ("../up", "/etc/x", "a/../../up", "a//b", ""):
         with pytest.raises(StoreError, match="not a name that a file can have"):

@@ -45,7 +45,7 @@ WELL, BADLY = True, False
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_verdicts(
+def test_a_run_ends_by_its_completion_policy(
     what: str, roles: list[Role], gang: bool, endings: list[tuple[int, bool]], expected: tuple[bool, int] | None
 ) -> None:
     found = verdict(run(*roles, gang=gang), [Final(rank, well, 0 if well else 3) for rank, well in endings])

@@ -46,6 +46,6 @@ def test_keras_2_trains_on_several_workers_where_it_is_installed(monkeypatch: py
     assert frameworks.variables(several, {}) == {}
 
 
-def test_others_are_told_nothing(gpus: list[bool]) -> None:
+def test_other_frameworks_get_no_machine_variables(gpus: list[bool]) -> None:
     assert not gpus[0]
     assert frameworks.variables(launch("oci-pytorch-ddp"), {}) == {}

@@ -63,6 +63,6 @@ def test_a_rule_imports_only_the_pack_the_policy_language_and_the_catalog() -> N
                 assert not room.startswith("pulumi")
 
 
-def test_the_document_is_fresh() -> None:
+def test_the_page_of_policies_is_up_to_date() -> None:
     written = (ROOT / "docs" / "policies.md").read_text()
     assert written == document(), "run: python -m policies.describe > docs/policies.md"

@@ -47,7 +47,7 @@ def test_refusal_becomes_the_verdict_and_names_the_value() -> None:
         ([unknown("x"), fail("y"), PASS], "fail"),
     ],
 )
-def test_the_worst_of_many_counts(parts: list[PolicyVerdict], outcome: str) -> None:
+def test_the_worst_verdict_of_several_is_taken(parts: list[PolicyVerdict], outcome: str) -> None:
     assert every(lambda part: part, parts).outcome == outcome
 
 

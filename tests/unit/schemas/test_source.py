@@ -53,7 +53,7 @@ def test_what_nobody_means_is_unclear(text: str) -> None:
     assert isinstance(resolve(text), Unclear)
 
 
-def test_values_and_their_places() -> None:
+def test_values_are_read_with_their_positions() -> None:
     source = parse('a:\n  b: [1, "2"]\n  "c": yes\nd: !!str 7\n')
     assert source.data == {"a": {"b": [1, "2"], "c": "yes"}, "d": "7"}
     assert not source.findings

@@ -133,7 +133,7 @@ def test_a_cluster_finds_the_secrets_in_the_text() -> None:
 
 
 @pytest.mark.parametrize("text", ["[1, 2]", "{a: ", "", "a: !!python/object:os.system x", "[" * 5000])
-def test_what_is_no_job(text: str) -> None:
+def test_a_text_that_is_not_a_job_is_refused(text: str) -> None:
     with pytest.raises(NotAJobError, match="this is not"):
         parse(text)
 

@@ -57,7 +57,7 @@ def test_the_same_stack_gives_the_same_plan_and_text() -> None:
     assert show.plain(first) == show.plain(second)
 
 
-def test_no_secret_is_in_either(plan: OciPlan) -> None:
+def test_a_plan_shows_no_secret_as_text_or_json(plan: OciPlan) -> None:
     told = show.plan_text(plan)
     assert TOKEN not in told
     assert TOKEN not in json.dumps(show.plain(plan))
@@ -164,5 +164,5 @@ def test_tables_have_straight_columns_and_no_trailing_blanks() -> None:
 
 
 @pytest.mark.parametrize(("ports", "shown"), [(None, "all"), (PortRange(5, 5), "5"), (PortRange(5, 9), "5-9")])
-def test_ports(ports: PortRange | None, shown: str) -> None:
+def test_ports_are_shown_as_all_one_or_a_range(ports: PortRange | None, shown: str) -> None:
     assert show.ports_text(ports) == shown

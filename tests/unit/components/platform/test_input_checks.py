@@ -22,11 +22,11 @@ def _said(inputs: Properties) -> list[str]:
     return [f"{failure.property}: {failure.reason}" for failure in failures(with_defaults(inputs))]
 
 
-def test_what_is_right_passes() -> None:
+def test_valid_inputs_have_no_failures() -> None:
     assert _said(_GOOD) == []
 
 
-def test_what_is_not_known_yet_passes() -> None:
+def test_unknown_inputs_have_no_failures() -> None:
     assert _said(dict.fromkeys(_GOOD, UNKNOWN)) == []
 
 
@@ -43,7 +43,7 @@ def test_what_is_not_known_yet_passes() -> None:
         ({"maximumRuntimeMinutes": "10"}, "maximumRuntimeMinutes: `10` is not a positive number."),
         (
             {"timeouts": {"start": 1}},
-            "timeouts.start: No wait is called so. There are access, started and finished.",
+            "timeouts.start: There is no such timeout; there are access, started and finished.",
         ),
         ({"timeouts": 5}, "timeouts: This is an object of minutes: access, started, finished."),
         ({"nodes": [{}]}, "nodes[0].name: The node has no name."),
@@ -55,11 +55,11 @@ def test_what_is_not_known_yet_passes() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said(change: Properties, says: str) -> None:
+def test_an_invalid_input_is_named_with_the_reason(change: Properties, says: str) -> None:
     assert _said({**_GOOD, **change}) == [says]
 
 
-def test_a_name_nobody_knows_is_said_with_those_there_are() -> None:
+def test_an_unknown_input_is_named_with_the_known_ones() -> None:
     (said,) = _said({**_GOOD, "nodez": []})
     assert said.startswith("nodez: A run has no input `nodez`; it has attempt, capacityReservation, compartment")
 

@@ -91,7 +91,7 @@ def test_a_row_gives_only_arguments_its_dockerfile_declares(chosen: Recipe) -> N
     assert set(chosen.arguments) <= dockerfiles.read(PROJECT / chosen.dockerfile, chosen.arguments).declared
 
 
-def test_bases_have_a_version(chosen: Recipe) -> None:
+def test_base_images_are_pinned_to_a_version(chosen: Recipe) -> None:
     for stage in dockerfiles.read(PROJECT / chosen.dockerfile, chosen.arguments).stages:
         assert PINNED_IMAGE.fullmatch(stage.base), stage.base
 

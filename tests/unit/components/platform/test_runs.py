@@ -69,7 +69,7 @@ def test_values_of_the_inputs() -> None:
     assert (spec.timeouts.started, spec.timeouts.access) == (2.0, 5.0)
 
 
-def test_times_of_the_whole() -> None:
+def test_a_run_starts_with_its_first_node_and_ends_with_its_last() -> None:
     nodes = [NodeRun("a", "1", "SUCCEEDED", "", "T2", "T3"), NodeRun("b", "2", "SUCCEEDED", "", "T1", "T4")]
     whole = outputs(_INPUTS, nodes)
     assert (whole["startedAt"], whole["finishedAt"]) == ("T1", "T4")

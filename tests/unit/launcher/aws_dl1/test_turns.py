@@ -39,7 +39,7 @@ A1, A2, A3 = ticket(1, "a", "b"), ticket(2, "a", "b"), ticket(3, "b")
         ("c", [A1, A2, A3], {}, None, {}),
     ],
 )
-def test_turn(
+def test_a_node_starts_the_next_ticket_that_nobody_runs(
     node: str, tickets: list[Ticket], states: dict[int, dict[str, str]], number: int | None, waits_for: dict[str, int]
 ) -> None:
     found = turn(node, tickets, states)
@@ -66,7 +66,7 @@ def test_what_goes_on_is_what_other_nodes_of_this_one_s_tickets_have_not_ended()
         {"launcher": ".trainyard/launcher/..tar.gz"},
     ],
 )
-def test_what_is_no_ticket(change: dict[str, Any]) -> None:
+def test_an_invalid_ticket_is_refused(change: dict[str, Any]) -> None:
     content = {"version": 1, "run": "base", "image": "i", "nodes": [{"name": "a", "environment": {}}], **change}
     with pytest.raises(TicketError):
         parse(1, json.dumps(content).encode())

@@ -33,7 +33,7 @@ OBJECT = "arn:aws:s3:::bucket/team/a"
         ("a*b", "abab", True), ("", "", True), ("", "a", False), ("*a", "ab", False), ("???", "ab", False),
     ],
 )  # fmt: skip
-def test_wildcards(pattern: str, text: str, expected: bool) -> None:
+def test_wildcards_match_any_text_or_one_character(pattern: str, text: str, expected: bool) -> None:
     assert fits(pattern, text) is expected
 
 
@@ -102,7 +102,9 @@ def test_variables_stand_for_one_value_of_the_request() -> None:
         ("ArnLike", "iam:PolicyARN", ("arn:aws:iam::123456789012:policy/team-*",), True),
     ],
 )
-def test_conditions(operator: str, key: str, wanted: tuple[str, ...], expected: bool) -> None:
+def test_condition_operators_decide_by_key_and_value(
+    operator: str, key: str, wanted: tuple[str, ...], expected: bool
+) -> None:
     keys = {
         "aws:ResourceTag/stack": ("ours",), "aws:SecureTransport": ("true",), "aws:TagKeys": ("a", "b"),
         "s3:prefix": ("team/a",), "s3:max-keys": ("5",), "aws:SourceIp": ("127.0.0.1",),

@@ -59,7 +59,7 @@ def _result(tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9)])
-def test_how_it_ended(supervise: Supervise, tmp_path: Path, script: str, code: int) -> None:
+def test_the_result_has_exit_code_and_times(supervise: Supervise, tmp_path: Path, script: str, code: int) -> None:
     process = supervise("bash", "-c", f"echo hello; {script}")
     assert process.communicate(timeout=30)[0] == b"hello\n"
     result = _result(tmp_path)

@@ -44,7 +44,7 @@ def test_scopes_order_and_limit() -> None:
         ("data = '*[0.5]*'", False),
     ],
 )
-def test_conditions(condition: str, matched: bool) -> None:
+def test_where_clauses_match_log_lines(condition: str, matched: bool) -> None:
     assert _matches(f'search "c" | where {condition}', source="run", subject="0", data="loss | 0.5") == matched
 
 

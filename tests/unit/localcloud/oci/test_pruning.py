@@ -41,7 +41,7 @@ def test_receipts_and_lines_are_bounded(store: StateStore) -> None:
     assert [row[0] for row in store.connection.execute("SELECT id FROM log_lines")] == ["3", "4", "5"]
 
 
-def test_it_goes_in_batches(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_rows_are_pruned_in_batches(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pruning, "_BATCH", 2)
     for number in range(8):
         store.add(StoredResource(f"vcn-{number}", "vcn", "c", "n", "", {}, live=False))

@@ -21,7 +21,7 @@ def _resource(identifier: str, kind: str = "vcn", **body: object) -> StoredResou
     return StoredResource(identifier, kind, "compartment", identifier, "AVAILABLE", body)
 
 
-def test_what_is_added_is_there(store: StateStore) -> None:
+def test_an_added_resource_can_be_read(store: StateStore) -> None:
     added = store.add(_resource("ocid1.a", tags={"ü": [1]}))
     assert store.get("ocid1.a") == added
 

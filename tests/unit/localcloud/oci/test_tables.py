@@ -90,7 +90,7 @@ def test_a_path_finds_its_operation(method: str, path: str, name: str, parameter
     ("method", "path"),
     [("PATCH", "/n"), ("GET", "/"), ("GET", "/n/s/b/x/none"), ("GET", ""), ("GET", "/20190301/secretbundles/actions")],
 )
-def test_other_paths_find_none(method: str, path: str) -> None:
+def test_an_unknown_path_has_no_operation(method: str, path: str) -> None:
     assert Router(ROWS, TAIL).find(method, path) is None
 
 

@@ -49,13 +49,13 @@ def test_a_token_says_whose_it_is(tokens: Tokens) -> None:
     ],
     ids=["none", "cut", "unsigned", "another scheme", "a login as basic", "another user"],
 )
-def test_anything_else_is_refused(changed: Callable[[str], str], tokens: Tokens) -> None:
+def test_an_invalid_token_is_refused(changed: Callable[[str], str], tokens: Tokens) -> None:
     with pytest.raises(ApiError) as refusal:
         tokens.caller(changed(tokens.create("user", application=False)))
     assert (refusal.value.status, refusal.value.code) == (401, "UnauthorizedUserError")
 
 
-def test_tokens_end(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_expire_or_are_revoked(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
     login, program = tokens.create("user", application=False), tokens.create("user", application=True)
     revoked = tokens.create("user", application=True)
     tokens.revoke(revoked)

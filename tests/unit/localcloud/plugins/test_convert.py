@@ -23,7 +23,7 @@ from localcloud.plugins.table import project
         ("services", "list[X]", "services"),
     ],
 )
-def test_names(api: str, kind: str, pulumi: str) -> None:
+def test_api_names_become_pulumi_names(api: str, kind: str, pulumi: str) -> None:
     assert pulumi_name(api, kind) == pulumi
 
 
@@ -52,7 +52,7 @@ def test_names(api: str, kind: str, pulumi: str) -> None:
         ),
     ],
 )
-def test_there_and_back(service: str, model: str, properties: Any) -> None:
+def test_properties_survive_conversion_to_the_api_and_back(service: str, model: str, properties: Any) -> None:
     assert from_model(to_model(service, model, properties)) == properties
 
 

@@ -43,7 +43,7 @@ _RULES = DiffRules(
         ({"etag": 1}, {"etag": 2}, {}),
     ],
 )
-def test_changes(old: Any, new: Any, changes: Any) -> None:
+def test_a_diff_names_each_change_and_whether_it_replaces(old: Any, new: Any, changes: Any) -> None:
     diff = compare(old, new, _RULES)
     assert {path: (change.kind, change.replaces) for path, change in diff.changes.items()} == changes
 

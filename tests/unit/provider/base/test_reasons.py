@@ -58,7 +58,7 @@ def _nodes(*commands: list[str], **more: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_words(old: Any, new: Any, words: list[str]) -> None:
+def test_a_difference_is_described_by_path_old_and_new_value(old: Any, new: Any, words: list[str]) -> None:
     assert _words(old, new) == words
 
 

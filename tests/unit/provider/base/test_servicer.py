@@ -101,7 +101,7 @@ def engine(plugin: Files) -> Iterator[EngineSide]:
         yield client
 
 
-def test_a_life(engine: EngineSide, tmp_path: Path) -> None:
+def test_a_resource_is_created_diffed_updated_and_deleted(engine: EngineSide, tmp_path: Path) -> None:
     made = engine.create(TOKEN, "a", {"name": "a", "text": "one"})
     assert made.outputs["size"] == 3
     assert made.outputs["mode"] == "plain"
@@ -129,7 +129,7 @@ def test_import_reads_what_is_there(engine: EngineSide, tmp_path: Path) -> None:
     assert found.inputs == {"name": "b", "text": "there"}
 
 
-def test_secrets_stay_secret(engine: EngineSide) -> None:
+def test_secret_inputs_are_secret_outputs(engine: EngineSide) -> None:
     made = engine.create(TOKEN, "a", {"name": "a", "text": Secret("hush-hush")})
     assert made.outputs["text"] == Secret("hush-hush")
     assert made.outputs["token"] == Secret("t")

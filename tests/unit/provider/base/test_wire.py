@@ -17,7 +17,7 @@ _PROPERTIES = st.dictionaries(st.text(min_size=1, max_size=5), _PLAIN | _PLAIN.m
 
 
 @given(_PROPERTIES)
-def test_what_is_sent_arrives(properties: dict[str, Any]) -> None:
+def test_properties_survive_encoding_and_decoding(properties: dict[str, Any]) -> None:
     assert decode(encode(properties)) == properties
 
 

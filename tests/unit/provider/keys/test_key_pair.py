@@ -54,12 +54,12 @@ def test_another_rotation_makes_another_pair_and_nothing_else_does(engine: Engin
     assert refreshed.outputs == made.outputs
 
 
-def test_it_cannot_be_imported(engine: EngineSide) -> None:
+def test_a_key_pair_cannot_be_imported(engine: EngineSide) -> None:
     with pytest.raises(Failed, match="cannot be imported"):
         engine.import_(KEY_PAIR, "cluster", "SHA256:x")
 
 
-def test_wrong_inputs_are_said(engine: EngineSide) -> None:
+def test_invalid_inputs_of_a_key_pair_are_named(engine: EngineSide) -> None:
     assert engine.check(KEY_PAIR, "cluster", {"rotation": 0, "bits": 2048})[1] == [
         "bits: A key pair has no input `bits`; it has rotation.",
         "rotation: `0` is not a positive whole number.",

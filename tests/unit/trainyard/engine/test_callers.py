@@ -100,7 +100,7 @@ def test_what_listens_on_a_callers_port_is_not_the_caller(server: socket.socket,
 )
 def test_a_peer_as_grpc_names_it(peer: str, end: End | None) -> None:
     if end is None:
-        with pytest.raises(ValueError, match=r"is no caller|not appear to be|invalid literal|not enough"):
+        with pytest.raises(ValueError, match=r"does not call from|not appear to be|invalid literal|not enough"):
             callers._end(peer)
     else:
         assert callers._end(peer) == end

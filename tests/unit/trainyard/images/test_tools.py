@@ -74,7 +74,7 @@ def test_a_dry_run_needs_none() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_words_of_a_build(name: str) -> None:
+def test_each_tool_builds_with_its_own_command(name: str) -> None:
     wish = Build(
         Path("/context"), Path("launcher/images/base/Dockerfile"), ADDRESS, "linux/amd64", {"BASE": "a:1"}, None
     )
@@ -99,7 +99,7 @@ def test_credentials_of_an_index_are_a_secret_of_the_build() -> None:
         ("buildah", ["buildah", "push", "--digestfile", "/d", ADDRESS]),
     ],
 )
-def test_the_words_of_a_push(name: str, words: list[str]) -> None:
+def test_each_tool_pushes_with_its_own_command(name: str, words: list[str]) -> None:
     assert image_tools.push_words(ROW[name], ADDRESS, ADDRESS, digest_file=Path("/d")) == [words]
 
 

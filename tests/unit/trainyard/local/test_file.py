@@ -174,7 +174,7 @@ def test_a_job_that_up_waits_for_again_is_named() -> None:
         return {"trainyard:jobs": {"line": {"runs": runs}}}
 
     (remark,) = waited_for_again(config(first="accepted", second="accepted"), config(first=None, second="finished"))
-    assert remark == "job line: `up` waits for its runs from now on, which the diff shows as another `until`"
+    assert remark == "job line: `up` waits for its runs from now on, which the diff shows as a changed `until`"
     assert waited_for_again(config(first="accepted"), config(first="accepted")) == []
     assert waited_for_again(config(first="started"), config(first="finished")) == []
     assert waited_for_again({}, config(first=None)) == []

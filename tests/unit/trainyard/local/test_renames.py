@@ -71,7 +71,7 @@ def _with_role(role: Role) -> OciJob:
         ({"line": _with_role(Role(1, was=Was(("main",))))}, []),
     ],
 )
-def test_words(jobs: dict[str, OciJob], parts: list[str]) -> None:
+def test_a_probable_renaming_is_named_with_the_remedy(jobs: dict[str, OciJob], parts: list[str]) -> None:
     told = list(words(BEFORE, _plan(**jobs), OciLocalPlatform()))
     assert bool(told) == bool(parts)
     assert all(part in told[0] for part in parts), told

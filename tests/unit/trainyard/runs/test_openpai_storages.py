@@ -54,5 +54,5 @@ def test_a_status_is_read_and_no_link_is_followed(storages: Storages) -> None:
         "file:///data/\ud800",
     ],
 )
-def test_other_folders_are_none(storages: Storages, folder: str | None) -> None:
+def test_a_folder_outside_of_the_storages_has_no_status(storages: Storages, folder: str | None) -> None:
     assert storages.status(JOB, folder, 0) is None

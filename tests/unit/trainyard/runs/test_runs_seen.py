@@ -16,7 +16,7 @@ from components.platform.status import WantedRuns, duration, parse_status, progr
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(0, "0 s"), (59.9, "59 s"), (61, "1 min 1 s"), (7260, "2 h 1 min")])
-def test_durations(seconds: float, words: str) -> None:
+def test_durations_are_shown_in_two_units(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 

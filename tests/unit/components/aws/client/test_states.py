@@ -112,7 +112,7 @@ def test_a_code_that_is_none_is_not_shown(code: Any) -> None:
     assert node_run(TICKET, "main-0", {"state": "FAILED", "code": code}, Around(False, {})).details == ""
 
 
-def test_ids_and_numbers() -> None:
+def test_a_run_id_is_written_and_parsed() -> None:
     run = RunId("bucket", "resnet", 7, "main-0")
     assert str(run) == "aws-dl1/bucket/resnet/00000007/main-0"
     assert RunId.parse(str(run)) == run

@@ -57,14 +57,14 @@ def test_a_target_that_no_statement_can_name_is_refused_all_the_same(name: str, 
         ("Allow group scientists to read buckets in tenancy where target.repo.name != 'x'", "no target.repo.name"),
     ],
 )
-def test_says_what_came_near(statement: str, why: str) -> None:
+def test_a_refusal_lists_statements_that_almost_apply(statement: str, why: str) -> None:
     in_force = policies(statement, "Allow group scientists to read repos in tenancy")
     refusal = explain(in_force, ALICE, ("BUCKET_READ",), bucket())
     assert [(miss.statement, why in miss.why) for miss in refusal.near] == [(parse(statement), True)]
     assert f"does not apply (p): {statement}: " in refusal.text()
 
 
-def test_says_who_lacks_what() -> None:
+def test_a_refusal_names_the_user_and_the_missing_permissions() -> None:
     assert (
         explain(policies(), ALICE, ("A_READ", "B_READ"), Target(ROOT))
         .text()

@@ -131,7 +131,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_decides(case: Case) -> None:
+def test_a_statement_allows_or_refuses_a_call(case: Case) -> None:
     in_force = policies(case.statement)
     verdict = judge(in_force, case.principal, [case.permission], case.target, case.request)
     assert verdict.allowed is case.allowed

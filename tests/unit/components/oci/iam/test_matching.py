@@ -43,7 +43,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "members"), RULES)
-def test_members(text: str, members: set[str]) -> None:
+def test_a_matching_rule_selects_its_members(text: str, members: set[str]) -> None:
     rule = parse_rule(text)
     found = {name for name, one in (("run", RUN), ("book", NOTEBOOK), ("instance", INSTANCE)) if matches(rule, one)}
     assert found == members

@@ -71,7 +71,7 @@ def test_what_verbs_cover(verb: str, kind: str, permission: str, covered: bool) 
     assert (permission in verb_covers(verb, kind)) is covered
 
 
-def test_grants_of_both_kinds() -> None:
+def test_a_grant_by_verb_or_by_list_has_its_permissions() -> None:
     assert grants(VerbGrant("read", "buckets")) == {"BUCKET_INSPECT", "BUCKET_READ"}
     assert grants(PermissionGrant(("BUCKET_READ",))) == {"BUCKET_READ"}
 

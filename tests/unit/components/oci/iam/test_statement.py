@@ -54,6 +54,6 @@ from components.oci.iam import (
         lambda: AllOf(()),
     ],
 )
-def test_refuses(build: Callable[[], object]) -> None:
+def test_an_invalid_statement_cannot_be_built(build: Callable[[], object]) -> None:
     with pytest.raises(StatementError):
         build()

@@ -131,7 +131,7 @@ def test_a_token_may_change_while_a_run_lives_and_the_job_may_not() -> None:
         ({"nodes": [{"name": "ps-0", "role": "ps"}]}, "nodes[0].role"),
     ],
 )
-def test_wrong_inputs_are_named(changed: Properties, path: str) -> None:
+def test_an_invalid_input_of_an_openpai_run_is_named(changed: Properties, path: str) -> None:
     assert [failure.property for failure in INPUTS.failures({**PLAIN, **changed})] == [path]
 
 
