@@ -106,14 +106,17 @@ class MachineSeen:
 
 @dataclass(frozen=True, slots=True)
 class WantedRuns:
-    """Whose runs: every part may be left open."""
+    """Whose runs: every part may be left open. `sweep`: the runs that `run` stands for, if it is a sweep's name."""
 
     stack: str | None = None
     job: str | None = None
     run: str | None = None
+    sweep: frozenset[str] = frozenset()
 
     def includes(self, tags: Mapping[str, str]) -> bool:
-        wanted = {"stack": self.stack, "job": self.job, "run": self.run}
+        if self.sweep and tags.get("run") not in self.sweep:
+            return False
+        wanted = {"stack": self.stack, "job": self.job, "run": None if self.sweep else self.run}
         return all(value in (None, tags.get(key)) for key, value in wanted.items())
 
 
