@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Network
+from typing import Any
 
 from schemas.model import EachValue, EnvValue, Job, Run, Stack
 
@@ -58,6 +59,17 @@ def keys_of(name: str, run: Run) -> list[str]:
     if count(run) > MOST_RUNS:
         return []
     return [spell(name, chosen) for chosen in combinations(run)] if run.each else [name]
+
+
+def swept_keys(jobs: Any, job: str, name: str) -> list[str]:
+    """The keys of a sweep in a file that nobody has checked: its other parts may be wrong. Empty if it is no sweep."""
+    each = jobs
+    for key in (job, "runs", name, "each"):
+        each = each.get(key) if isinstance(each, Mapping) else None
+    if not isinstance(each, Mapping) or not all(isinstance(values, list) for values in each.values()):
+        return []
+    values = {str(key): tuple(one for one in given if isinstance(one, EachValue)) for key, given in each.items()}
+    return keys_of(name, Run(each=values)) if values else []
 
 
 def spell(name: str, chosen: Mapping[str, str]) -> str:

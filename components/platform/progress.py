@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -43,11 +44,14 @@ class ProgressPoint:
         return json.dumps(self.content, separators=(",", ":"))
 
 
+def numbers_in(line: Any) -> dict[str, float | None]:
+    """The numbers of a line by their names. None where the script wrote one that is not finite."""
+    return dict(_numbers(line if isinstance(line, Mapping) else {"progress": line}))
+
+
 def read_point(moment: float, line: Any) -> ProgressPoint | None:
     """The point of a line. None if the line has no numbers."""
-    if not isinstance(line, Mapping):
-        line = {"progress": line}
-    values = dict(_numbers(line))
+    values = numbers_in(line)
     step, total = _count(values)
     names = sorted(values.keys() - _count_names(), key=_importance(list(values)))
     point = ProgressPoint(moment, step, total, {name: values[name] for name in names[:MOST_METRICS]})
@@ -64,6 +68,12 @@ def metric_names(points: Sequence[ProgressPoint]) -> list[str]:
     """The metrics of these points, the most important first. A metric that was never a number is left out."""
     seen = {name: None for point in points for name, value in point.metrics.items() if value is not None}
     return sorted(seen, key=_importance(list(seen)))[:MOST_METRICS]
+
+
+def highest_is_best(metric: str) -> bool:
+    """Whether more is better, by the words in the metric's name: `val_accuracy`. Of an unknown name less is better."""
+    words = re.split(r"[^a-z0-9]+", metric.lower())
+    return not set(words).isdisjoint(table("progress")["metric"]["highest"])
 
 
 def thin(points: Sequence[T], most: int) -> list[T]:

@@ -112,14 +112,17 @@ class MachineSeen:
 
 @dataclass(frozen=True, slots=True)
 class WantedRuns:
-    """Selects runs. A part that is None selects all."""
+    """Selects runs. A part that is None selects all. `sweep`: the runs that `run` stands for, if it names a sweep."""
 
     stack: str | None = None
     job: str | None = None
     run: str | None = None
+    sweep: frozenset[str] = frozenset()
 
     def includes(self, tags: Mapping[str, str]) -> bool:
-        wanted = {"stack": self.stack, "job": self.job, "run": self.run}
+        if self.sweep and tags.get("run") not in self.sweep:
+            return False
+        wanted = {"stack": self.stack, "job": self.job, "run": None if self.sweep else self.run}
         return all(value in (None, tags.get(key)) for key, value in wanted.items())
 
 

@@ -169,14 +169,15 @@ def test_every_front_door_knows_its_runs(checkout: Checkout) -> None:
         == "SUCCEEDED"
     )
     stack = str(checkout.stack)
-    assert "fair lines/base: SUCCEEDED" in checkout.python("trainyard", "runs", "list", stack)
+    assert "fair lines/base: SUCCEEDED" in checkout.python("trainyard", "runs", "list", stack, "lines/base")
     logs = checkout.python("trainyard", "runs", "logs", stack)
     assert sorted(logs.splitlines()) == [
         "[0 main-0] rank 0 draws with a pencil", "[1 worker-0] rank 1 draws with a pencil"
     ]  # fmt: skip
     tried = checkout.python("trainyard", "run", stack, "lines", "--name", "ink", "--follow", "--", "ink")
     assert "rank 1 draws with ink" in tried
-    assert "fair lines/try-ink: SUCCEEDED" in checkout.python("trainyard", "runs", "list", stack)
+    listed = [line.split()[:2] for line in checkout.python("trainyard", "runs", "list", stack).splitlines()]
+    assert listed == [["run", "state"], ["lines/base", "SUCCEEDED"], ["lines/try-ink", "SUCCEEDED"]]
     checkout.python("trainyard", "data", "put", stack, str(checkout.stack.with_name("draw.py")))
     assert "data/draw.py" in checkout.python("trainyard", "data", "list", stack)
     refused = checkout.run(sys.executable, "-m", "trainyard", "up", stack, "--local")

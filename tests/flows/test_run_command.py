@@ -53,7 +53,7 @@ def test_a_try_is_the_deployed_run_with_other_arguments_and_leaves_no_trace_in_t
     assert whole.job_configuration_override_details.maximum_runtime_in_minutes == 60, "it costs no more than the job"
     assert state_of(team) == before
     assert summary(team.trainyard("up", "local")).keys() == {"unchanged"}
-    assert f"local {title}: SUCCEEDED" in team.run("runs", "--local", "local").stdout
+    assert f"local {title}: SUCCEEDED" in team.run("runs", "--local", "local", title).stdout
 
 
 def test_without_arguments_a_try_repeats_the_run_that_is_named(team: TryTeam) -> None:

@@ -32,6 +32,22 @@ while not (pathlib.Path.home() / "ends").exists() and time.monotonic() < end:
     time.sleep(0.05)
 print("over", flush=True)
 """
+# What makes two of the job's runs one sweep.
+SWEPT = """
+config:
+  trainyard:team: demo
+  trainyard:environment: dev
+  trainyard:platform: oci
+  trainyard:jobs:
+    line:
+      framework: pytorch
+      image: example.com/image:1
+      shape: { name: VM.Standard.E4.Flex, ocpus: 1, memory: 8 }
+      roles: { main: 1 }
+      command: train.py
+      runs:
+        sweep: { each: { lr: [0.1, 0.01] }, args: [--lr, "${each.lr}"] }
+"""
 
 
 @pytest.fixture(scope="module")
@@ -320,3 +336,54 @@ def test_what_is_not_there_is_said_with_what_to_do(world: World) -> None:
     )
     assert nowhere.returncode == 2
     assert "--place" in nowhere.stderr
+
+
+def test_a_sweep_is_one_object_with_its_best_run_first(world: World, job: str, tmp_path: Path) -> None:
+    """`each:` in the stack file says which runs are meant. One whose name only begins alike is not."""
+    storage, namespace = runs_bucket(world), world.clients.cloud.namespace
+    (tmp_path / "Pulumi.demo.yaml").write_text(SWEPT)
+    stacks = ("--stacks", str(tmp_path))
+    made = {name: start(world, job, name, nodes=1) for name in ("sweep-lr-0.1", "sweep-lr-0.01", "sweep-lr-10")}
+    for name, key, content in (
+        ("sweep-lr-0.1", "status/0.json", {"rank": 0, "state": "running", "progress": {"loss": 0.5, "seed": 3}}),
+        ("sweep-lr-0.01", "status/0.json", {"rank": 0, "state": "running", "progress": {"loss": 0.7}}),
+        ("sweep-lr-0.01", "output/workdir/result.json", {"loss": 0.2}),
+    ):
+        folder = f"line/{name}/1/{job_runs.start_of(made[name][0].id, {})}"
+        storage.put_object(namespace, "runs", f"{folder}/{key}", json.dumps(content))
+
+    listed = trainyard(world, "list", "line/sweep", *stacks)
+    assert listed.returncode == 0, listed.stderr
+    head, _, *rows = listed.stdout.splitlines()
+    assert head == "by loss, lowest first (--highest turns it around)"
+    assert [row.split()[:3] for row in rows] == [["1", "0.2", "result.json"], ["2", "0.5", "last"]]
+    assert "line/sweep-lr-0.01 " in rows[0]
+    assert "line/sweep-lr-0.1 " in rows[1]
+    by_seed = trainyard(world, "list", "line/sweep", "--by", "seed", *stacks).stdout.splitlines()
+    assert by_seed[-1].startswith("no seed: line/sweep-lr-0.01, "), by_seed
+    ranked = json.loads(trainyard(world, "list", "line/sweep", "--highest", "--format", "json", *stacks).stdout)
+    assert [one["metric"]["value"] for one in ranked] == [0.5, 0.2]
+    unknown = trainyard(world, "list", "line/sweep", "--by", "los", *stacks)
+    assert unknown.returncode == 1
+    assert "did you mean `loss`?" in unknown.stderr
+
+    fetched = trainyard(world, "outputs", "line/sweep", "--to", str(tmp_path / "results"), *stacks)
+    assert fetched.returncode == 0, fetched.stderr
+    assert (tmp_path / "results" / "line" / "sweep-lr-0.01" / "workdir" / "result.json").is_file()
+    ended = trainyard(world, "cancel", "line/sweep", "--yes", *stacks)
+    assert ended.stdout == "Asked to end: 2 runs of the sweep line/sweep.\n", ended.stderr
+    for name in ("sweep-lr-0.1", "sweep-lr-0.01"):
+        assert world.finished(made[name][0]).lifecycle_state == "CANCELED"
+    assert not job_runs.node_run(world.read(made["sweep-lr-10"][0])).over
+    logged = trainyard(world, "logs", "line/sweep", *stacks)
+    assert logged.returncode == 0, logged.stderr
+    end(world, made["sweep-lr-10"])
+    world.finished(made["sweep-lr-10"][0])
+
+
+def test_failed_runs_can_be_listed_alone(world: World) -> None:
+    made = start(world, world.job("raise SystemExit(3)"), "broken", nodes=1)
+    assert world.finished(made[0]).lifecycle_state == "FAILED"
+    failed = trainyard(world, "list", "line", "--failed").stdout.splitlines()
+    assert [line.split()[:2] for line in failed] == [["run", "state"], ["line/broken", "FAILED"]]
+    assert "code 3" in failed[1]

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from catalog.version import VERSION
+from tools.release.news import read_fragments, with_news
 from tools.release.notes import Notes, NotesError, read_notes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
 def make_release(into: Path) -> list[Path]:
     """Writes all files of the release and returns them, the checksums last. Existing files are replaced."""
     commit = _committed()
-    notes = read_notes((ROOT / "CHANGELOG.md").read_text(), VERSION)
+    notes = _notes()
     name = _name(notes, commit)
     archive = gzip.compress(_git("archive", "--format=tar", f"--prefix={PREFIX}", commit), mtime=0)
     contents = {f"{name}.tar.gz": archive, f"{name}.md": notes.text.encode()}
@@ -52,6 +53,18 @@ def make_release(into: Path) -> list[Path]:
         draft.write_bytes(content)
         draft.replace(into / file)
     return [into / file for file in contents]
+
+
+def _notes() -> Notes:
+    """With the news that are not in the changelog yet: a preview has them all the same."""
+    changelog, fragments = (ROOT / "CHANGELOG.md").read_text(), read_fragments()
+    notes = read_notes(changelog, VERSION)
+    if notes.released and fragments:
+        raise ReleaseError(
+            f"docs/news/{fragments[0].path.name} is not in CHANGELOG.md: give it no date before "
+            "`python -m tools.release.news`"
+        )
+    return read_notes(with_news(changelog, VERSION, fragments), VERSION)
 
 
 def _committed() -> str:

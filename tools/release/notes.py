@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 _HEADING = re.compile(r"^## (?P<version>\S+), (?P<when>.+)$", re.MULTILINE)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_UNRELEASED = "unreleased"
+UNRELEASED = "unreleased"
 
 
 class NotesError(Exception):
@@ -29,7 +29,7 @@ def read_notes(changelog: str, version: str) -> Notes:
         first = f"begins with {headings[0]['version']}" if headings else "has no heading `## VERSION, DATE`"
         raise NotesError(f"catalog/version.py says {version}, but CHANGELOG.md {first}: make the two agree")
     heading = headings[0]
-    if heading["when"] != _UNRELEASED and not _DATE.fullmatch(heading["when"]):
-        raise NotesError(f"the heading of {version} in CHANGELOG.md needs a date (2026-05-31) or `{_UNRELEASED}`")
+    if heading["when"] != UNRELEASED and not _DATE.fullmatch(heading["when"]):
+        raise NotesError(f"the heading of {version} in CHANGELOG.md needs a date (2026-05-31) or `{UNRELEASED}`")
     end = headings[1].start() if len(headings) > 1 else len(changelog)
-    return Notes(changelog[heading.start() : end].rstrip() + "\n", heading["when"] != _UNRELEASED)
+    return Notes(changelog[heading.start() : end].rstrip() + "\n", heading["when"] != UNRELEASED)

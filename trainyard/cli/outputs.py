@@ -4,15 +4,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from components.platform.files import Store, StoredObject, StoreOpener, StoreRequest, TransferError, store_opener
-from components.platform.status import RunStatus
+from components.platform.calls import ProviderError, read_at_once
+from components.platform.files import (
+    FileProblemError,
+    Store,
+    StoredObject,
+    StoreOpener,
+    StoreRequest,
+    TransferError,
+    store_opener,
+)
+from components.platform.status import LONGEST_BYTES, RunStatus, parse_json
 from launcher.escaping import terminal
 from provider.runs.lost import Lost, read_lost
 from schemas.load import load_file
@@ -22,12 +32,15 @@ from trainyard.cli.moving import end_with, progress, size_words
 from trainyard.cli.out import json_data, say, say_aside
 from trainyard.cli.run_selection import config_of
 from trainyard.files.workers import Account
+from trainyard.runs.ranking import RESULT, start_id
 
 if TYPE_CHECKING:
     from trainyard.cli.run_selection import RunSelection
 
 # In the folder of a run's start (docs/contracts.md).
 _OUTPUT = "output/"
+# Results are looked for among the first files of a run, of several runs at once.
+_MOST_LISTED, _AT_ONCE = 2000, 8
 
 
 @dataclass(frozen=True)
@@ -62,20 +75,80 @@ def find_outputs(selection: RunSelection, purpose: str, history: bool) -> list[R
             )
             continue
         try:
-            if run.stack not in openers:
-                openers[run.stack] = _opener(selection, run.stack, purpose)
-            store, folder = openers[run.stack].folder(run.folder)
+            found.append(_output_of(selection, run, run.folder, purpose, openers, history))
         except TransferError as error:
             if selection.wanted.stack:
                 refused.append("\n".join([f"{terminal(run.title)}: {error}", *_lost_lines(run)]))
                 continue
             # The other stacks' runs may be on platforms whose files anybody can fetch.
             say_aside(f"{terminal(run.stack)} {terminal(run.title)}: {error}")
-            continue
-        found.append(RunOutput(run, store, f"{folder}/{_OUTPUT}", history))
     if refused:
         raise TransferError("\n".join(refused))
     return found
+
+
+def _output_of(
+    selection: RunSelection, run: RunStatus, folder: str, purpose: str, openers: dict[str, StoreOpener], many: bool
+) -> RunOutput:
+    if run.stack not in openers:
+        openers[run.stack] = _opener(selection, run.stack, purpose)
+    store, name = openers[run.stack].folder(folder)
+    return RunOutput(run, store, f"{name}/{_OUTPUT}", many)
+
+
+def read_results(selection: RunSelection, runs: Sequence[RunStatus]) -> dict[str, Mapping[str, Any]]:
+    """What the `result.json` of each run says, by the id of its start. What cannot be read is told once, and left out:
+    the progress that a run reported is a good second."""
+    openers, refused = dict[str, StoreOpener](), list[str]()
+
+    def read(output: RunOutput) -> Mapping[str, Any] | None:
+        try:
+            return _result(output)
+        except (TransferError, FileProblemError, ProviderError) as error:
+            refused.append(str(error))
+            return None
+
+    outputs = []
+    for run in runs:
+        if run.folder is None:
+            continue
+        try:
+            outputs.append(_output_of(selection, run, run.folder, "get", openers, False))
+        except TransferError as error:
+            refused.append(str(error))
+    results = read_at_once(read, outputs, _AT_ONCE)
+    if refused:
+        say_aside(f"{RESULT} of {plural(len(refused), 'run')} is not read: {refused[0]}")
+    return {start_id(output.run): result for output, result in zip(outputs, results, strict=True) if result}
+
+
+def _result(output: RunOutput) -> Mapping[str, Any] | None:
+    """The one nearest to the top: a rank other than 0 has a folder of its own for its files."""
+    there = [
+        item
+        for item in islice(output.files(), _MOST_LISTED)
+        if item.name.rpartition("/")[2] == RESULT and item.size <= LONGEST_BYTES
+    ]
+    for item in sorted(there, key=lambda item: item.name.count("/")):
+        sink = _Memory()
+        output.store.read(item, 0, item.size, sink)
+        document = parse_json(bytes(sink.content))
+        if isinstance(document, Mapping):
+            return document
+    return None
+
+
+@dataclass
+class _Memory:
+    """`components.platform.files.Sink`."""
+
+    content: bytearray = field(default_factory=bytearray)
+
+    def restart(self) -> None:
+        self.content.clear()
+
+    def take(self, block: bytes) -> None:
+        self.content += block
 
 
 def _opener(selection: RunSelection, stack: str, purpose: str) -> StoreOpener:

@@ -17,7 +17,8 @@ from components.platform.base import answering
 from components.platform.calls import ProviderError
 from components.platform.local import deployed_files
 from components.platform.look import Question, RunLook, UnknownPlaceError, run_look
-from components.platform.status import MachineSeen, RunStatus, WantedRuns
+from components.platform.status import MachineSeen, RunStatus, WantedRuns, parse_json
+from schemas.each import swept_keys
 from schemas.load import load_file, stack_name
 from schemas.names import suggestion
 from schemas.source import read
@@ -37,6 +38,9 @@ from trainyard.runs.look import SeveralLooks
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud
+
+
+JOBS_KEY = "trainyard:jobs"
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,7 @@ def _select_runs(
         # What is deployed counts: the file may be in another folder, gone, or of another platform by now.
         file = deployed_files(cloud.home).get(_stack_name(stack) or "", file)
     job, _, name = (run or "").partition("/")
-    wanted = WantedRuns(_stack_name(stack), job or None, name or None)
+    wanted = WantedRuns(_stack_name(stack), job or None, name or None, _sweep(file, job, name))
     question = question_of(file, cloud, place, wanted, profile)
     try:
         look = run_look(question) if stack or place or cloud is None else _everywhere(question, cloud)
@@ -185,6 +189,13 @@ def config_of(file: Path | None) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise click.ClickException(f"{file} has no `config:`; `trainyard check {file}` says more")
     return config
+
+
+def _sweep(file: Path | None, job: str, name: str) -> frozenset[str]:
+    """The runs that `each:` makes of this entry of the stack file. Empty if it is a run like any other."""
+    jobs = config_of(file).get(JOBS_KEY) if job and name else None
+    # `pulumi up -c` writes an object into the file as JSON text.
+    return frozenset(swept_keys(parse_json(jobs.encode()) if isinstance(jobs, str) else jobs, job, name))
 
 
 def _bucket(file: Path) -> str:

@@ -4,16 +4,23 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from components.platform.status import RunStatus
+from schemas.names import plural, suggestion
 from trainyard.cli.out import ask, json_data, say, say_aside, say_in_colour
 from trainyard.cli.run_selection import RunSelection, run_arguments
+
+if TYPE_CHECKING:
+    from trainyard.runs.ranking import Ranking
 
 
 class DefaultList(click.Group):
@@ -36,14 +43,18 @@ every_option = click.option(
 
 @click.group(cls=DefaultList)
 def runs() -> None:
-    """Show what runs are doing: their states by rank, their output, their progress.
+    """Show what runs are doing: their states, their output, their progress.
 
     \b
-    trainyard runs --local                    every run on the local cloud
+    trainyard runs --local                    every run on the local cloud, one line each
+    trainyard runs vision-prod resnet/base    a run with the state of each rank
+    trainyard runs vision-prod resnet/sweep --by val_loss    a sweep, the best run first
     trainyard runs watch vision-prod resnet   the runs of a job until they end
     trainyard runs logs vision-prod resnet/base --follow
     trainyard runs outputs vision-prod resnet/base --to ./results
     trainyard runs cancel vision-prod resnet/base
+
+    Where JOB/RUN is given, RUN may be a run with `each:`: it names all runs of the sweep.
 
     Credentials are those that the cloud's own clients use, or those that `trainyard cloud env` sets. To start a run
     again, write a higher `attempt:` in the stack file.
@@ -51,24 +62,70 @@ def runs() -> None:
 
 
 @runs.command("list")
+@click.option("--failed", is_flag=True, help="Show only the runs that failed, each with the reason.")
+@click.option("--ranks", is_flag=True, help="Show the state of each rank, also where no run is named.")
+@click.option("--by", metavar="METRIC", help="Sort by a metric that runs left in result.json or reported, best first.")
+@click.option("--highest/--lowest", default=None, help="Which values are best. By default the metric's name says so.")
 @click.option("--history", is_flag=True, help="Show earlier attempts too.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
 )
 @run_arguments
-def list_(selection: RunSelection, history: bool, form: str) -> None:
-    """Show runs with the state of each rank."""
+def list_(selection: RunSelection, failed: bool, ranks: bool, history: bool, form: str, **order: Any) -> None:
+    """Show runs, one line each. With JOB/RUN: the state of each of its ranks.
+
+    JOB/SWEEP, where SWEEP is a run with `each:` in the stack file, shows the sweep's runs by their metric, the best
+    first.
+    """
     from trainyard.cli import runs_text
 
-    runs_now, machines, now = selection.seen(history=history), selection.machines(), datetime.now(UTC)
+    seen, machines, now = selection.seen(history=history), selection.machines(), datetime.now(UTC)
+    runs_now = [run for run in seen if run.state == "FAILED"] if failed else seen
+    ranking = _ranking(selection, runs_now, form, **order)
     rows = runs_text.machines_text(machines or (), now)
     if form == "json":
-        json_data(runs_text.as_json(runs_now, machines))
+        json_data(runs_text.as_json(runs_now, machines, ranking))
         if rows and not runs_now:
             say_aside(rows)  # no run has them, and they cost all the same
         return
-    shown = runs_text.text(runs_now, now, colour=_colour()) if runs_now else selection.nothing()
+    if seen and not runs_now:
+        shown = f"None of {plural(len(seen), 'run')} has failed."
+    elif not seen:
+        shown = selection.nothing()
+    else:
+        shown = _shown(selection, runs_now, ranking, ranks, now)
     say_in_colour("\n".join(filter(None, (shown, rows))), _colour())
+
+
+def _ranking(
+    selection: RunSelection, runs_now: Sequence[RunStatus], form: str, by: str | None, highest: bool | None
+) -> Ranking | None:
+    """None where nobody asked for an order. A sweep is shown in order to people; programs ask for it."""
+    if not runs_now or not (by or highest is not None or (selection.wanted.sweep and form == "text")):
+        return None
+    from trainyard.cli.outputs import read_results
+    from trainyard.runs.ranking import metric_choices, rank_runs
+
+    results = read_results(selection, runs_now)
+    ranking = rank_runs(runs_now, results, by, highest)
+    if by and not any(one.metric for one in ranking.runs):
+        choices = metric_choices(runs_now, results)
+        has = f": {suggestion(by, choices)}" if choices else ". They have no metrics so far"
+        raise click.ClickException(f"none of these runs has a number `{by}` in result.json or its progress{has}")
+    return ranking if ranking.by else None
+
+
+def _shown(
+    selection: RunSelection, runs_now: Sequence[RunStatus], ranking: Ranking | None, ranks: bool, now: datetime
+) -> str:
+    from trainyard.cli import runs_table, runs_text
+
+    if ranks or (selection.wanted.run and not selection.wanted.sweep and ranking is None):
+        return runs_text.text([one.run for one in ranking.runs] if ranking else runs_now, now, _colour())
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if ranking is not None:
+        return runs_table.ranking_text(ranking, now, _colour(), width)
+    return runs_table.lines_text(runs_now, now, _colour(), width)
 
 
 @runs.command()
@@ -157,6 +214,8 @@ def cancel(selection: RunSelection, yes: bool) -> None:
         say("Nothing to end: these runs are over.")
         return
     titles = ", ".join(run.title for run in alive)
+    if selection.wanted.sweep:
+        titles = f"{plural(len(alive), 'run')} of the sweep {selection.wanted.job}/{selection.wanted.run}"
     if not yes and not ask(f"End {titles} of {selection.wanted.stack}?"):
         sys.exit(1)
     for run in alive:

@@ -14,6 +14,7 @@ from components.platform.status import MachineSeen, NodeStatus, RunStatus, durat
 from launcher.escaping import terminal
 from provider.runs.lost import read_lost, total_words
 from schemas.names import plural
+from trainyard.runs.ranking import Ranking
 
 _COLOURS = {"SUCCEEDED": "green", "FAILED": "red", "NEEDS_ATTENTION": "red", "CANCELED": "yellow"}
 # So much of what was dropped is for people; JSON has the rest.
@@ -57,6 +58,14 @@ def coloured(state: str, colour: bool) -> str:
     return click.style(state, fg=_COLOURS.get(state.upper()), bold=True) if colour else state
 
 
+def styled(line: str, start: int, state: str, colour: bool) -> str:
+    """The line with its state in colour, where the state fits on it."""
+    end = start + len(state)
+    if not colour or line[start:end] != state:
+        return line
+    return line[:start] + coloured(state, True) + line[end:]
+
+
 def problems_of(run: RunStatus) -> Iterator[str]:
     """Which rank failed first, and what was dropped, in lines without any control character of a script."""
     first_cause = find_cause(run)
@@ -98,8 +107,15 @@ def why(node: NodeStatus) -> str:
     return "; ".join(filter(None, (tries, cause, total_words([read_lost(status)]))))
 
 
-def as_json(runs: Iterable[RunStatus], machines: Sequence[MachineSeen] | None = ()) -> str:
-    """A list of runs, each with the machines of its job. `machines`: None where nobody may look."""
+def as_json(
+    runs: Iterable[RunStatus], machines: Sequence[MachineSeen] | None = (), ranking: Ranking | None = None
+) -> str:
+    """A list of runs, each with the machines of its job. `machines`: None where nobody may look.
+
+    With a ranking they are in its order, and each has its metric.
+    """
+    if ranking is not None:
+        return json_text([{**_plain(one.run, machines), "metric": one.metric} for one in ranking.runs])
     return json_text([_plain(run, machines) for run in runs])
 
 

@@ -17,7 +17,7 @@ from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus
 from launcher.escaping import terminal
 from schemas.names import plural
 from trainyard.cli.out import draw, say
-from trainyard.cli.runs_text import about, coloured, head_of, problems_of, took, why
+from trainyard.cli.runs_text import about, head_of, problems_of, styled, took, why
 from trainyard.runs.look import ProgressHistory
 
 BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.-:=+*#"
@@ -96,7 +96,7 @@ class Screen:
         """No line is longer than the terminal is wide: a line that wraps could not be drawn over."""
         width = shutil.get_terminal_size().columns - 1
         head = head_of(run, colour=False)
-        yield _styled(head[:width], len(head.partition(": ")[0]) + 2, run.state, self.colour)
+        yield styled(head[:width], len(head.partition(": ")[0]) + 2, run.state, self.colour)
         yield from self._table(run, now, width)
         yield self._connections(run)[:width]
         for line in problems_of(run):
@@ -114,7 +114,7 @@ class Screen:
         state = [name for name in _COLUMNS if name not in gone].index("state")
         yield lines[0][:width].rstrip()
         for node, line in zip(run.nodes, lines[1:], strict=True):
-            yield _styled(line[:width].rstrip(), starts[state], terminal(node.state), self.colour)
+            yield styled(line[:width].rstrip(), starts[state], terminal(node.state), self.colour)
 
     def _row(
         self, node: NodeStatus, now: datetime, points: Sequence[ProgressPoint], names: Sequence[str], curve_width: int
@@ -180,14 +180,6 @@ def _aligned(rows: Sequence[Sequence[str]], gone: Sequence[str]) -> tuple[list[s
         "  " + "  ".join(row[place].ljust(size) for place, size in zip(kept, [*widths, 0], strict=True)) for row in rows
     ]
     return lines, starts
-
-
-def _styled(line: str, start: int, state: str, colour: bool) -> str:
-    """The line with its state in colour, where the state fits on it."""
-    end = start + len(state)
-    if not colour or line[start:end] != state:
-        return line
-    return line[:start] + coloured(state, True) + line[end:]
 
 
 def _step(point: ProgressPoint) -> str:

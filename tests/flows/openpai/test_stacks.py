@@ -65,7 +65,7 @@ def test_a_stack_trains_and_a_changed_argument_starts_its_run_again(team: Team) 
     assert '"ranks": 4' in first, "two nodes with two processes each"
     assert "unchanged" in team.trainyard("preview", STACK, "--expect-no-changes")
     # All runs of the local cloud, whatever platforms their stacks are on.
-    assert f"{STACK} cifar10/base: SUCCEEDED" in runs(team, "list")
+    assert re.search(rf"^({STACK} +)?cifar10/base +SUCCEEDED ", runs(team, "list"), re.MULTILINE)
     _on_the_console(team)
     _swept(team)
     assert re.search(r"epoch 1 loss \d", runs(team, "logs", STACK, "cifar10/base"))

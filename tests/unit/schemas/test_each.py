@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.each import MOST_RUNS, combinations, count, expand, keys_of
+from schemas.each import MOST_RUNS, combinations, count, expand, keys_of, swept_keys
 from schemas.model import EachValue, Run, Secret
 
 ARGS = ("--lr", "${each.lr}", "--bs", "${each.bs}", "${bucket}")
@@ -59,3 +60,17 @@ def test_too_many_are_never_made() -> None:
     assert count(run) == 1000**9
     assert keys_of("sweep", run) == []
     assert next(combinations(run))
+
+
+def test_a_sweep_is_found_in_a_file_with_errors_elsewhere() -> None:
+    runs = {"sweep": {"each": {"lr": [0.1, "x y"]}, "args": 7}, "base": {}, "odd": {"each": {"lr": 3}}, "none": None}
+    jobs = {"line": {"runs": runs}, "text": "text"}
+    assert swept_keys(jobs, "line", "sweep") == ["sweep-lr-0.1", "sweep-lr-x-y"]
+    assert swept_keys({"line": {"runs": {"s": {"each": {"n": list(range(99))}}}}}, "line", "s") == [], "a finding"
+
+
+@pytest.mark.parametrize("name", [("line", "base"), ("line", "odd"), ("line", "none"), ("text", "x"), ("no", "x")])
+def test_what_is_no_sweep_has_no_keys_of_one(name: tuple[str, str]) -> None:
+    jobs = {"line": {"runs": {"base": {}, "odd": {"each": {"lr": 3}}, "none": None}}, "text": "text"}
+    assert swept_keys(jobs, *name) == []
+    assert swept_keys(None, *name) == []
