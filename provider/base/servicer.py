@@ -12,10 +12,11 @@ import grpc
 from google.protobuf import empty_pb2
 
 from components.platform.calls import GO_ON, Call, InputFailure, PartialFailureError, ProviderError, Stop
+from components.platform.diff import Change, Diff
 from components.platform.values import Properties, Secret, canonical, has_unknown, redact, reveal, seal, secret_texts
 from launcher.escaping import terminal_lines
 from provider.base.reasons import as_path, reasons
-from provider.base.resource import Change, Diff, Plugin, ProviderResource
+from provider.base.resource import Plugin, ProviderResource
 from provider.base.wire import (
     Engine,
     UrnReporter,

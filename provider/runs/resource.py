@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from components.platform.calls import Call, Cancelled, PartialFailureError, ProviderError
+from components.platform.diff import Change, Diff, DiffRules, compare
 from components.platform.inputs import UNTIL, failures, missing, mutable_inputs, own_inputs, with_defaults
 from components.platform.runs import (
     DELETED,
@@ -22,17 +23,7 @@ from components.platform.runs import (
 )
 from components.platform.values import Properties
 from components.platform.waiting import NotInTimeError, broken, reason_to_wait, settle, wait_for_end
-from provider.base.resource import (
-    Change,
-    CheckedInputs,
-    CreatedResource,
-    Diff,
-    DiffRules,
-    LiveResource,
-    ProviderResource,
-    compare,
-    unknown_where_missing,
-)
+from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
 from provider.runs.lost import LastLines, first_failure
 from provider.runs.platform import RunPlatforms
 from provider.runs.starting_again import JobTries, failure_mark, marks_of, reason_to_start, remedy

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from components.platform.diff import Change, Diff, DiffRules, compare
 from components.platform.values import UNKNOWN, Secret, reveal
 from provider.base.reasons import as_path, reasons
-from provider.base.resource import Change, Diff, DiffRules, compare
 
 _RULES = DiffRules(replace=frozenset({"nodes", "image"}))
 
