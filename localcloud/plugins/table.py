@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 from catalog.tables import table
 from components.platform.calls import Call, InputFailure, PartialFailureError, ProviderError
+from components.platform.diff import Diff, DiffRules, changed_keys, compare
 from components.platform.values import Properties, canonical
 from localcloud.plugins.recorded import note_deleted, recorded_ids, recorded_parent
 from localcloud.plugins.remedies import commands
 from localcloud.plugins.rows import TypeRow
-from provider.base.diff import Diff, DiffRules, changed_keys, compare
 from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
 
 T = TypeVar("T")

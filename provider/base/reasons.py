@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
+from components.platform.diff import Diff, join
 from components.platform.values import UNKNOWN, Properties, Secret, canonical, redact, reveal, secret_texts
 from launcher.escaping import terminal
-from provider.base.diff import Diff, join
 
 _MOST = 4
 _LONGEST_VALUE = 48

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.platform.calls import Call, InputFailure
+from components.platform.diff import Diff, DiffRules, compare
 from components.platform.values import UNKNOWN, Properties
-from provider.base.diff import Diff, DiffRules, compare
 
 
 @dataclass(frozen=True)

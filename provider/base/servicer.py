@@ -12,9 +12,9 @@ import grpc
 from google.protobuf import empty_pb2
 
 from components.platform.calls import GO_ON, Call, InputFailure, PartialFailureError, ProviderError, Stop
+from components.platform.diff import Change, Diff
 from components.platform.values import Properties, Secret, canonical, has_unknown, redact, reveal, seal, secret_texts
 from launcher.escaping import terminal_lines
-from provider.base.diff import Change, Diff
 from provider.base.engine import Engine, UrnReporter
 from provider.base.reasons import as_path, reasons
 from provider.base.resource import Plugin, ProviderResource

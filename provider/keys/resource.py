@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from components.platform.calls import Call, InputFailure, ProviderError
+from components.platform.diff import DiffRules
 from components.platform.values import UNKNOWN, Properties
-from provider.base.diff import DiffRules
 from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
 
 BITS = 4096

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from components.platform.calls import Call, Cancelled, PartialFailureError, ProviderError
+from components.platform.diff import Change, Diff, DiffRules, compare
 from components.platform.inputs import UNTIL, failures, missing, mutable_inputs, own_inputs, with_defaults
 from components.platform.run_platform import RunPlatform
 from components.platform.runs import (
@@ -22,7 +23,6 @@ from components.platform.runs import (
 )
 from components.platform.values import Properties
 from components.platform.waiting import NotInTimeError, broken, reason_to_wait, settle, wait_for_end
-from provider.base.diff import Change, Diff, DiffRules, compare
 from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
 from provider.runs.lost import LastLines, first_failure
 from provider.runs.platform import RunPlatforms

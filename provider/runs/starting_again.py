@@ -8,13 +8,13 @@ import threading
 from collections.abc import Callable, Sequence
 
 from components.platform.calls import Call, ProviderError
+from components.platform.diff import Diff, changed_keys
 from components.platform.inputs import own_inputs
 from components.platform.run_platform import RunPlatform, Try
 from components.platform.runs import never_began
 from components.platform.values import Properties, canonical
 from components.platform.waiting import wait_for_end
 from launcher.escaping import terminal
-from provider.base.diff import Diff, changed_keys
 
 # The state key of a run that `up` saw fail before it began. Nothing ran, so the next `up` always starts it again.
 UNBEGUN = "__unbegun"

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from components.platform.calls import Call, InputFailure, ProviderError
+from components.platform.diff import Diff, DiffRules, compare
 from components.platform.values import Properties
 from components.s3.calls import code_of
 from localcloud.aws.plugin.session import ATTEMPT, all_tags, tags_for
 from localcloud.aws.plugin.shapes import Judged
 from localcloud.aws.plugin.table import AwsResource
-from provider.base.diff import Diff, DiffRules, compare
 
 _ANYWHERE = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
 _SIDES = {"ingress": "Ingress", "egress": "Egress"}

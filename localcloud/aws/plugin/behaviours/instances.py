@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.platform.calls import Call, InputFailure, ProviderError
+from components.platform.diff import Diff, DiffRules, compare
 from components.platform.values import UNKNOWN, Properties
 from localcloud.aws.plugin.session import visible
 from localcloud.aws.plugin.shapes import Judged
 from localcloud.aws.plugin.table import AwsResource
-from provider.base.diff import Diff, DiffRules, compare
 
 _USER_DATA = ("userData", "userDataBase64")
 # Changes that a stopped instance takes.

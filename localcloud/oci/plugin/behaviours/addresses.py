@@ -7,12 +7,12 @@ from typing import Any
 
 from components.oci.client.calls import attempt
 from components.platform.calls import Call, ProviderError
+from components.platform.diff import Diff, changed_keys
 from components.platform.values import Properties, has_unknown
 from localcloud.oci.plugin.convert import models_of
 from localcloud.oci.plugin.table import OciResource
 from localcloud.oci.plugin.work_requests import finished
 from localcloud.plugins.remedies import commands
-from provider.base.diff import Diff, changed_keys
 
 _BLOCKS = "cidrBlocks"
 
