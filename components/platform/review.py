@@ -15,11 +15,19 @@ from typing import Any, Literal, Protocol
 UNKNOWN, SECRET = "(unknown)", "(secret)"
 EVERY_PORT = (0, 65535)
 OUTSIDE = "anywhere outside"
+# The principal whose abilities everybody has.
+EVERYBODY = "everybody"
+# Who may do what a statement says that could not be read.
+UNREAD = "whoever is named in what cannot be read here"
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewedResource:
-    """One resource as a program asks for it. `urn` ends with its type and name."""
+    """One resource as a program asks for it. `urn` ends with its type and name.
+
+    `secrets`: where its inputs hold secrets, and a digest of what the stack file has there, encrypted: a secret that
+    was changed shows, its value does not. `trigger`: a change of this text replaces it.
+    """
 
     type: str
     name: str
@@ -31,6 +39,9 @@ class ReviewedResource:
     replaced_for: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    id: str = ""
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    trigger: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +61,19 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Passage:
-    """What one rule lets through at the nodes of `where` (a subnet, a security group).
+    """What one rule lets through at the nodes of `where` (a subnet, those of a security group).
 
-    `peer` is an address block, or a name that stands for its members (`group nodes`, `the region's services`).
+    `peer` is an address block, or a name that stands for its members (`the nodes`, `the region's services`); `but`:
+    blocks inside it that are not meant. Ports of ICMP are 256 x type + code.
     """
 
     where: str
     direction: Literal["ingress", "egress"]
-    protocol: str  # "tcp", "udp", "icmp", "all", or a number
+    protocol: str  # "tcp", "udp", "icmp", a number, "all", or "all but tcp, udp"
     peer: str
     ports: tuple[int, int] = EVERY_PORT
+    source_ports: tuple[int, int] = EVERY_PORT
+    but: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +81,24 @@ class Network:
     """The passages of a stack. `inside`: address blocks and names that belong to it: all else is outside.
 
     `unjudged` says why they are not known: the subnet is somebody else's. `public`: where nodes have public addresses.
+    `ways`: routes that lead out of its networks, in words. `nodes` is the `where` of the nodes that train, and
+    `addresses` are the peers that stand for all of them. Nodes reach the platform's services if they reach one peer of
+    each row of `services`.
     """
 
     passages: tuple[Passage, ...] = ()
     inside: tuple[str, ...] = ()
     public: tuple[str, ...] = ()
     unjudged: str = ""
+    ways: tuple[str, ...] = ()
+    nodes: str = ""
+    addresses: tuple[str, ...] = ()
+    services: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Ability:
-    """Something that a principal may do: `dynamic group vision-dev-runs`, `OBJECT_READ`, `bucket vision-dev`."""
+    """Something that a principal may do: `group vision-scientists`, `OBJECT_READ`, `bucket vision-dev`."""
 
     principal: str
     operation: str
@@ -135,7 +156,8 @@ class ReviewPlatform(Protocol):
     def abilities(self, sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
         """Who may do what, on each side: every principal, operation and resource that any side names is asked of all.
 
-        A resource that no side names stands for all others: `any other bucket`.
+        A resource that no side names stands for all others: `any other bucket`. What cannot be read is an ability too,
+        of UNREAD: nothing is left out in silence.
         """
         return tuple(frozenset() for _ in sides)
 
@@ -143,13 +165,19 @@ class ReviewPlatform(Protocol):
         """These operations on one kind of resource, as a person would say it: `read objects`."""
         return ", ".join(sorted(operations))
 
+    def resource_words(self, resources: frozenset[str]) -> str:
+        """Several resources on which a principal may do the same: `bucket vision-dev`, `any bucket`."""
+        return ", ".join(sorted(resources))
+
     def loss(self, resource: ReviewedResource) -> Loss | None:
         """What goes with it. None: nothing that anybody would miss."""
         return None
 
     def replacing_inputs(self, before: ReviewedResource, after: ReviewedResource) -> tuple[str, ...]:
         """The paths of inputs whose change replaces it. Empty: it is changed in place, or not at all."""
-        return ()
+        from components.platform.replacing import replacing_inputs
+
+        return replacing_inputs(before, after)
 
     def costs(self, side: Snapshot, prices: Mapping[str, Any]) -> Costs:
         """`prices`: a team's own rows, which come before those of the catalog."""
