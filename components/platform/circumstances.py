@@ -85,6 +85,4 @@ def merged(circumstances: Iterable[str]) -> str:
 
 
 def _either(values: list[str]) -> str:
-    if set(values) == {_ANOTHER, _NONE}:
-        return "anything but that"
-    return " or ".join(values)
+    return " or ".join(sorted(values, key=lambda value: (value == _NONE, value == _ANOTHER, value)))

@@ -16,8 +16,8 @@ RUN = "trainyard:index:Run"
 TRIGGER = "replacementTrigger"
 # Inputs whose keys people choose: one key less is a change, although the cloud fills in what is left out.
 _MAPS = frozenset({
-    "definedTags", "environmentVariables", "freeformTags", "metadata", "parameters", "securityAttributes", "tags", "tagsAll",
-    "volumeTags",
+    "definedTags", "environmentVariables", "freeformTags", "metadata", "parameters", "securityAttributes", "tags",
+    "tagsAll", "volumeTags",
 })  # fmt: skip
 # Of every type that has it.
 _REGION = "region"
