@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
     from components.platform.rehearsal import RehearsalPlatform
+    from components.platform.review import ReviewPlatform
     from components.platform.runs import RunPlatform
     from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
@@ -130,6 +131,12 @@ class AwsDl1Platform(Platform):
         from components.aws.local.rehearsal import AwsRehearsalPlatform
 
         return AwsRehearsalPlatform()
+
+    @property
+    def review(self) -> ReviewPlatform:
+        from components.aws.review.answers import AwsReview
+
+        return AwsReview()
 
 
 PLATFORM = AwsDl1Platform()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
     from components.platform.rehearsal import RehearsalPlatform
+    from components.platform.review import ReviewPlatform
     from components.platform.runs import RunPlatform
     from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
@@ -142,6 +143,12 @@ class OciPlatform(Platform):
         from components.oci.local.rehearsal import OciRehearsalPlatform
 
         return OciRehearsalPlatform()
+
+    @property
+    def review(self) -> ReviewPlatform:
+        from components.oci.review.answers import OciReview
+
+        return OciReview()
 
 
 PLATFORM = OciPlatform()

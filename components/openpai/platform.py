@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
     from components.platform.rehearsal import RehearsalPlatform
+    from components.platform.review import ReviewPlatform
     from components.platform.runs import RunPlatform
     from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
@@ -115,6 +116,12 @@ class OpenPaiPlatform(Platform):
         from components.openpai.local.rehearsal import OpenPaiRehearsalPlatform
 
         return OpenPaiRehearsalPlatform()
+
+    @property
+    def review(self) -> ReviewPlatform:
+        from components.openpai.review import OpenPaiReview
+
+        return OpenPaiReview()
 
 
 PLATFORM = OpenPaiPlatform()

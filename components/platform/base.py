@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
     from components.platform.rehearsal import RehearsalPlatform
+    from components.platform.review import ReviewPlatform
     from components.platform.runs import RunPlatform
     from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
@@ -77,6 +78,16 @@ class Answers:
     @property
     def rehearsal(self) -> RehearsalPlatform:
         raise self._without_local_cloud()
+
+    @property
+    def review(self) -> ReviewPlatform:
+        """Who answers a review's questions. A platform without answers of its own has no rules and no prices."""
+        from components.platform.review import ReviewPlatform
+
+        class NoAnswers(ReviewPlatform):
+            pass
+
+        return NoAnswers()
 
     def _without_local_cloud(self) -> Exception:
         from components.platform.local import LocalStackError

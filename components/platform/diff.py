@@ -51,7 +51,7 @@ class Diff:
 
 
 def compare(old: Properties, new: Properties, rules: DiffRules, delete_before_replace: bool = False) -> Diff:
-    changes = {path: Change(kind, _touches(path, rules.replace)) for path, kind in _walk("", old, new, rules)}
+    changes = {path: Change(kind, is_touched(path, rules.replace)) for path, kind in _walk("", old, new, rules)}
     return Diff(changes, delete_before_replace)
 
 
@@ -96,7 +96,7 @@ def _bare(path: str) -> str:
     return _INDEX.sub("", path)
 
 
-def _touches(path: str, replacing: frozenset[str]) -> bool:
+def is_touched(path: str, replacing: frozenset[str]) -> bool:
     """Whether the path, one above it, or one below it needs a new resource."""
     return _covered(path, replacing) or any(below.startswith(f"{_bare(path)}.") for below in replacing)
 

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what by the policies of snapshots: every principal, permission and resource that any of them names.
+
+Permissions that the same statements grant are judged once. A condition is tried with every value that any side names
+for its variables, with another value, and with none (components/platform/circumstances.py).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.tables import table
+from components.oci.iam.judge import (
+    EVERYTHING,
+    CompiledPolicies,
+    CompiledStatement,
+    Membership,
+    Principal,
+    Target,
+    judge,
+)
+from components.oci.iam.permissions import resource_types, type_of
+from components.oci.iam.statement import VERBS, Identified, Named, Subject
+from components.oci.review.access import (
+    REST,
+    Places,
+    Side,
+    compiled,
+    places_of,
+    read,
+    stands_for,
+    unlisted,
+)
+from components.oci.review.conditions import PERMISSION, values
+from components.oci.review.members import memberships
+from components.platform.circumstances import OTHER, Circumstances, combinations, described
+from components.platform.review import EVERYBODY, UNREAD, Ability, Snapshot
+
+_BUCKET = "oci:ObjectStorage/bucket:Bucket"
+_REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
+_LINK = "oci:ObjectStorage/preauthrequest:Preauthrequest"
+PUBLIC = "the whole internet, without signing in,"
+BY_LINK = "whoever has the link"
+READ = "READ"
+# The request says these itself, by its target.
+_OF_PLACE = frozenset({"target.compartment.id", PERMISSION})
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What all sides are asked: the policies of each, the places, and names by kind. A kind is told apart by names, for
+    every principal alike, where any statement does so."""
+
+    policies: tuple[CompiledPolicies, ...]
+    places: Places
+    permissions: tuple[str, ...]
+    names: Mapping[str, tuple[str | None, ...]]
+
+
+def abilities(sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
+    access = [read(side) for side in sides]
+    others, places = unlisted(access), places_of(sides, access)
+    made = [compiled(side, places, others) for side in access]
+    question = _Question(
+        tuple(policies for policies, _ in made), places, _permissions(access, others), _names(sides, access)
+    )
+    found: list[set[Ability]] = [set() for _ in sides]
+    for principal, title in _principals(access):
+        for number, ability in _of_principal(question, principal, title):
+            found[number].add(ability)
+    for number, ability in memberships([side.members for side in access], places):
+        found[number].add(ability)
+    for number, side in enumerate(sides):
+        unread = (*access[number].unread, *made[number][1])
+        found[number] |= {Ability(UNREAD, READ, text) for text in unread}
+        found[number] |= set(_without_statements(side))
+    return tuple(map(frozenset, found))
+
+
+def _permissions(access: Iterable[Side], others: Iterable[str]) -> tuple[str, ...]:
+    """All that can be asked: those of the catalog, those that statements list, and those that stand for a verb."""
+    known = {name for kind in resource_types().values() for name in kind.covers["manage"]}
+    listed = {
+        name
+        for side in access
+        for policy in side.policies
+        for one in policy.statements
+        for name in getattr(one.grant, "permissions", ())
+    }
+    stand_ins = {stands_for(verb, word) for verb in VERBS for word in (*others, REST)}
+    return tuple(sorted(known | listed | stand_ins))
+
+
+def _names(sides: Iterable[Snapshot], access: Iterable[Side]) -> dict[str, tuple[str | None, ...]]:
+    """What a thing of each kind may be called that statements narrow by name: as they say, or as stacks call theirs."""
+    conditions = [one.condition for side in access for policy in side.policies for one in policy.statements]
+    tried, made = values(conditions), _made_names(sides)
+    return {
+        kind["name"]: (*sorted({*made[kind["name"]], *filter(None, tried[kind["variable"]])}), None)
+        for kind in table("oci_review")["kind"]
+        if kind["variable"] in tried
+    }
+
+
+def _made_names(sides: Iterable[Snapshot]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for side in sides:
+        for kind in table("oci_review")["kind"]:
+            for token, key in kind["made"].items():
+                found[kind["name"]] |= {str(one.inputs[key]).lower() for one in side.of(token) if one.inputs.get(key)}
+        for kind_name, what, key in (("bucket", "bucket", "name"), ("repository", "registry", "repository")):
+            if name := (side.plan.get(what) or {}).get(key):
+                found[kind_name].add(str(name).lower())
+    return found
+
+
+def _principals(access: Iterable[Side]) -> Iterator[tuple[Principal, str]]:
+    """Every subject that a statement names, and everybody; the same one by whatever letters it is written in."""
+    seen: dict[Any, tuple[Principal, str]] = {"any-user": (Principal("user"), EVERYBODY)}
+    for subject in (one.subject for side in access for policy in side.policies for one in policy.statements):
+        if subject.kind == "any-group":
+            anybody = Principal("user", groups=(Membership("", OTHER),))
+            seen.setdefault(subject.kind, (anybody, "every member of any group"))
+        for member in subject.members:
+            seen.setdefault(_key(subject, member), _principal(subject, member))
+    yield from seen.values()
+
+
+def _key(subject: Subject, member: Named | Identified) -> tuple[str, ...]:
+    if isinstance(member, Identified):
+        return subject.kind, member.ocid.lower()
+    return subject.kind, (member.domain or "default").lower(), member.name.lower()
+
+
+def _principal(subject: Subject, member: Named | Identified) -> tuple[Principal, str]:
+    if isinstance(member, Identified):
+        row, named = Membership(member.ocid, OTHER), member.ocid
+    else:
+        own = member.domain if member.domain and member.domain.lower() != "default" else None
+        row, named = Membership("", member.name, own or "Default"), f"{own}/{member.name}" if own else member.name
+    match subject.kind:
+        case "service":
+            return Principal("service", name=named), f"the service {named.lower()}"
+        case "group":
+            return Principal("user", groups=(row,)), f"group {named.lower()}"
+        case _:
+            return Principal("resource", dynamic_groups=(row,)), f"dynamic group {named.lower()}"
+
+
+def _of_principal(question: _Question, principal: Principal, title: str) -> Iterator[tuple[int, Ability]]:
+    alike: dict[Any, list[str]] = defaultdict(list)
+    rules_of: dict[Any, tuple[tuple[CompiledStatement, ...], ...]] = {}
+    for permission in _asked(question, principal):
+        rules = tuple(tuple(policies.rules(principal, permission)) for policies in question.policies)
+        if not any(rules):
+            continue
+        kind = _kind(permission)
+        by_name = any(_looks_at(rule, PERMISSION) for side in rules for rule in side)
+        key = (kind and kind["name"], tuple(tuple(map(id, side)) for side in rules), permission if by_name else "")
+        alike[key].append(permission)
+        rules_of[key] = rules
+    for key, permissions in alike.items():
+        for number, resource in _resources(question, principal, permissions[0], rules_of[key]):
+            yield from ((number, Ability(title, permission, resource)) for permission in permissions)
+
+
+def _asked(question: _Question, principal: Principal) -> Iterable[str]:
+    indexed = [policies.index.get(key, {}) for policies in question.policies for key in principal.keys]
+    if any(EVERYTHING in rows for rows in indexed):
+        return question.permissions
+    return sorted({permission for rows in indexed for permission in rows})
+
+
+def _kind(permission: str) -> Mapping[str, Any] | None:
+    resource_type = type_of(permission)
+    return next((one for one in table("oci_review")["kind"] if resource_type in one["types"]), None)
+
+
+def _looks_at(rule: CompiledStatement, variable: str) -> bool:
+    return rule.statement.condition is not None and variable in values((rule.statement.condition,))
+
+
+def _resources(
+    question: _Question, principal: Principal, permission: str, rules: Sequence[Sequence[CompiledStatement]]
+) -> Iterator[tuple[int, str]]:
+    """On what each side grants the permission, in words."""
+    kind = _kind(permission)
+    tried = values(rule.statement.condition for side in rules for rule in side)
+    of_place = [name for name in tried if name in _OF_PLACE]
+    own = tuple(kind["own"]) if kind else ()
+    for name in [name for name in tried if _is_of_another(name, own)]:
+        tried[name] = (None,)
+    if kind and kind["name"] in question.names:
+        tried[kind["variable"]] = question.names[kind["name"]]
+    for name in of_place:
+        del tried[name]
+    for circumstances in combinations(tried):
+        given = {name: value for name, value in circumstances.items() if value is not None}
+        for place, place_name in question.places.names.items():
+            for number, policies in enumerate(question.policies):
+                if rules[number] and judge(policies, principal, (permission,), Target(place, given)).allowed:
+                    yield number, _words(kind, place_name, circumstances)
+
+
+def _is_of_another(variable: str, own: tuple[str, ...]) -> bool:
+    """Whether only requests for something of another kind have this variable."""
+    others = tuple(start for kind in table("oci_review")["kind"] for start in kind["own"])
+    return variable.startswith(others) and not variable.startswith(own or ("-",))
+
+
+def _words(kind: Mapping[str, Any] | None, place: str, circumstances: Circumstances) -> str:
+    if kind is None:
+        return described(place, _telling(circumstances))
+    rest = {name: value for name, value in circumstances.items() if name != kind["variable"]}
+    if kind["variable"] not in circumstances:
+        what = f"any {kind['name']}"
+    elif (name := circumstances[kind["variable"]]) is None:
+        what = f"no certain {kind['name']}"
+    else:
+        what = f"any other {kind['name']}" if name == OTHER else f"{kind['name']} {name.replace(OTHER, '…')}"
+    return described(f"{what} in {place}", _telling(rest))
+
+
+def _telling(circumstances: Circumstances) -> Circumstances:
+    """Without variables that such a request never has."""
+    others = tuple(start for kind in table("oci_review")["kind"] for start in kind["own"])
+    return {name: one for name, one in circumstances.items() if one is not None or not name.startswith(others)}
+
+
+def _without_statements(side: Snapshot) -> Iterator[Ability]:
+    """What buckets and repositories give away themselves."""
+    for bucket in side.of(_BUCKET):
+        name, access = bucket.inputs.get("name"), str(bucket.inputs.get("accessType") or "NoPublicAccess")
+        if access != "NoPublicAccess":
+            yield Ability(PUBLIC, "OBJECT_READ", f"bucket {name}")
+        if access == "ObjectRead":
+            yield Ability(PUBLIC, "OBJECT_INSPECT", f"bucket {name}")
+    for repository in side.of(_REPOSITORY):
+        if repository.inputs.get("isPublic") not in (None, False, "false"):
+            yield Ability(PUBLIC, "REPOSITORY_READ", f"repository {repository.inputs.get('displayName')}")
+    for link in side.of(_LINK):
+        access = str(link.inputs.get("accessType"))
+        on = f"bucket {link.inputs.get('bucket')} {link.inputs.get('object') or ''}".strip()
+        needed = {"OBJECT_READ"} if "Read" in access else set()
+        needed |= {"OBJECT_CREATE", "OBJECT_OVERWRITE"} if "Write" in access else set()
+        yield from (Ability(BY_LINK, one, on) for one in needed or {"OBJECT_READ"})

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policies and dynamic groups of snapshots, read and made comparable: one set of compartments for all sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from components.oci.iam.judge import AttachedPolicy, Compartments, CompiledPolicies, compile_policies
+from components.oci.iam.matching import parse_rule
+from components.oci.iam.parse import parse
+from components.oci.iam.permissions import ALL_RESOURCES, families, grants, resource_types
+from components.oci.iam.printing import to_text
+from components.oci.iam.statement import (
+    VERBS,
+    CompartmentId,
+    CompartmentName,
+    Condition,
+    Identified,
+    Named,
+    PermissionGrant,
+    Statement,
+    Subject,
+    VerbGrant,
+)
+from components.oci.iam.wildcards import StatementError
+from components.platform.review import UNKNOWN, ReviewedResource, Snapshot
+
+POLICY, DYNAMIC_GROUP = "oci:Identity/policy:Policy", "oci:Identity/dynamicGroup:DynamicGroup"
+DOMAIN_GROUP = "oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResourceGroup"
+_TENANCY = "ocid1.tenancy."
+# Between a verb and a resource type whose permissions nobody has listed.
+_ON = "__"
+# Resource types that no statement names.
+REST = "everything-else"
+ELSEWHERE = "ocid1.compartment.any-other"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side's access. `unread`: texts that nothing here can judge."""
+
+    policies: tuple[AttachedPolicy, ...]
+    members: Mapping[str, tuple[Condition, ...]]
+    unread: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Places:
+    """`own` is the stack's compartment, if it has the same on all sides. `names`: what people call each place."""
+
+    compartments: Compartments
+    own: str
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+def read(side: Snapshot) -> Side:
+    unread: list[str] = []
+    attached: dict[str, list[Statement]] = {}
+    known = group_names((side,))
+    for policy in side.of(POLICY):
+        place = str(policy.inputs.get("compartmentId") or UNKNOWN)
+        for text in _texts(policy.inputs.get("statements")):
+            try:
+                attached.setdefault(place, []).append(_by_name(parse(text), known))
+            except StatementError:
+                unread.append(_collapsed(text))
+    members: dict[str, list[Condition]] = {}
+    for group in side.of(DYNAMIC_GROUP, DOMAIN_GROUP):
+        rule = str(group.inputs.get("matchingRule") or "")
+        try:
+            members.setdefault(_name_of(group), []).append(parse_rule(rule))
+        except StatementError:
+            unread.append(f"the matching rule of the dynamic group {_name_of(group)}: {_collapsed(rule)}")
+    policies = tuple(AttachedPolicy("", place, tuple(rows)) for place, rows in attached.items())
+    return Side(policies, {name: tuple(rules) for name, rules in members.items()}, tuple(dict.fromkeys(unread)))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, list | tuple):
+        yield from map(str, value)
+    elif value is not None:
+        yield str(value)
+
+
+def _collapsed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _name_of(group: ReviewedResource) -> str:
+    return str(group.inputs.get("name") or group.inputs.get("displayName") or group.name).lower()
+
+
+def group_names(sides: Iterable[Snapshot]) -> dict[str, str]:
+    """Dynamic groups that stacks make: their names by OCID, since a statement may use either."""
+    return {
+        group.id.lower(): _name_of(group)
+        for side in sides
+        for group in side.of(DYNAMIC_GROUP, DOMAIN_GROUP)
+        if group.id
+    }
+
+
+def _by_name(statement: Statement, known: Mapping[str, str]) -> Statement:
+    members = tuple(
+        Named(known[one.ocid.lower()]) if isinstance(one, Identified) and one.ocid.lower() in known else one
+        for one in statement.subject.members
+    )
+    return replace(statement, subject=Subject(statement.subject.kind, members))
+
+
+def places_of(sides: Sequence[Snapshot], read_sides: Iterable[Side]) -> Places:
+    """Every compartment that anything names, and one for all that nothing names.
+
+    What lies where is not known: a compartment that a policy names lies below that policy.
+    """
+    plans = [side.plan for side in sides]
+    root = next((str(plan["tenancy"]) for plan in plans if plan.get("tenancy")), "")
+    owns = {str(plan["compartment"]) for plan in plans if plan.get("compartment")}
+    attached = [policy for side in read_sides for policy in side.policies]
+    root = root or next((one.compartment for one in attached if one.compartment.startswith(_TENANCY)), f"{_TENANCY}own")
+    parents: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for ocid in (*owns, *(one.compartment for one in attached), ELSEWHERE):
+        if not _is_root(ocid, root):
+            parents.setdefault(ocid, root)
+    for policy in attached:
+        below = root if _is_root(policy.compartment, root) else policy.compartment
+        for statement in policy.statements:
+            match statement.location:
+                case CompartmentId(ocid) if ocid not in (below, root) and ocid not in owns:
+                    parents[ocid] = below
+                case CompartmentName(path):
+                    _add_path(path, below, parents, names)
+    own = next(iter(owns)) if len(owns) == 1 else ""
+    shown = {ocid: f"compartment {names.get(ocid, ocid)}" for ocid in parents}
+    shown |= {root: "the tenancy itself", ELSEWHERE: "any other compartment"}
+    if own:
+        shown[own] = "the tenancy itself" if _is_root(own, root) else "the stack's compartment"
+    return Places(Compartments(root, parents, names), own, shown)
+
+
+def _is_root(ocid: str, root: str) -> bool:
+    return ocid == root or ocid.startswith(_TENANCY)
+
+
+def _add_path(path: tuple[str, ...], below: str, parents: dict[str, str], names: dict[str, str]) -> None:
+    for part in path:
+        ocid = f"{below}/{part.lower()}"
+        parents[ocid], names[ocid] = below, part
+        below = ocid
+
+
+def compiled(side: Side, places: Places, others: frozenset[str]) -> tuple[CompiledPolicies, tuple[str, ...]]:
+    """The statements in force, and those that OCI would refuse where they are. `others`: `unlisted` of all sides."""
+    root = places.compartments.root
+    policies = [
+        AttachedPolicy(
+            policy.name,
+            root if _is_root(policy.compartment, root) else policy.compartment,
+            tuple(replace(one, grant=_listed(one.grant, others)) for one in policy.statements),
+        )
+        for policy in side.policies
+    ]
+    idle = (
+        to_text(one)
+        for policy, written in zip(policies, side.policies, strict=True)
+        for one in written.statements
+        if places.compartments.resolve(one.location, policy.compartment) is None
+    )
+    return compile_policies(policies, places.compartments), tuple(dict.fromkeys(idle))
+
+
+def unlisted(sides: Iterable[Side]) -> frozenset[str]:
+    """The resource types in statements whose permissions the catalog does not have."""
+    return frozenset(
+        name
+        for side in sides
+        for policy in side.policies
+        for one in policy.statements
+        if isinstance(one.grant, VerbGrant)
+        for name in _without_permissions(one.grant.resource_type)
+    )
+
+
+def _without_permissions(resource_type: str) -> Iterator[str]:
+    if resource_type != ALL_RESOURCES:
+        members = families().get(resource_type, (resource_type,))
+        yield from (name for name in members if name not in resource_types())
+
+
+def _listed(grant: Any, others: frozenset[str]) -> Any:
+    """The grant as permissions. A verb on what has no known permissions is a permission of its own."""
+    if isinstance(grant, PermissionGrant) or (grant.verb, grant.resource_type) == ("manage", ALL_RESOURCES):
+        return grant
+    everything = grant.resource_type == ALL_RESOURCES
+    words = sorted(others | {REST}) if everything else list(_without_permissions(grant.resource_type))
+    verbs = VERBS[: VERBS.index(grant.verb) + 1]
+    extra = {stands_for(verb, word) for verb in verbs for word in words}
+    return PermissionGrant(tuple(sorted(grants(grant) | extra)))
+
+
+def stands_for(verb: str, resource_type: str) -> str:
+    return f"{verb}{_ON}{resource_type}".upper().replace("-", "_")
+
+
+def is_stand_in(permission: str) -> tuple[str, str] | None:
+    """The verb and the resource type of a permission that only stands for them."""
+    verb, on, resource_type = permission.partition(_ON)
+    return (verb.lower(), resource_type.lower().replace("_", "-")) if on else None

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OCI's answers to a review: `ReviewPlatform` of components/platform/review.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from catalog.tables import table
+from components.oci.review.abilities import abilities
+from components.oci.review.costs import costs_of
+from components.oci.review.network import network_of
+from components.oci.review.words import operation_words, resource_words
+from components.platform.losses import loss_of
+from components.platform.review import Ability, Costs, Loss, Network, ReviewedResource, ReviewPlatform, Snapshot
+
+
+class OciReview(ReviewPlatform):
+    def network(self, side: Snapshot) -> Network:
+        return network_of(side)
+
+    def abilities(self, sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
+        return abilities(sides)
+
+    def operation_words(self, operations: frozenset[str]) -> str:
+        return operation_words(operations)
+
+    def resource_words(self, resources: frozenset[str]) -> str:
+        return resource_words(resources)
+
+    def loss(self, resource: ReviewedResource) -> Loss | None:
+        return loss_of(resource, table("oci_review")["loss"])
+
+    def costs(self, side: Snapshot, prices: Mapping[str, Any]) -> Costs:
+        return costs_of(side, prices)

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the security lists and groups of a snapshot let through, at which subnets, and where routes lead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from catalog.tables import table
+from components.platform.review import EVERY_PORT, UNKNOWN, Network, Passage, ReviewedResource, Snapshot
+
+SUBNET, VCN = "oci:Core/subnet:Subnet", "oci:Core/vcn:Vcn"
+LIST, DEFAULT_LIST = "oci:Core/securityList:SecurityList", "oci:Core/defaultSecurityList:DefaultSecurityList"
+GROUP = "oci:Core/networkSecurityGroup:NetworkSecurityGroup"
+GROUP_RULE = "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule"
+ROUTES, DEFAULT_ROUTES = "oci:Core/routeTable:RouteTable", "oci:Core/defaultRouteTable:DefaultRouteTable"
+# Kinds of gateways in words, as their OCIDs or resource types name them.
+_GATEWAYS = {
+    "internetgateway": "an internet gateway",
+    "natgateway": "a NAT gateway",
+    "servicegateway": "a service gateway",
+    "drg": "a dynamic routing gateway",
+    "localpeeringgateway": "a local peering gateway",
+}
+SERVICES = "the region's services"
+ANYWHERE = "0.0.0.0/0"
+_PROTOCOLS = {"6": "tcp", "17": "udp", "1": "icmp", "58": "icmpv6"}
+_CODES = 256
+
+Direction = Literal["ingress", "egress"]
+_DIRECTIONS: tuple[Direction, ...] = ("ingress", "egress")
+
+
+def network_of(side: Snapshot) -> Network:
+    subnets = side.of(SUBNET)
+    if not subnets:
+        return Network(unjudged=_not_known(side))
+    names = _where(subnets)
+    passages: list[Passage] = []
+    for subnet in subnets:
+        for rules in _lists_of(subnet, side):
+            passages += _of_list(names[subnet.urn], rules, side)
+    passages += _of_groups(side)
+    blocks = [block for subnet in subnets for block in _blocks(subnet)]
+    nodes = next((one for one in subnets if one.name == "subnet"), subnets[0])
+    return Network(
+        passages=tuple(dict.fromkeys(passages)),
+        inside=tuple(dict.fromkeys((*(one for vcn in side.of(VCN) for one in _blocks(vcn)), *blocks, SERVICES))),
+        public=tuple(names[one.urn] for one in subnets if _is_public(one, side)),
+        ways=tuple(dict.fromkeys(way for one in subnets for way in _ways(names[one.urn], one, side))),
+        nodes=names[nodes.urn],
+        addresses=_blocks(nodes),
+        services=((SERVICES, ANYWHERE),),
+    )
+
+
+def _not_known(side: Snapshot) -> str:
+    network: Mapping[str, Any] = side.plan.get("network") or {}
+    if side.plan.get("uses") and "network" in (side.plan.get("taken") or ()):
+        return f"the subnet is that of the stack {side.plan['uses']}, whose review has its rules"
+    return f"the subnet {network.get('subnet') or ''} is not the stack's: its rules are not in the stack file".replace(
+        "  ", " "
+    )
+
+
+def _where(subnets: Sequence[ReviewedResource]) -> dict[str, str]:
+    """A subnet has no name that a rename leaves alone but the one in the program; a single one needs none."""
+    if len(subnets) == 1:
+        return {subnets[0].urn: "the subnet"}
+    return {one.urn: f"the subnet `{one.name}`" for one in subnets}
+
+
+def _blocks(resource: ReviewedResource) -> tuple[str, ...]:
+    found: list[str] = []
+    for key in (
+        "cidrBlock",
+        "cidrBlocks",
+        "ipv4cidrBlocks",
+        "ipv6cidrBlock",
+        "ipv6cidrBlocks",
+        "ipv6privateCidrBlocks",
+    ):
+        value = resource.inputs.get(key)
+        found += [str(one) for one in (value if isinstance(value, list) else [value]) if one]
+    return tuple(dict.fromkeys(found))
+
+
+def _lists_of(subnet: ReviewedResource, side: Snapshot) -> Iterator[ReviewedResource | None]:
+    """The lists in force at a subnet. None stands for the list that OCI gives each VCN."""
+    named = subnet.inputs.get("securityListIds")
+    lists, defaults = side.of(LIST), side.of(DEFAULT_LIST)
+    if not named:
+        yield from defaults or (None,)
+        return
+    by_id = {one.id: one for one in lists if one.id}
+    for text in named if isinstance(named, list) else [named]:
+        if text in by_id:
+            yield by_id[text]
+        elif _is_unknown(text):
+            # Whichever it is: nothing of the stack's own is left out.
+            yield from lists
+        else:
+            yield from (one for one in defaults if one.inputs.get("manageDefaultResourceId") == text)
+
+
+def _is_unknown(value: Any) -> bool:
+    return not isinstance(value, str) or value.startswith(UNKNOWN)
+
+
+def _of_list(where: str, rules: ReviewedResource | None, side: Snapshot) -> Iterator[Passage]:
+    inputs = rules.inputs if rules else _default_list(side)
+    for direction in _DIRECTIONS:
+        rows = inputs.get(f"{direction}SecurityRules") or ()
+        if _is_unknown(rows) and not isinstance(rows, list | tuple):
+            yield Passage(where, direction, "all", str(rows))
+            continue
+        for row in rows:
+            yield _passage(where, direction, row, side)
+
+
+def _default_list(side: Snapshot) -> Mapping[str, Any]:
+    rows: Mapping[str, Any] = table("oci_review")["default_security_list"]
+    own = [block for vcn in side.of(VCN) for block in _blocks(vcn)] or [f"{UNKNOWN} range of the VCN"]
+    ingress = [
+        {**row, "source": one}
+        for row in rows["ingress"]
+        for one in (own if row["source"] == "vcn" else [row["source"]])
+    ]
+    return {"ingressSecurityRules": ingress, "egressSecurityRules": rows["egress"]}
+
+
+def _of_groups(side: Snapshot) -> Iterator[Passage]:
+    names = {one.id: _group_name(one) for one in side.of(GROUP) if one.id}
+    for rule in side.of(GROUP_RULE):
+        group = str(rule.inputs.get("networkSecurityGroupId"))
+        direction: Direction = "egress" if rule.inputs.get("direction") == "EGRESS" else "ingress"
+        yield _passage(names.get(group, f"the security group {group}"), direction, rule.inputs, side)
+
+
+def _group_name(group: ReviewedResource) -> str:
+    return f"the security group `{group.inputs.get('displayName') or group.name}`"
+
+
+def _passage(where: str, direction: Direction, row: Mapping[str, Any], side: Snapshot) -> Passage:
+    number = str(row.get("protocol", "all"))
+    protocol = number if number == "all" else _PROTOCOLS.get(number, number)
+    ports, source = _ports(protocol, row)
+    return Passage(where, direction, protocol, _peer(direction, row, side), ports, source)
+
+
+def _peer(direction: Direction, row: Mapping[str, Any], side: Snapshot) -> str:
+    end = "source" if direction == "ingress" else "destination"
+    peer, kind = str(row.get(end, UNKNOWN)), row.get(f"{end}Type") or "CIDR_BLOCK"
+    if kind == "SERVICE_CIDR_BLOCK":
+        # The region's own name for them differs from region to region.
+        return SERVICES if peer.startswith(("all-", "all ", UNKNOWN)) else peer
+    if kind == "NETWORK_SECURITY_GROUP":
+        named = {one.id: _group_name(one) for one in side.of(GROUP) if one.id}
+        return named.get(peer, f"the security group {peer}")
+    return peer
+
+
+def _ports(protocol: str, row: Mapping[str, Any]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Ports at the destination and at the source. What is not known counts as every port."""
+    if protocol.startswith("icmp"):
+        return _kinds(row.get("icmpOptions")), EVERY_PORT
+    options = row.get(f"{protocol}Options")
+    if not isinstance(options, Mapping):
+        return EVERY_PORT, EVERY_PORT
+    # Groups have a range of its own for the destination, lists have it right there.
+    return _range(options.get("destinationPortRange") or options), _range(options.get("sourcePortRange"))
+
+
+def _range(value: Any) -> tuple[int, int]:
+    try:
+        first, last = int(value["min"]), int(value["max"])
+    except (KeyError, TypeError, ValueError):
+        return EVERY_PORT
+    # OCI knows no port 0.
+    return EVERY_PORT if (first, last) == (1, EVERY_PORT[1]) else (first, last)
+
+
+def _kinds(options: Any) -> tuple[int, int]:
+    try:
+        kind = int(options["type"])
+    except (KeyError, TypeError, ValueError):
+        return EVERY_PORT
+    code = options.get("code")
+    if isinstance(code, int | float) or (isinstance(code, str) and code.isdigit()):
+        return kind * _CODES + int(code), kind * _CODES + int(code)
+    return kind * _CODES, kind * _CODES + _CODES - 1
+
+
+def _is_public(subnet: ReviewedResource, side: Snapshot) -> bool:
+    """Whether nodes there may have public addresses that lead somewhere."""
+    closed = ("prohibitPublicIpOnVnic", "prohibitInternetIngress")
+    if any(_is_true(subnet.inputs.get(key)) for key in closed):
+        return False
+    routes = _routes_of(subnet, side)
+    return routes is None or any(_gateway(row, side) == _GATEWAYS["internetgateway"] for row in routes)
+
+
+def _is_true(value: Any) -> bool:
+    return value is True or str(value).lower() == "true"
+
+
+def _ways(where: str, subnet: ReviewedResource, side: Snapshot) -> Iterator[str]:
+    for row in _routes_of(subnet, side) or ():
+        kind = row.get("destinationType")
+        peer = SERVICES if kind == "SERVICE_CIDR_BLOCK" else str(row.get("destination") or row.get("cidrBlock"))
+        yield f"{where}: to {peer} through {_gateway(row, side)}"
+
+
+def _routes_of(subnet: ReviewedResource, side: Snapshot) -> Sequence[Mapping[str, Any]] | None:
+    """The routes of a subnet. None: its table is not the stack's."""
+    named, tables = subnet.inputs.get("routeTableId"), side.of(ROUTES)
+    if not named:
+        tables = side.of(DEFAULT_ROUTES)
+        return _rows(tables) if tables or side.of(VCN) else None
+    if _is_unknown(named):
+        return _rows(tables) if tables else None
+    found = [
+        one
+        for one in (*tables, *side.of(DEFAULT_ROUTES))
+        if named in (one.id, one.inputs.get("manageDefaultResourceId"))
+    ]
+    return _rows(found) if found else None
+
+
+def _rows(tables: Iterable[ReviewedResource]) -> list[Mapping[str, Any]]:
+    return [row for one in tables for row in one.inputs.get("routeRules") or () if isinstance(row, Mapping)]
+
+
+def _gateway(row: Mapping[str, Any], side: Snapshot) -> str:
+    named = str(row.get("networkEntityId", UNKNOWN))
+    made = next((one for one in side.resources if one.id and one.id == named), None)
+    kind = made.type.rpartition(":")[2].lower() if made else (named.split(".")[1:2] or [""])[0]
+    return _GATEWAYS.get(kind, "a gateway that is not known")

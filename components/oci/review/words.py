@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Permissions and resources as a person would say them: `read and change objects`, `any bucket in the tenancy`."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from catalog.tables import table
+from components.oci.iam.permissions import resource_types, type_of, verb_covers
+from components.oci.iam.statement import VERBS
+from components.oci.review.access import REST, is_stand_in
+from components.oci.review.members import MEMBER
+from components.platform.circumstances import merged, parted
+
+READ = "READ"
+# More kinds of things than these are counted, and not named.
+_MOST = 6
+_FEW = 3
+_PLACE = " in "
+_ROOT, _ELSEWHERE, _OWN = "the tenancy itself", "any other compartment", "the stack's compartment"
+_ABBREVIATIONS = {"vcns": "VCNs", "vnics": "VNICs", "vlans": "VLANs", "repos": "repositories", "dhcp": "DHCP"}
+
+
+def operation_words(operations: frozenset[str]) -> str:
+    if operations == {MEMBER}:
+        return "join"
+    if operations == {READ}:
+        return "do what cannot be read here"
+    by_type: dict[str, set[str]] = defaultdict(set)
+    others: list[str] = []
+    for name in sorted(operations):
+        stand_in = is_stand_in(name)
+        kind = stand_in[1] if stand_in else type_of(name)
+        if kind:
+            by_type[kind].add(stand_in[0] if stand_in else name)
+        elif name not in (MEMBER, READ):
+            others.append(name)
+    if REST in by_type and "manage" in by_type[REST]:
+        return "manage everything"
+    parts = _joined({_noun(kind): _verbs(kind, names) for kind, names in by_type.items()})
+    return _listing([*parts, *others])
+
+
+def _joined(verbs_of: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Things with which one may do the same stand together: `list and read buckets and objects`."""
+    nouns: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for noun, verbs in sorted(verbs_of.items()):
+        nouns[verbs].append(noun)
+    return [_part(verbs, _listing(names, " and ")) for verbs, names in nouns.items()]
+
+
+def _part(verbs: tuple[str, ...], nouns: str) -> str:
+    """What is not one word stands behind: `read private ips (assign public ip)`."""
+    plain = tuple(verb for verb in verbs if " " not in verb or verb in _plain_verbs())
+    others = [verb for verb in verbs if verb not in plain]
+    shown = f"{_and(plain)} {nouns}" if plain else f"change {nouns}"
+    more = f" and {len(others) - _FEW} more" if len(others) > _FEW else ""
+    return f"{shown} ({', '.join(others[:_FEW])}{more})" if others else shown
+
+
+def _plain_verbs() -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*table("oci_review")["verbs"].values(), "manage")))
+
+
+def _listing(parts: list[str], last: str = "; ") -> str:
+    if len(parts) > _MOST:
+        return f"{', '.join(parts[:_MOST])} and {len(parts) - _MOST} more"
+    return f"{', '.join(parts[:-1])}{last}{parts[-1]}" if len(parts) > 1 and last != "; " else last.join(parts)
+
+
+def _and(words: tuple[str, ...]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
+
+
+def _verbs(kind: str, names: set[str]) -> tuple[str, ...]:
+    """`manage` where all is granted that there is, else each verb of its own."""
+    if kind not in resource_types():
+        return (max(names, key=lambda verb: VERBS.index(verb) if verb in VERBS else -1),)  # type: ignore[arg-type, call-overload]
+    if len(names) > 1 and names >= verb_covers("manage", kind):
+        return ("manage",)
+    words = table("oci_review")["verbs"]
+    found = {_verb(kind, name, words) for name in names}
+    return tuple(sorted(found, key=lambda verb: (_order(verb, words), verb)))
+
+
+def _order(verb: str, words: Mapping[str, str]) -> int:
+    known = list(dict.fromkeys(words.values()))
+    return known.index(verb) if verb in known else len(known)
+
+
+def _verb(kind: str, name: str, words: Mapping[str, str]) -> str:
+    """`DATA_SCIENCE_JOB_CREATE` of jobs: `create`. What most permissions of a kind begin with says nothing of one."""
+    starts = Counter(
+        one[: at + 1] for one in verb_covers("manage", kind) for at, letter in enumerate(one) if letter == "_"
+    )
+    half = sum(starts.values()) and len(verb_covers("manage", kind)) / 2
+    start = max((one for one, times in starts.items() if times >= half), key=len, default="")
+    rest = name.removeprefix(start)
+    return words.get(rest, rest.lower().replace("_", " "))
+
+
+def _noun(kind: str) -> str:
+    if kind == REST:
+        return "whatever else there is"
+    words = kind.removeprefix("data-science-").split("-")
+    return " ".join(_ABBREVIATIONS.get(word, word) for word in words)
+
+
+def resource_words(resources: frozenset[str]) -> str:
+    """The same thing in several places, and in several circumstances, once."""
+    where: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for resource in resources:
+        named, circumstances = parted(resource)
+        what, in_place, place = named.rpartition(_PLACE)
+        where[what if in_place else ""].add((place if in_place else named, circumstances))
+    alike: dict[frozenset[tuple[str, str]], list[str]] = defaultdict(list)
+    for what, places in where.items():
+        alike[frozenset(places)].append(what)
+    return ", ".join(sorted(_said(names, places) for places, names in alike.items()))
+
+
+def _said(names: Iterable[str], places: frozenset[tuple[str, str]]) -> str:
+    at: dict[frozenset[str], list[str]] = defaultdict(list)
+    by_place: dict[str, set[str]] = defaultdict(set)
+    for place, circumstances in places:
+        by_place[place].add(circumstances)
+    for place, found in by_place.items():
+        at[frozenset(found)].append(place)
+    shown = ", ".join(sorted(f"{_places(where)}{merged(found)}" for found, where in at.items()))
+    things = " and ".join(_things(sorted(filter(None, names))))
+    return f"{things}{_PLACE}{shown}" if things else shown
+
+
+def _places(names: Iterable[str]) -> str:
+    found = set(names)
+    if {_ROOT, _ELSEWHERE} <= found:
+        return "the whole tenancy" if _OWN in found else "the rest of the tenancy"
+    return " and ".join(sorted(found, key=lambda name: (name != _OWN, name)))
+
+
+def _things(names: list[str]) -> Iterator[str]:
+    """`any bucket` where it is those that have a name here, any other, and requests without a name."""
+    for kind in sorted(name.rpartition(" ")[2] for name in names if name.startswith("any other ")):
+        if f"no certain {kind}" in names:
+            named = [name for name in names if name.startswith(f"{kind} ")]
+            said = {*named, f"no certain {kind}", f"any other {kind}"}
+            names = [name for name in names if name not in said] + [f"any {kind}" if named else f"any other {kind}"]
+    yield from names

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which inputs replace a resource, by the rows of replacement.toml: for a review, which has no engine to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from catalog.tables import table
+from components.platform.diff import DiffRules, compare, is_touched
+from components.platform.inputs import mutable_inputs
+from components.platform.review import ReviewedResource
+
+RUN = "trainyard:index:Run"
+TRIGGER = "replacementTrigger"
+# Inputs whose keys people choose: one key less is a change, although the cloud fills in what is left out.
+_MAPS = frozenset({
+    "definedTags", "environmentVariables", "freeformTags", "metadata", "parameters", "securityAttributes", "tags",
+    "tagsAll", "volumeTags",
+})  # fmt: skip
+# Of every type that has it.
+_REGION = "region"
+
+
+def replacing_inputs(before: ReviewedResource, after: ReviewedResource) -> tuple[str, ...]:
+    """The paths whose change replaces the resource. A secret's path counts if what the file has there changed."""
+    old, new = dict(before.inputs), _with_ignored(before.inputs, after)
+    rules = _rules(after, old, new)
+    paths = list(compare(old, new, rules).replaces)
+    secret = {path for path in {*before.secrets, *after.secrets} if before.secrets.get(path) != after.secrets.get(path)}
+    paths += sorted(path for path in secret if is_touched(path, rules.replace) and path not in paths)
+    if before.trigger and before.trigger != after.trigger:
+        paths.append(TRIGGER)
+    return tuple(paths)
+
+
+def _rules(after: ReviewedResource, old: Mapping[str, Any], new: Mapping[str, Any]) -> DiffRules:
+    row: Mapping[str, list[str]] = table("replacement").get(after.type, {})
+    replace = {*row.get("replace", ()), *after.replaced_for, _REGION}
+    if after.type.startswith("trainyard:"):
+        kept = mutable_inputs(new.get("platform")) if after.type == RUN else frozenset[str]()
+        replace |= {key for key in {*old, *new} - kept if not key.startswith("__")}
+    # Of inputs that exclude each other the other one needs a new resource.
+    for group in row.get("one_of", ()):
+        names = group.split()
+        if [name for name in names if old.get(name) is not None] != [
+            name for name in names if new.get(name) is not None
+        ]:
+            replace |= set(names)
+    return DiffRules(
+        frozenset(replace), frozenset(row.get("computed", ())), frozenset(row.get("unordered", ())), maps=_MAPS
+    )
+
+
+def _with_ignored(before: Mapping[str, Any], after: ReviewedResource) -> dict[str, Any]:
+    """The new inputs, with the old values of what the program tells the engine to leave alone."""
+    new = deepcopy(dict(after.inputs))
+    for path in after.ignored:
+        *above, last = path.split(".")
+        source: Any = before
+        holder: Any = new
+        for step in above:
+            source = source.get(step, {}) if isinstance(source, Mapping) else {}
+            holder = holder.setdefault(step, {}) if isinstance(holder, dict) else {}
+        if not isinstance(holder, dict):
+            continue
+        if isinstance(source, Mapping) and last in source:
+            holder[last] = source[last]
+        else:
+            holder.pop(last, None)
+    return new

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who gains and who loses what: the difference of what principals may do, grouped into as few sentences as say it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from components.platform.review import EVERYBODY, Ability, ReviewPlatform
+
+_ByPrincipal = Mapping[str, Mapping[str, frozenset[str]]]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class AccessChange:
+    """`words`: what the principal may do now, or could do until now. `resource`: on what; both are for people."""
+
+    principal: str
+    words: str
+    resource: str
+    gained: bool
+    operations: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        on = f": {self.resource}" if self.resource else ""
+        return f"{self.principal} {'may' if self.gained else 'may no longer'} {self.words}{on}"
+
+
+def changed(
+    before: frozenset[Ability], after: frozenset[Ability], platform: ReviewPlatform
+) -> tuple[AccessChange, ...]:
+    """Gains come first. What everybody gains is said of nobody else, and so with what everybody loses."""
+    gained = _sentences(after - before, True, platform)
+    lost = _sentences(before - after, False, platform)
+    return (*sorted(gained), *sorted(lost))
+
+
+def _sentences(abilities: Iterable[Ability], gained: bool, platform: ReviewPlatform) -> Iterator[AccessChange]:
+    for principal, resources in _without_everybodys(_by_principal(abilities)).items():
+        alike: dict[frozenset[str], set[str]] = defaultdict(set)
+        for resource, operations in resources.items():
+            alike[operations].add(resource)
+        for operations, named in alike.items():
+            yield AccessChange(
+                principal,
+                platform.operation_words(operations),
+                platform.resource_words(frozenset(named)),
+                gained,
+                tuple(sorted(operations)),
+            )
+
+
+def _by_principal(abilities: Iterable[Ability]) -> dict[str, dict[str, frozenset[str]]]:
+    found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for one in abilities:
+        found[one.principal][one.resource].add(one.operation)
+    return {
+        principal: {resource: frozenset(operations) for resource, operations in rows.items()}
+        for principal, rows in found.items()
+    }
+
+
+def _without_everybodys(found: _ByPrincipal) -> _ByPrincipal:
+    everybodys = found.get(EVERYBODY, {})
+    left = {
+        principal: {
+            resource: rest
+            for resource, operations in rows.items()
+            if (rest := operations - (everybodys.get(resource, frozenset()) if principal != EVERYBODY else frozenset()))
+        }
+        for principal, rows in found.items()
+    }
+    return {principal: rows for principal, rows in left.items() if rows}

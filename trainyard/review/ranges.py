@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sets of numbers as ranges, and address blocks as a tree: what a difference of many rules is computed with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
+from typing import Any
+
+Range = tuple[int, int]
+# Sorted, and neither overlapping nor touching.
+Ranges = tuple[Range, ...]
+Block = IPv4Network | IPv6Network
+
+
+def union(ranges: Iterable[Range]) -> Ranges:
+    merged: list[Range] = []
+    for first, last in sorted(ranges):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
+        else:
+            merged.append((first, last))
+    return tuple(merged)
+
+
+def minus(these: Ranges, those: Ranges) -> Ranges:
+    left: list[Range] = []
+    for first, last in these:
+        at = first
+        for start, end in those:
+            if end < at or start > last:
+                continue
+            if start > at:
+                left.append((at, start - 1))
+            at = end + 1
+        if at <= last:
+            left.append((at, last))
+    return tuple(left)
+
+
+def common(these: Ranges, those: Ranges) -> Ranges:
+    return minus(these, minus(these, those))
+
+
+def cells(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    """The pieces into which the bounds of all these ranges cut what they cover together."""
+    wanted = set(ranges)
+    starts = sorted({first for first, _ in wanted} | {last + 1 for _, last in wanted})
+    pieces = zip(starts, (start - 1 for start in starts[1:]), strict=False)
+    return tuple(piece for piece in pieces if any(first <= piece[0] and piece[1] <= last for first, last in wanted))
+
+
+def block_of(peer: str) -> Block | None:
+    """The address block that a peer is. None: it is a name."""
+    try:
+        return ip_network(peer, strict=False)
+    except ValueError:
+        return None
+
+
+def span(block: Block) -> Range:
+    return int(block.network_address), int(block.broadcast_address)
+
+
+def is_within(block: Block, but: Iterable[Block], inside: Iterable[Block]) -> bool:
+    """Whether all addresses of a block, without those of `but`, lie in these blocks."""
+    same = [one for one in inside if one.version == block.version]
+    without = minus((span(block),), union(span(one) for one in but if one.version == block.version))
+    return not minus(without, union(map(span, same)))
+
+
+@dataclass(slots=True)
+class Node:
+    """A block among others. `whole`: the blocks below it cover it, so that it has no address of its own."""
+
+    block: Block
+    above: Node | None
+    below: list[Node] = field(default_factory=list)
+    whole: bool = False
+
+
+def tree(blocks: Iterable[Block]) -> list[Node]:
+    """All blocks, each after the one that contains it."""
+    order: Any = lambda block: (block.version, int(block.network_address), block.prefixlen)  # noqa: E731
+    nodes: list[Node] = []
+    line: list[Node] = []
+    for block in sorted(set(blocks), key=order):
+        while line and not _contains(line[-1].block, block):
+            line.pop()
+        node = Node(block, line[-1] if line else None)
+        if node.above:
+            node.above.below.append(node)
+        nodes.append(node)
+        line.append(node)
+    for node in nodes:
+        node.whole = sum(one.block.num_addresses for one in node.below) == node.block.num_addresses
+    return nodes
+
+
+def _contains(outer: Block, inner: Block) -> bool:
+    if outer.version != inner.version:
+        return False
+    (first, last), (start, end) = span(outer), span(inner)
+    return first <= start and end <= last
+
+
+def described(nodes: Sequence[Node], chosen: Set[int]) -> Iterator[tuple[Block, tuple[Block, ...]]]:
+    """The addresses of the chosen nodes (by `id`) as few blocks, each with the blocks in it that are not meant.
+
+    A node stands for the addresses that are in no node below it.
+    """
+    alone: list[Block] = []
+    for node in nodes:
+        if id(node) not in chosen or (node.above and id(node.above) in chosen):
+            continue
+        if but := tuple(_left_out(node, chosen)):
+            yield node.block, but
+        else:
+            alone.append(node.block)
+    for version in (4, 6):
+        same: Any = [block for block in alone if block.version == version]
+        yield from ((block, ()) for block in collapse_addresses(same))
+
+
+def _left_out(node: Node, chosen: Set[int]) -> Iterator[Block]:
+    for one in node.below:
+        if id(one) in chosen:
+            yield from _left_out(one, chosen)
+        else:
+            yield one.block

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who can reach what, before and after: the difference of two sets of rules, by evaluation and not by comparing texts.
+
+Rules that are split, merged, reordered or renamed let the same through, so they make no difference here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from components.platform.review import EVERY_PORT, Network, Passage
+from trainyard.review.ranges import (
+    Block,
+    Node,
+    Range,
+    Ranges,
+    block_of,
+    cells,
+    described,
+    is_within,
+    minus,
+    tree,
+    union,
+)
+
+EVERYTHING = "all"
+_BUT = "all but "
+# Every protocol that no rule names.
+_OTHERS = ""
+_ANYWHERE = ("0.0.0.0/0", "::/0")
+_WORDS = {"tcp": "TCP", "udp": "UDP", "icmp": "ICMP", "icmpv6": "ICMPv6"}
+_CODES = 256
+# (protocol, source ports) -> ports
+_Open = Mapping[tuple[str, Range], Ranges]
+# What one peer may send: a protocol as a passage has it, source ports, ports.
+_Item = tuple[str, Range, Range]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """`ways`: routes that lead out of or into the networks, and public addresses of nodes, in words."""
+
+    opened: tuple[Passage, ...] = ()
+    closed: tuple[Passage, ...] = ()
+    ways_opened: tuple[str, ...] = ()
+    ways_closed: tuple[str, ...] = ()
+
+
+def changed(before: Network, after: Network) -> Reach:
+    then, now = _ways(before), _ways(after)
+    return Reach(
+        opened=beyond(after.passages, before.passages),
+        closed=beyond(before.passages, after.passages),
+        ways_opened=tuple(way for way in now if way not in then),
+        ways_closed=tuple(way for way in then if way not in now),
+    )
+
+
+def _ways(network: Network) -> tuple[str, ...]:
+    public = (f"{where}: nodes can have public addresses" for where in network.public)
+    return tuple(dict.fromkeys((*network.ways, *public)))
+
+
+def beyond(these: Iterable[Passage], those: Iterable[Passage]) -> tuple[Passage, ...]:
+    """What these passages let through and those do not, as passages as wide as possible."""
+    sides: dict[tuple[str, str], tuple[list[Passage], list[Passage]]] = defaultdict(lambda: ([], []))
+    for side, passages in enumerate((these, those)):
+        for one in passages:
+            sides[one.where, one.direction][side].append(one)
+    found: set[Passage] = set()
+    for (where, direction), (mine, others) in sides.items():
+        for (protocol, source, ports), peer, but in _differences(mine, others):
+            found.add(Passage(where, direction, protocol, peer, ports, source, but))  # type: ignore[arg-type]
+    return tuple(sorted(found))
+
+
+def _differences(these: list[Passage], those: list[Passage]) -> Iterator[tuple[_Item, str, tuple[str, ...]]]:
+    if not these:
+        return
+    both = (*these, *those)
+    classes = (*dict.fromkeys(name for one in both for name in _named(one.protocol)), _OTHERS)
+    sources = cells(one.source_ports for one in both)
+    of_peer = _by_peer(these, classes, sources), _by_peer(those, classes, sources)
+    for name in (peer for peer in of_peer[0] if block_of(peer) is None):
+        for item in _items(_less(of_peer[0][name], of_peer[1].get(name, {})), classes, sources):
+            yield item, name, ()
+    yield from _of_blocks(of_peer, classes, sources)
+
+
+def _named(protocol: str) -> tuple[str, ...]:
+    if protocol.startswith(_BUT):
+        return tuple(protocol.removeprefix(_BUT).split(", "))
+    return () if protocol == EVERYTHING else (protocol,)
+
+
+def _by_peer(passages: Iterable[Passage], classes: Iterable[str], sources: tuple[Range, ...]) -> dict[str, _Open]:
+    """What each peer's own passages open. Blocks are written in one way, and without what is not meant."""
+    found: dict[str, dict[tuple[str, Range], list[Range]]] = defaultdict(lambda: defaultdict(list))
+    for one in passages:
+        for peer in _peers(one):
+            for protocol in _covered(one.protocol, classes):
+                for source in sources:
+                    if one.source_ports[0] <= source[0] and source[1] <= one.source_ports[1]:
+                        found[peer][protocol, source].append(one.ports)
+    return {peer: {key: union(ranges) for key, ranges in rows.items()} for peer, rows in found.items()}
+
+
+def _peers(passage: Passage) -> Iterator[str]:
+    block = block_of(passage.peer)
+    if block is None or not passage.but:
+        yield passage.peer if block is None else str(block)
+        return
+    left: list[Block] = [block]
+    for text in passage.but:
+        hole = block_of(text)
+        left = [
+            piece
+            for one in left
+            for piece in (one.address_exclude(hole) if hole and hole.subnet_of(one) else [one])  # type: ignore[type-var, arg-type]
+        ]
+    yield from map(str, left)
+
+
+def _covered(protocol: str, classes: Iterable[str]) -> Iterator[str]:
+    named = _named(protocol)
+    for one in classes:
+        if protocol == EVERYTHING or (one in named) != protocol.startswith(_BUT):
+            yield one
+
+
+def _less(these: _Open, those: _Open) -> _Open:
+    left = {key: minus(ranges, those.get(key, ())) for key, ranges in these.items()}
+    return {key: ranges for key, ranges in left.items() if ranges}
+
+
+def _items(opened: _Open, classes: tuple[str, ...], sources: tuple[Range, ...]) -> list[_Item]:
+    """As few rows as say the same: source ports that are alike together, then protocols that are alike."""
+    by_row: dict[tuple[Range, Range], list[str]] = defaultdict(list)
+    for protocol in classes:
+        for source, ports in _of_sources(opened, protocol, sources):
+            by_row[source, ports].append(protocol)
+    items: list[_Item] = []
+    for (source, ports), protocols in by_row.items():
+        names = [_joined(protocols, classes)] if _OTHERS in protocols else protocols
+        items += [(name, source, ports) for name in names]
+    return items
+
+
+def _of_sources(opened: _Open, protocol: str, sources: tuple[Range, ...]) -> Iterator[tuple[Range, Range]]:
+    by_ports: dict[Range, list[Range]] = defaultdict(list)
+    for source in sources:
+        for ports in opened.get((protocol, source), ()):
+            by_ports[ports].append(source)
+    for ports, wanted in by_ports.items():
+        yield from ((source, ports) for source in union(wanted))
+
+
+def _joined(protocols: list[str], classes: tuple[str, ...]) -> str:
+    others = [name for name in classes if name not in protocols]
+    return _BUT + ", ".join(sorted(others)) if others else EVERYTHING
+
+
+def _of_blocks(
+    of_peer: tuple[dict[str, _Open], dict[str, _Open]], classes: tuple[str, ...], sources: tuple[Range, ...]
+) -> Iterator[tuple[_Item, str, tuple[str, ...]]]:
+    nodes = tree(block for rows in of_peer for peer in rows if (block := block_of(peer)) is not None)
+    mine, others = (_inherited(nodes, rows) for rows in of_peer)
+    items = {id(node): frozenset(_items(_less(mine[id(node)], others[id(node)]), classes, sources)) for node in nodes}
+    for node in reversed(nodes):
+        if node.whole:
+            items[id(node)] = frozenset.intersection(*(items[id(one)] for one in node.below))
+    chosen: dict[_Item, set[int]] = defaultdict(set)
+    for node in nodes:
+        for item in items[id(node)]:
+            chosen[item].add(id(node))
+    for item, wanted in chosen.items():
+        for block, but in described(nodes, wanted):
+            yield item, str(block), tuple(map(str, but))
+
+
+def _inherited(nodes: list[Node], rows: Mapping[str, _Open]) -> dict[int, _Open]:
+    """What is open to a block: by its own rules, and by those of the blocks around it."""
+    found: dict[int, _Open] = {}
+    for node in nodes:
+        above: _Open = found[id(node.above)] if node.above else {}
+        own = rows.get(str(node.block), {})
+        if not own:
+            found[id(node)] = above
+            continue
+        found[id(node)] = {
+            key: union((*above.get(key, ()), *own.get(key, ()))) for key in dict.fromkeys((*above, *own))
+        }
+    return found
+
+
+def is_outside(passage: Passage, network: Network) -> bool:
+    """Whether the other end of a passage lies outside of what belongs to the stack, or may lie there."""
+    block = block_of(passage.peer)
+    if block is None:
+        return passage.peer not in network.inside
+    inside = [one for text in network.inside if (one := block_of(text)) is not None]
+    but = [one for text in passage.but if (one := block_of(text)) is not None]
+    return not is_within(block, but, inside)
+
+
+def words(passage: Passage) -> str:
+    """`TCP 22 into the nodes, from anywhere (0.0.0.0/0)`."""
+    what = _what(passage)
+    if passage.source_ports != EVERY_PORT:
+        what += f" from source {_ports(passage.source_ports)}"
+    peer = f"anywhere ({passage.peer})" if passage.peer in _ANYWHERE else passage.peer
+    if passage.but:
+        peer += f" but {', '.join(passage.but)}"
+    if passage.direction == "ingress":
+        return f"{what} into {passage.where}, from {peer}"
+    return f"{what} out of {passage.where}, to {peer}"
+
+
+def _what(passage: Passage) -> str:
+    protocol, ports = passage.protocol, passage.ports
+    if protocol == EVERYTHING:
+        return "every protocol"
+    if protocol.startswith(_BUT):
+        return f"every protocol but {', '.join(map(_word, _named(protocol)))}"
+    if protocol.startswith("icmp"):
+        return f"{_word(protocol)}{_kinds(ports)}"
+    if ports == EVERY_PORT:
+        return f"every {_word(protocol)} port" if protocol in ("tcp", "udp") else _word(protocol)
+    return f"{_word(protocol)} {_numbers(ports)}"
+
+
+def _kinds(ports: Range) -> str:
+    (first, code), (last, end) = divmod(ports[0], _CODES), divmod(ports[1], _CODES)
+    if ports == EVERY_PORT:
+        return ""
+    if first == last:
+        codes = "" if (code, end) == (0, _CODES - 1) else f" code {_numbers((code, end))}"
+        return f" type {first}{codes}"
+    whole = (code, end) == (0, _CODES - 1)
+    return f" types {first}-{last}" if whole else f" from type {first} code {code} to type {last} code {end}"
+
+
+def _word(protocol: str) -> str:
+    return _WORDS.get(protocol, f"protocol {protocol}" if protocol.isdigit() else protocol)
+
+
+def _ports(ports: Range) -> str:
+    return f"port {ports[0]}" if ports[0] == ports[1] else f"ports {_numbers(ports)}"
+
+
+def _numbers(ports: Range) -> str:
+    return str(ports[0]) if ports[0] == ports[1] else f"{ports[0]}-{ports[1]}"
