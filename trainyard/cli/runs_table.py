@@ -7,10 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from components.platform.causes import find_cause
-
 from components.plan.show import table
-from components.platform.status import NodeStatus, RunStatus, duration, progress
+from components.platform.status import NodeStatus, RunStatus, duration, find_cause, progress
 from launcher.escaping import terminal
 from provider.runs.lost import read_lost, total_words
 from trainyard.cli.runs_text import styled, why
