@@ -118,16 +118,27 @@ def test_a_run_that_fails_fails_up_with_its_last_lines_and_ends_the_others(world
 
 def test_who_failed_first_is_named_as_the_launchers_know_it(world: World) -> None:
     """The platform sees the main node end first; its launcher ended it because of the worker, which takes longer."""
-    says = "[0.launcher] stopped: rank 1 (worker-0) failed with code 3"
-    main, worker = node("main", 0, EXIT_CODE="3", SAYS=says), node("worker-0", 1, "worker", SECONDS_TO_RUN=LONG)
+    says, own = "[0.launcher] stopped: rank 1 (worker-0) failed with code 3", "the worker's own line"
+    main = node("main", 0, EXIT_CODE="3", SAYS=says, ENDS_WHEN_TOLD="1")
+    worker = node("worker-0", 1, "worker", SECONDS_TO_RUN=LONG, TOKEN=f"\x1b[2J {own}")
+
+    def logs_of_worker() -> list[Path]:
+        return [log for log in world.cloud.home.glob("runs/*/node-0.log") if own in log.read_text()]
+
+    def end_main_once_the_worker_printed() -> None:
+        (log,) = eventually(logs_of_worker)
+        (leader,) = (run.id for run in world.runs() if run.id != log.parent.name)
+        (world.cloud.home / "runs" / leader / "node-0" / "ends").touch()
+
+    helper = threading.Thread(target=end_main_once_the_worker_printed)
+    helper.start()
     with pytest.raises(Failed) as failed:
-        world.engine.create(RUN, "run", world.inputs(nodes=[main, {**worker, "environment": {
-            **worker["environment"], "TOKEN": "\x1b[2J the worker's own line",
-        }}]))  # fmt: skip
+        world.engine.create(RUN, "run", world.inputs(nodes=[main, worker]))
+    helper.join(_SECONDS)
     message = str(failed.value)
     assert "is FAILED: node worker-0" in message.splitlines()[0]
     assert "Its launchers say: rank 1 (worker-0) failed with code 3." in message
-    assert "the worker's own line" in message.partition("Its last lines (worker-0):")[2]
+    assert own in message.partition("Its last lines (worker-0):")[2]
     assert "\x1b" not in message
 
 

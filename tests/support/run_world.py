@@ -13,9 +13,11 @@ from provider.base.resource import Plugin
 from tests.support.provider_client import EngineSide, Resource, engine_side
 
 _PROGRAM = """
-import os, sys, time
+import os, pathlib, sys, time
 print("node", sys.argv[1:], os.environ.get("MAIN_JOB_RUN_OCID", "is main"), os.environ.get("TOKEN", ""), flush=True)
 time.sleep(float(os.environ.get("SECONDS_TO_RUN", "0")))
+while "ENDS_WHEN_TOLD" in os.environ and not (pathlib.Path.home() / "ends").exists():
+    time.sleep(0.02)
 print(os.environ.get("SAYS", ""), flush=True)
 print("done", flush=True)
 sys.exit(int(os.environ.get("EXIT_CODE", "0")))

@@ -191,9 +191,11 @@ logs.mkdir(parents=True)
 
 def test_a_failed_node_says_what_its_framework_wrote_into_scratch(tmp_path: Path) -> None:
     """Those logs go with the node, and the program that ended may have said nothing else."""
-    documents = pool(tmp_path, 'start = ["sh", "-c", "{python} logs.py {scratch} && exit 3"]')
+    start = 'start = ["sh", "-c", "{python} logs.py {scratch} && exit 3"]'
+    # No worker ever answers, so the program of this node does not begin before the service ends.
+    documents = pool(tmp_path, f"{start}\n{CHECKS}")
     (tmp_path / "logs.py").write_text(LOGS)
-    with run_of(tmp_path, documents) as run:
+    with run_of(tmp_path, documents, MOOD="is asleep") as run:
         assert run.start(0).codes() == [3]
         assert "the end of session/logs/manager.err:" in run.launchers[0].text
         assert "  no room for the store" in run.launchers[0].text
