@@ -10,7 +10,7 @@ from pathlib import Path
 import pulumi
 
 from components.plan.model import JobPlan, Plan
-from components.platform.base import RefusedError
+from components.refusal import RefusedError
 from components.voice import warn
 from schemas.checks.registry import Wrong, at
 from schemas.code import CodeArtifact, left_out_links

@@ -12,7 +12,7 @@ from typing import Any
 import pulumi
 
 from components.plan.model import Plan, expand
-from components.platform.base import RefusedError
+from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 from schemas.model import EnvValue, Secret
 

@@ -16,7 +16,7 @@ from catalog.platforms import platforms
 from components.outputs import last_outputs
 from components.plan.build import WARNINGS_SHOWN, plan_of
 from components.plan.platform import platform_of
-from components.platform.base import RefusedError, moved
+from components.refusal import RefusedError, moved
 from components.voice import program_error, warn
 from schemas.findings import Path as KeyPath
 from schemas.findings import dotted

@@ -19,7 +19,7 @@ from components.aws.plan import AwsDl1Plan, AwsJobPlan
 from components.aws.recorded import Recorded, node_settings
 from components.context import Borrowed
 from components.outputs import Outputs
-from components.platform.base import RefusedError
+from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 
 # An output of the stack: its state knows that machines go with these, and before them.

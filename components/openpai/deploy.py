@@ -15,7 +15,7 @@ from components.openpai.job import judged, packed, protocol_of
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
 from components.openpai.protocol import Problem, problems
 from components.plan.model import RunPlan, expand
-from components.platform.base import RefusedError
+from components.refusal import RefusedError
 from components.run import Run, RunProvider, aliases
 from schemas.checks.registry import Wrong, at
 from schemas.model import Secret

@@ -3,19 +3,17 @@
 
 It is `PLATFORM` in `components/<platform>/platform.py`. Each member imports its modules when it is used: `check` needs
 three members, and no SDK. A platform overrides the members that it supports; the defaults here raise an error that
-says what the platform lacks. `deploy` may end with a RefusedError: only the cloud reveals some mistakes, such as a
-missing bucket, and nothing is made before.
+says what the platform lacks.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from catalog.platforms import PLATFORM_KEY, import_platform, platforms
+from catalog.platforms import import_platform, platforms
 from components.plan import platform as plan_platform
-from schemas.checks.registry import Wrong, at
 
 if TYPE_CHECKING:
     from components.plan.model import Plan
@@ -143,24 +141,3 @@ def answering(member: str) -> tuple[str, ...]:
 
 def does_answer(name: str, member: str) -> bool:
     return getattr(type(platform(name)), member) is not getattr(Answers, member)
-
-
-class RefusedError(Exception):
-    """The platform refuses to make a stack, because its file names a missing thing. The program adds file and line."""
-
-    def __init__(self, wrongs: Sequence[Wrong]) -> None:
-        super().__init__("; ".join(wrong.message for wrong in wrongs))
-        self.wrongs = tuple(wrongs)
-
-
-def moved(platform: str, there: str) -> Wrong:
-    """A stack whose file names another platform than the one that it is up on."""
-    message = (
-        f"the stack is up on `{there}`, and nothing moves to `{platform}`: its runs would end there, "
-        "and what holds them would go"
-    )
-    remedy = (
-        f"write `{PLATFORM_KEY}: {there}` again, and make a new stack for `{platform}`: both can be up. "
-        "Or take this one down first (docs/leaving.md)"
-    )
-    return Wrong(at("platform"), message, remedy)

@@ -18,8 +18,6 @@ from components.platform.base import answers
 from schemas.names import suggestion
 
 _ADDRESS = re.compile(r"(?P<host>[^/]+)/(?P<repository>[^:@]+):(?P<tag>[^:@]+)")
-
-
 PROJECT = Path(__file__).resolve().parents[2]
 IMAGES = Path("launcher", "images")
 OWN = "own"

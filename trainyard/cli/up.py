@@ -12,8 +12,9 @@ import click
 
 from components.plan.build import WARNINGS_SHOWN
 from components.plan.model import Plan
-from components.platform.base import moved, platform
+from components.platform.base import platform
 from components.platform.local import LocalFile
+from components.refusal import moved
 from localcloud import admin, control
 from localcloud.environments import network_tools
 from localcloud.files import REQUIRED, WHERE_POSSIBLE

@@ -14,7 +14,7 @@ from components.aws.plan import AwsDl1Plan, ClusterPlan
 from components.aws.recorded import Recorded
 from components.aws.resources.context import lookup
 from components.outputs import PROTECTED, Outputs, last_outputs
-from components.platform.base import RefusedError
+from components.refusal import RefusedError
 from components.voice import warn
 from schemas.checks.registry import Wrong, at
 from schemas.each import lies_outside

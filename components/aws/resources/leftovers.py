@@ -18,7 +18,7 @@ from components.aws.plan import AwsDl1Plan
 from components.aws.recorded import INSTANCE, Recorded
 from components.aws.resources.context import lookup
 from components.aws.statements import policies
-from components.platform.base import RefusedError
+from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 
 _ALIVE = ["pending", "running", "stopping", "stopped"]

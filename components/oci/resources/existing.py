@@ -15,7 +15,7 @@ from catalog.tables import table
 from components.oci.plan import ComputeTargetPlan, OciLogsPlan, OciNetworkPlan, OciPlan
 from components.oci.stack import FlowLog, is_ocid
 from components.outputs import PROTECTED, Outputs, is_ours, last_outputs, unless_refused
-from components.platform.base import RefusedError
+from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 from schemas.each import lies_outside
 from schemas.findings import Path

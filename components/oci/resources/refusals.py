@@ -18,7 +18,7 @@ from catalog.tables import table
 from components.oci.plan import OciPlan
 from components.oci.resources.storage import VERSIONING
 from components.outputs import Outputs, Recorded, unless_refused
-from components.platform.base import RefusedError
+from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 from schemas.each import lies_outside
 from schemas.names import listing

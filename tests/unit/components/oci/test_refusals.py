@@ -15,7 +15,7 @@ from components.oci.plan import OciPlan
 from components.oci.resources.refusals import find_refusals
 from components.oci.stack import OciNetwork, Vault
 from components.outputs import Recorded
-from components.platform.base import RefusedError
+from components.refusal import RefusedError
 from schemas.checks.registry import Wrong
 from schemas.model import Bucket, Secret
 from tests.support.samples import job, plan
