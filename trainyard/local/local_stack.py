@@ -48,7 +48,7 @@ QUIET = ("--non-interactive", "--skip-preview", "--yes")
 JUDGED = ("--policy-pack", str(PROJECT / "policies"))
 
 
-class Place:
+class LocalStack:
     """The operations that commands need on one stack of the local cloud."""
 
     def __init__(
