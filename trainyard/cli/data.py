@@ -30,7 +30,7 @@ from trainyard.cli.planning import (
     stacks_option,
 )
 from trainyard.files.sources import bucket_name
-from trainyard.files.workers import Account
+from trainyard.files.workers import TransferReport
 
 # Where data goes that nobody gave another place: no job's runs write there.
 DATA = "data"
@@ -121,7 +121,7 @@ def put(opened: StackBucket, source: Path, prefix: str | None, overwrite: bool) 
     from trainyard.files.sources import source_files
 
     below = _folder(prefix) if prefix is not None else _usual_prefix(source)
-    account = Account()
+    account = TransferReport()
     sending = Put(opened.store, below, account, overwrite, partial(_reserved, opened.stack, overwrite))
     with progress(account, "Putting"):
         sending.send(source_files(source, account), alone=source.is_file())
@@ -175,7 +175,7 @@ def get(opened: StackBucket, name: str, to: Path | None, overwrite: bool) -> Non
 
     folder = _folder(name)
     item = None if name.endswith("/") or not folder else _exactly(opened.store, folder)
-    account = Account()
+    account = TransferReport()
     target = to or Path("." if item else Path(folder).name or "bucket")
     with open_target(target) as place, progress(account, "Fetching"):
         fetching = Get(opened.store, place, account, overwrite)

@@ -14,7 +14,7 @@ import click
 from launcher.escaping import terminal
 from schemas.names import plural
 from trainyard.cli.out import redraw_aside, say, say_aside
-from trainyard.files.workers import Account
+from trainyard.files.workers import TransferReport
 
 # Nobody watches what is over in two seconds.
 _FIRST_SECONDS = 2.0
@@ -32,7 +32,7 @@ def size_words(count: float) -> str:
 
 
 @contextmanager
-def progress(account: Account, verb: str) -> Iterator[None]:
+def progress(account: TransferReport, verb: str) -> Iterator[None]:
     """Shows how far it has come: on a terminal in one line, elsewhere in a line now and then."""
     over, started = threading.Event(), time.monotonic()
     on_terminal = sys.stderr.isatty()
@@ -62,7 +62,7 @@ def progress(account: Account, verb: str) -> Iterator[None]:
             redraw_aside("")
 
 
-def _line(account: Account, verb: str, seconds: float) -> str:
+def _line(account: TransferReport, verb: str, seconds: float) -> str:
     from components.platform.status import duration  # what is over in two seconds needs no words for it
 
     done, expected = account.done_bytes, account.expected_bytes
@@ -72,7 +72,7 @@ def _line(account: Account, verb: str, seconds: float) -> str:
     return f"{verb}: {files}, {size_words(done)} of {size_words(expected)}, {size_words(rate)}/s{left}"
 
 
-def tell_problems(account: Account, verb: str) -> None:
+def tell_problems(account: TransferReport, verb: str) -> None:
     """The files that were not moved, each with its reason."""
     for name, why in account.remarks[:_MOST_PROBLEMS]:
         say_aside(f"{terminal(name)}: {terminal(why)}")
@@ -82,7 +82,7 @@ def tell_problems(account: Account, verb: str) -> None:
         say_aside(f"… and {len(account.problems) - _MOST_PROBLEMS} more")
 
 
-def end_with(account: Account, verb: str, direction: str, hint: str = "") -> None:
+def end_with(account: TransferReport, verb: str, direction: str, hint: str = "") -> None:
     """The last words of a command, and its exit code. `hint`: what to do with the files."""
     tell_problems(account, verb)
     there = f"; {account.there} already there" if account.there else ""

@@ -21,7 +21,7 @@ from trainyard.cli.data import as_json, object_line
 from trainyard.cli.moving import end_with, progress, size_words
 from trainyard.cli.out import json_data, say, say_aside
 from trainyard.cli.run_selection import config_of
-from trainyard.files.workers import Account
+from trainyard.files.workers import TransferReport
 
 if TYPE_CHECKING:
     from trainyard.cli.run_selection import RunSelection
@@ -127,7 +127,7 @@ def fetch(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:
 
     if not outputs:
         raise click.exceptions.Exit(1)
-    account = Account()
+    account = TransferReport()
     with open_target(to) as place, progress(account, "Fetching"):
         for output in outputs:
             # One store for all of them is likely, but runs of one stack may have kept their files in two.

@@ -12,7 +12,7 @@ from components.platform import streams
 from components.platform.files import FileProblemError, ObjectChangedError, Store, StoredObject
 from components.platform.streams import local_path, of_parts
 from trainyard.files.targets import Draft, Target, open_draft
-from trainyard.files.workers import Account, Workers
+from trainyard.files.workers import TransferReport, Workers
 
 OVERWRITE = "--overwrite replaces it with the bucket's"
 # For objects that other clients uploaded in parts of unknown size.
@@ -40,7 +40,7 @@ class _Parts:
 class Get:
     store: Store
     target: Target
-    account: Account
+    account: TransferReport
     overwrite: bool = False
     # Paths of the files and folders that this download makes.
     _files: set[tuple[str, ...]] = field(default_factory=set)

@@ -28,7 +28,7 @@ from components.platform.files import (
 from components.platform.streams import as_text, digest_of, object_name, of_parts
 from trainyard.engine.trusted import open_lock, own_folder
 from trainyard.files.sources import OpenedFile, SourceFile, open_source
-from trainyard.files.workers import Account, Workers
+from trainyard.files.workers import TransferReport, Workers
 
 OVERWRITE = "--overwrite puts this one in its place"
 
@@ -97,7 +97,7 @@ class Put:
 
     store: Store
     prefix: str
-    account: Account
+    account: TransferReport
     overwrite: bool = False
     # Returns why nothing may be put under a name, or "".
     reserved: Callable[[str], str] = lambda name: ""
@@ -202,7 +202,7 @@ class _Upload:
     """The upload of one large file, in parts."""
 
     store: Store
-    account: Account
+    account: TransferReport
     name: str
     opened: OpenedFile
     replaces: StoredObject | None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from components.platform.files import ContentChangedError, FileProblemError, TransferError
 from schemas.model import Stack
-from trainyard.files.workers import Account
+from trainyard.files.workers import TransferReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class OpenedFile:
             os.close(self.file)
 
 
-def source_files(source: Path, account: Account) -> Iterator[SourceFile]:
+def source_files(source: Path, account: TransferReport) -> Iterator[SourceFile]:
     """Every file of the folder, hidden ones too, in order; or the one file. Anything else becomes a problem of
     `account`."""
     try:
@@ -60,7 +60,7 @@ def source_files(source: Path, account: Account) -> Iterator[SourceFile]:
         raise TransferError(f"{source} is neither a file nor a folder")
 
 
-def _below(folder: Path, prefix: str, account: Account) -> Iterator[SourceFile]:
+def _below(folder: Path, prefix: str, account: TransferReport) -> Iterator[SourceFile]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:

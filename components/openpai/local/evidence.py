@@ -18,7 +18,15 @@ from components.plan.model import JobPlan, Plan, RunPlan, expand
 from components.platform.calls import ProviderError, Tell, call_of
 from components.platform.evidence import LostCall, PlannedNeeds, PolicyInForce, RecordedCall, StatementMutation
 from components.platform.local_cloud import LocalCloud
-from components.platform.rehearsal import Answers, Artifact, LookedAt, People, RehearsedConfig, StartedRun, start_run
+from components.platform.rehearsal import (
+    Artifact,
+    LookedAt,
+    People,
+    Placeholders,
+    RehearsedConfig,
+    StartedRun,
+    start_run,
+)
 from components.platform.status import RunStatus, WantedRuns
 
 _LAST_LINES = 12
@@ -117,7 +125,7 @@ def people_of(cloud: LocalCloud) -> People:
 
 
 @dataclass(frozen=True)
-class OpenPaiAnswers(Answers):
+class OpenPaiPlaceholders(Placeholders):
     """`stacks`: the folder of the stack file, where the code of its jobs is. All that a job's text refers to is in the
     plan already."""
 
@@ -125,7 +133,7 @@ class OpenPaiAnswers(Answers):
 
 
 def start(
-    who: People, plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, answers: OpenPaiAnswers, tell: Tell
+    who: People, plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, answers: OpenPaiPlaceholders, tell: Tell
 ) -> StartedRun:
     files = read_files(plan, job, answers.stacks)
     inputs: dict[str, Any] = run_inputs(plan, job, run, files, lambda secret: secret)
@@ -142,7 +150,7 @@ def watch(who: People, plan: Plan, started: StartedRun, tell: Tell) -> LookedAt:
 
 @dataclass(frozen=True, slots=True)
 class NoGrounds:
-    """`components.platform.evidence.Grounds`."""
+    """`components.platform.evidence.AccessFacts`."""
 
     policies: tuple[PolicyInForce, ...] = ()
 

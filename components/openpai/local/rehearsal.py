@@ -12,7 +12,7 @@ from components.openpai.local import evidence
 from components.openpai.local.evidence import (
     NOT_PROVEN,
     NoGrounds,
-    OpenPaiAnswers,
+    OpenPaiPlaceholders,
     people_of,
     planned_needs,
     small_tasks,
@@ -24,9 +24,9 @@ from components.platform.evidence import Mutation, PlannedNeeds, RecordedCall
 from components.platform.local import Outputs, Row
 from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import (
-    Answers,
     Artifact,
     People,
+    Placeholders,
     RehearsalPlatform,
     RehearsedConfig,
     RunWatch,
@@ -56,13 +56,20 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
     def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
         """The same."""
 
-    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Answers:
-        return OpenPaiAnswers({}, folder)
+    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Placeholders:
+        return OpenPaiPlaceholders({}, folder)
 
     def start(
-        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
+        self,
+        who: People,
+        plan: Plan,
+        job: JobPlan,
+        run: RunPlan,
+        outputs: Outputs,
+        answers: Placeholders,
+        tell: Tell,
     ) -> StartedRun:
-        if not isinstance(answers, OpenPaiAnswers):
+        if not isinstance(answers, OpenPaiPlaceholders):
             raise TypeError(f"{type(answers).__name__} are another platform's")
         return evidence.start(who, openpai_plan(plan), openpai_job(job), run, answers, tell)
 
