@@ -15,8 +15,8 @@ from components.platform.runs import NodeRun
 from components.platform.traffic import RehearsedNode, Traffic, read_traffic
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
-from trainyard.rehearsal.carrying import Duty, NodeLoad, node_duty, read_load
 from trainyard.rehearsal.model import RankSeen, RunSeen
+from trainyard.rehearsal.node_load import Duty, NodeLoad, node_duty, read_load
 from trainyard.runs.dropped import nodes_of
 
 Document = Mapping[str, Any]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from components.platform.evidence import AccessFacts, PlannedNeeds, RecordedCall
 from components.platform.traffic import Traffic, allows, drops, wanted_drops
-from trainyard.rehearsal.carrying import explain_idle_node, has_carried
 from trainyard.rehearsal.model import (
     ENFORCED,
     RankResult,
@@ -21,6 +20,7 @@ from trainyard.rehearsal.model import (
     RunSeen,
     StatementResult,
 )
+from trainyard.rehearsal.node_load import explain_idle_node, has_carried
 from trainyard.rehearsal.proof import join_titles
 
 SUCCEEDED = "SUCCEEDED"
