@@ -15,9 +15,10 @@ _HEAD = """\
 <!-- SPDX-License-Identifier: Apache-2.0 -->
 # What `trainyard check` finds
 
-Made by `python -m schemas.page`; a test keeps it fresh. An error fails the check, a warning only with `--strict`.
-Codes up to TY099 concern the file's shape; what a stack means is judged as far as the shape is right. TY114, TY615 and
-TY716 to TY719 are found by looking at several files: those that are checked at once, and those that lie beside them.
+For users who look up a finding. Made by `python -m schemas.page`; a test compares the two. An error fails the check, a
+warning only with `--strict`. Codes up to TY099 are about the file's schema; the other checks run on the parts of the
+file that are valid by the schema. TY114, TY615 and TY716 to TY719 compare several files: all files of one check, and
+the other stack files in their folders.
 
 | code | severity | platform | what is wrong |
 | --- | --- | --- | --- |

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from schemas.model import Stack
 
 
-class Answers:
+class PlatformServices:
     """Runs, files, images and the local cloud of a platform. The defaults raise the error that each caller expects."""
 
     name = ""
@@ -107,7 +107,7 @@ class Answers:
         )
 
 
-class Platform(Answers, plan_platform.Platform):
+class Platform(PlatformServices, plan_platform.Platform):
     """One platform: its part of the stack file (`schemas.platforms.StackFile`), its part of the plan, and the rest."""
 
     @property
@@ -129,9 +129,9 @@ def platform(name: str) -> Platform:
     return found
 
 
-def answers(name: str) -> Answers:
+def answers(name: str) -> PlatformServices:
     """The platform of this name, or defaults for a name that does not exist: a stack file may have errors."""
-    return platform(name) if name in platforms() else Answers(name)
+    return platform(name) if name in platforms() else PlatformServices(name)
 
 
 def answering(member: str) -> tuple[str, ...]:
@@ -140,4 +140,4 @@ def answering(member: str) -> tuple[str, ...]:
 
 
 def does_answer(name: str, member: str) -> bool:
-    return getattr(type(platform(name)), member) is not getattr(Answers, member)
+    return getattr(type(platform(name)), member) is not getattr(PlatformServices, member)

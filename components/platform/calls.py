@@ -145,7 +145,7 @@ def read_at_once(read: Callable[[A], B], wanted: Sequence[A], most: int) -> list
 
 
 @dataclass(frozen=True)
-class Answers:
+class ErrorPolicy:
     """How the errors of one cloud's client are retried and shown."""
 
     # How many seconds the call may be retried. Takes the error, `access_minutes` and the call's `patience`.
@@ -157,7 +157,7 @@ class Answers:
     refusal: Callable[[str, Exception, float], ProviderError]
 
 
-def attempt(answers: Answers, call: Call, what: str, operation: Callable[[], T], access_minutes: float) -> T:
+def attempt(errors: ErrorPolicy, call: Call, what: str, operation: Callable[[], T], access_minutes: float) -> T:
     """Calls `operation`, and retries with backoff: while the cloud is busy, and up to `access_minutes` while new access
     is not in force."""
     first_refused, tries = 0.0, 0
@@ -166,13 +166,13 @@ def attempt(answers: Answers, call: Call, what: str, operation: Callable[[], T],
         try:
             return operation()
         except Exception as error:
-            allowed = answers.seconds_allowed(error, access_minutes, call.patience)
+            allowed = errors.seconds_allowed(error, access_minutes, call.patience)
             # The time counts from the first error, so that a call with a slow first answer is still retried.
             first_refused = first_refused or time.monotonic()
             elapsed = time.monotonic() - first_refused
             if elapsed >= allowed:
-                raise answers.refusal(what, error, elapsed if allowed else 0.0) from error
-            reason = answers.text(error)
+                raise errors.refusal(what, error, elapsed if allowed else 0.0) from error
+            reason = errors.text(error)
         pause = min(0.5 * 1.6**tries, _LONGEST_PAUSE, max(allowed - elapsed, 0.05)) * random.uniform(0.8, 1.0)
         tries += 1
         _report_retry(call, what, reason, elapsed, allowed, first=tries == 1)

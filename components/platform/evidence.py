@@ -85,7 +85,7 @@ Mutation = RuleMutation | StatementMutation
 class RecordedCall:
     """One kind of call: who called what, how often, and which statements (`by`) allowed it.
 
-    `principal` and `target` are in the platform's own form: only its `Grounds` read them.
+    `principal` and `target` are in the platform's own form: only its `AccessFacts` read them.
     """
 
     operation: str
@@ -115,7 +115,7 @@ class LostCall:
         return f"{self.call.who} lacks {', '.join(self.missing)} for {self.call.operation}"
 
 
-class Grounds(Protocol):
+class AccessFacts(Protocol):
     """Decides calls by the policies of one platform, each in its own policy language."""
 
     @property

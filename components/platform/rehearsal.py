@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from components.plan.model import JobPlan, Plan, RunPlan, expand
 from components.platform.calls import ProviderError, Tell, call_of
-from components.platform.evidence import Grounds, Mutation, PlannedNeeds, RecordedCall
+from components.platform.evidence import AccessFacts, Mutation, PlannedNeeds, RecordedCall
 from components.platform.inputs import with_defaults
 from components.platform.local import Outputs, Row
 from components.platform.local_cloud import LocalCloud
@@ -39,7 +39,7 @@ class RunWatch(Protocol):
 
 
 @dataclass(frozen=True)
-class Answers:
+class Placeholders:
     """The values of placeholders that are known only when the stack is up."""
 
     values: Mapping[str, str]
@@ -150,11 +150,18 @@ class RehearsalPlatform(Protocol):
     def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
         """Makes the calls that users make after a run, such as reading logs."""
 
-    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Answers:
+    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Placeholders:
         """The values of placeholders. `rows` are the stack's resources; its file is in `folder`."""
 
     def start(
-        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
+        self,
+        who: People,
+        plan: Plan,
+        job: JobPlan,
+        run: RunPlan,
+        outputs: Outputs,
+        answers: Placeholders,
+        tell: Tell,
     ) -> StartedRun:
         """Starts a run as these users, or says why it did not start."""
 
@@ -187,7 +194,7 @@ class RehearsalPlatform(Protocol):
     def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
         """Reads a row of `judged_calls`. `names` are names of callers in reports, by the id of the user or machine."""
 
-    def access_facts(self, cloud: LocalCloud) -> Grounds:
+    def access_facts(self, cloud: LocalCloud) -> AccessFacts:
         """The facts that decide access: the policies in force."""
 
     def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:

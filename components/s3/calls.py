@@ -64,7 +64,7 @@ _UNREACHABLE = "AWS cannot be reached from here. Check the network, the region a
 def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T:
     """Calls `operation`, and retries with backoff: while AWS is busy, and up to `access_minutes` while new access is
     not in force."""
-    return calls.attempt(_ANSWERS, call, what, operation, access_minutes)
+    return calls.attempt(_ERRORS, call, what, operation, access_minutes)
 
 
 def pages(
@@ -172,4 +172,4 @@ def _is_network(error: BaseException) -> bool:
     )
 
 
-_ANSWERS = calls.Answers(_seconds_allowed, error_text, refusal)
+_ERRORS = calls.ErrorPolicy(_seconds_allowed, error_text, refusal)

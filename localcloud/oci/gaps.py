@@ -32,9 +32,9 @@ _HEAD = """\
 <!-- Made by `python -m localcloud.oci.gaps > docs/local-cloud-gaps.md`; a test keeps it so. -->
 # What the local cloud lacks
 
-This page lists every service that the local cloud speaks, with the operations that Oracle's SDK has for it. The local
-cloud answers a lacking operation with 501 and its name, and the server's log says so too. It lacks every service that
-is not named here. What it lacks of AWS is at the end.
+For users of the local cloud whose call was answered with 501. This page lists every service that the local cloud
+implements, with the operations that Oracle's SDK has for it. A missing operation is answered with 501 and its name, and
+the server's log says so too. Services that are not listed are missing. AWS is at the end.
 """
 _AWS_HEAD = """\
 ## AWS

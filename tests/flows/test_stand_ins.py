@@ -16,7 +16,7 @@ from localcloud.control import Cloud
 from tests.support.counts import FIRST, wanted
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
 from tests.support.local_team import NOT_MADE
-from trainyard.local.file import localize
+from trainyard.local.localize import localize
 
 OCI = [name for name in EXAMPLES if name.startswith("oci-")]
 SUBNET = "ocid1.subnet.oc1.iad.aaaaaaaaanotherteams"

@@ -197,7 +197,7 @@ def page(outcomes: Sequence[Outcome], scale: float, seed: int) -> str:
     rows = "\n".join(map(_row, outcomes))
     return f"""# Reliability
 
-`make torture` wrote this page about its last run.
+For everybody who asks how trainyard behaves under faults. `make torture` wrote this page about its last run.
 
 It ran {whole}, from seed {seed}.
 

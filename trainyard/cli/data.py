@@ -30,7 +30,7 @@ from trainyard.cli.planning import (
     stacks_option,
 )
 from trainyard.files.sources import bucket_name
-from trainyard.files.workers import Account
+from trainyard.files.workers import TransferReport
 
 # Where data goes that nobody gave another place: no job's runs write there.
 DATA = "data"
@@ -121,12 +121,12 @@ def put(opened: StackBucket, source: Path, prefix: str | None, overwrite: bool) 
     from trainyard.files.sources import source_files
 
     below = _folder(prefix) if prefix is not None else _usual_prefix(source)
-    account = Account()
-    sending = Put(opened.store, below, account, overwrite, partial(_reserved, opened.stack, overwrite))
-    with progress(account, "Putting"):
-        sending.send(source_files(source, account), alone=source.is_file())
+    report = TransferReport()
+    sending = Put(opened.store, below, report, overwrite, partial(_reserved, opened.stack, overwrite))
+    with progress(report, "Putting"):
+        sending.send(source_files(source, report), alone=source.is_file())
     place = f"to {opened.store.address}/{below}".rstrip("/")
-    end_with(account, "put", place, way_in(opened, below) if below else "")
+    end_with(report, "put", place, way_in(opened, below) if below else "")
 
 
 def way_in(opened: StackBucket, below: str) -> str:
@@ -175,16 +175,16 @@ def get(opened: StackBucket, name: str, to: Path | None, overwrite: bool) -> Non
 
     folder = _folder(name)
     item = None if name.endswith("/") or not folder else _exactly(opened.store, folder)
-    account = Account()
+    report = TransferReport()
     target = to or Path("." if item else Path(folder).name or "bucket")
-    with open_target(target) as place, progress(account, "Fetching"):
-        fetching = Get(opened.store, place, account, overwrite)
+    with open_target(target) as place, progress(report, "Fetching"):
+        fetching = Get(opened.store, place, report, overwrite)
         if item is not None:
             fetching.fetch([Wanted(item, folder.rpartition("/")[2])])
         else:
             below = f"{folder}/" if folder else ""
             fetching.fetch(Wanted(one, one.name[len(below) :]) for one in _some(opened.store, below))
-    end_with(account, "fetched", f"into {target}")
+    end_with(report, "fetched", f"into {target}")
 
 
 def _exactly(store: Store, name: str) -> StoredObject | None:

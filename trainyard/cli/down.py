@@ -21,7 +21,7 @@ from schemas.names import plural
 from trainyard.cli.out import ask, say, say_aside, say_in_colour
 from trainyard.cli.up import local_command
 from trainyard.local import renames
-from trainyard.local.place import QUIET, Place
+from trainyard.local.local_stack import QUIET, LocalStack
 from trainyard.local.renames import DependentStack, dependent_stacks
 
 DELETE_DATA = click.option(
@@ -39,7 +39,7 @@ _ADVICE = re.compile(
 
 
 @local_command("Take a stack down. After the last stack, stop the local cloud.", DELETE_DATA, YES)
-def down(place: Place, arguments: list[str], delete_data: bool, yes: bool) -> None:
+def down(place: LocalStack, arguments: list[str], delete_data: bool, yes: bool) -> None:
     cloud = place.start_cloud()
     if place.stack in place.stacks():
         place.claim()
@@ -59,7 +59,7 @@ def down(place: Place, arguments: list[str], delete_data: bool, yes: bool) -> No
             say("No stack is up any more. Another command is at work on the local cloud, so it goes on.")
 
 
-def _end(data: Sequence[str], place: Place) -> str:
+def _end(data: Sequence[str], place: LocalStack) -> str:
     """What is said of a cloud without stacks: people, and stacks that Pulumi keeps elsewhere, may have data there."""
     if not data:
         return "Nothing is left; the local cloud is stopped."
@@ -68,7 +68,7 @@ def _end(data: Sequence[str], place: Place) -> str:
     return terminal_lines("\n".join([*lines, *(f"  {line}" for line in data), f"To remove it with all data: {remedy}"]))
 
 
-def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_data: bool, yes: bool) -> None:
+def _take_down(place: LocalStack, cloud: control.Cloud, arguments: list[str], delete_data: bool, yes: bool) -> None:
     platform, (own, every) = place.platform, place.states()
     rows = _targeted(own, arguments)
     protected = [row for row in rows if row.get("protect") and not delete_data]
@@ -83,7 +83,7 @@ def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_
     _account(place, platform, protected, [row for row in staying if row not in protected])
 
 
-def _account(place: Place, platform: LocalPlatform, protected: Sequence[Row], let_go: Sequence[Row]) -> None:
+def _account(place: LocalStack, platform: LocalPlatform, protected: Sequence[Row], let_go: Sequence[Row]) -> None:
     left = list(place.states()[0].made())
     if let_go:
         names = ", ".join(dict.fromkeys(map(platform.describe_resource, let_go)))
@@ -105,7 +105,7 @@ def _targeted(own: State, arguments: Sequence[str]) -> list[Row]:
     return [row for row in own.made() if not named or row["urn"] in named]
 
 
-def _refuse_if_needed(place: Place, dependents: Sequence[DependentStack]) -> None:
+def _refuse_if_needed(place: LocalStack, dependents: Sequence[DependentStack]) -> None:
     if not dependents:
         return
     lines = [f"  {dependent.state.stack:12} {dependent}" for dependent in dependents]
@@ -123,7 +123,7 @@ def _refuse_if_needed(place: Place, dependents: Sequence[DependentStack]) -> Non
     )
 
 
-def _announce(place: Place, removal: Removal, yes: bool) -> None:
+def _announce(place: LocalStack, removal: Removal, yes: bool) -> None:
     lines = [*(f"ends     {run}" for run in removal.live), *removal.lines]
     if not lines:
         return
@@ -133,7 +133,7 @@ def _announce(place: Place, removal: Removal, yes: bool) -> None:
 
 
 def _destroy(
-    place: Place, platform: LocalPlatform, cloud: control.Cloud, going: Sequence[Row], arguments: list[str]
+    place: LocalStack, platform: LocalPlatform, cloud: control.Cloud, going: Sequence[Row], arguments: list[str]
 ) -> None:
     # Time went by, perhaps at a question: nothing is emptied that another command is just bringing up.
     place.claim()

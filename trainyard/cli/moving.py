@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands that move files share: sizes in words, progress while it lasts, and the account at the end."""
+"""What the commands that move files share: sizes in words, progress while it lasts, and the report at the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
 from launcher.escaping import terminal
 from schemas.names import plural
 from trainyard.cli.out import redraw_aside, say, say_aside
-from trainyard.files.workers import Account
+from trainyard.files.workers import TransferReport
 
 # Nobody watches what is over in two seconds.
 _FIRST_SECONDS = 2.0
@@ -32,7 +32,7 @@ def size_words(count: float) -> str:
 
 
 @contextmanager
-def progress(account: Account, verb: str) -> Iterator[None]:
+def progress(report: TransferReport, verb: str) -> Iterator[None]:
     """Shows how far it has come: on a terminal in one line, elsewhere in a line now and then."""
     over, started = threading.Event(), time.monotonic()
     on_terminal = sys.stderr.isatty()
@@ -40,7 +40,7 @@ def progress(account: Account, verb: str) -> Iterator[None]:
     def show() -> None:
         pause = _FIRST_SECONDS if on_terminal else _EVERY_SECONDS[False]
         while not over.wait(pause):
-            text = _line(account, verb, time.monotonic() - started)
+            text = _line(report, verb, time.monotonic() - started)
             redraw_aside(text) if on_terminal else say_aside(text)
             pause = _EVERY_SECONDS[on_terminal]
 
@@ -62,32 +62,32 @@ def progress(account: Account, verb: str) -> Iterator[None]:
             redraw_aside("")
 
 
-def _line(account: Account, verb: str, seconds: float) -> str:
+def _line(report: TransferReport, verb: str, seconds: float) -> str:
     from components.platform.status import duration  # what is over in two seconds needs no words for it
 
-    done, expected = account.done_bytes, account.expected_bytes
-    rate = account.sent_bytes / seconds
+    done, expected = report.done_bytes, report.expected_bytes
+    rate = report.sent_bytes / seconds
     left = f", {duration((expected - done) / rate)} left" if rate and expected > done else ""
-    files = plural(account.moved + account.there, "file")
+    files = plural(report.moved + report.there, "file")
     return f"{verb}: {files}, {size_words(done)} of {size_words(expected)}, {size_words(rate)}/s{left}"
 
 
-def tell_problems(account: Account, verb: str) -> None:
+def tell_problems(report: TransferReport, verb: str) -> None:
     """The files that were not moved, each with its reason."""
-    for name, why in account.remarks[:_MOST_PROBLEMS]:
+    for name, why in report.remarks[:_MOST_PROBLEMS]:
         say_aside(f"{terminal(name)}: {terminal(why)}")
-    for name, why in account.problems[:_MOST_PROBLEMS]:
+    for name, why in report.problems[:_MOST_PROBLEMS]:
         say_aside(f"not {verb}: {terminal(name)}: {terminal(why)}")
-    if len(account.problems) > _MOST_PROBLEMS:
-        say_aside(f"… and {len(account.problems) - _MOST_PROBLEMS} more")
+    if len(report.problems) > _MOST_PROBLEMS:
+        say_aside(f"… and {len(report.problems) - _MOST_PROBLEMS} more")
 
 
-def end_with(account: Account, verb: str, direction: str, hint: str = "") -> None:
+def end_with(report: TransferReport, verb: str, direction: str, hint: str = "") -> None:
     """The last words of a command, and its exit code. `hint`: what to do with the files."""
-    tell_problems(account, verb)
-    there = f"; {account.there} already there" if account.there else ""
-    say(f"{verb}: {plural(account.moved, 'file')}, {size_words(account.sent_bytes)}, {direction}{there}")
-    if hint and account.moved + account.there:
+    tell_problems(report, verb)
+    there = f"; {report.there} already there" if report.there else ""
+    say(f"{verb}: {plural(report.moved, 'file')}, {size_words(report.sent_bytes)}, {direction}{there}")
+    if hint and report.moved + report.there:
         say(hint)
-    if account.problems:
+    if report.problems:
         raise click.exceptions.Exit(1)

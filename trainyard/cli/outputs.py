@@ -31,7 +31,7 @@ from trainyard.cli.data import as_json, object_line
 from trainyard.cli.moving import end_with, progress, size_words
 from trainyard.cli.out import json_data, say, say_aside
 from trainyard.cli.run_selection import config_of
-from trainyard.files.workers import Account
+from trainyard.files.workers import TransferReport
 from trainyard.runs.ranking import RESULT, start_id
 
 if TYPE_CHECKING:
@@ -200,21 +200,21 @@ def fetch(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:
 
     if not outputs:
         raise click.exceptions.Exit(1)
-    account = Account()
-    with open_target(to) as place, progress(account, "Fetching"):
+    report = TransferReport()
+    with open_target(to) as place, progress(report, "Fetching"):
         for output in outputs:
             # One store for all of them is likely, but runs of one stack may have kept their files in two.
-            fetching = Get(output.store, place, account, overwrite)
+            fetching = Get(output.store, place, report, overwrite)
             fetching.fetch(Wanted(item, output.path(item)) for item in output.files())
-    if not account.expected_bytes + account.moved + account.there + len(account.problems):
+    if not report.expected_bytes + report.moved + report.there + len(report.problems):
         say("These runs have left no files so far.")
     for output in outputs:
         lines = list(_lost_lines(output.run))
         for line in [terminal(output.run.title), *lines] if lines else ():
             say(line)
-    if not account.expected_bytes + account.moved + account.there + len(account.problems):
+    if not report.expected_bytes + report.moved + report.there + len(report.problems):
         return
-    end_with(account, "fetched", f"into {to}")
+    end_with(report, "fetched", f"into {to}")
 
 
 def _json(output: RunOutput) -> dict[str, object]:

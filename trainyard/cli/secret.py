@@ -20,7 +20,7 @@ from schemas.source import read
 from trainyard.cli.out import ask_secret, say, say_aside
 from trainyard.cli.planning import stack_file, stacks_option
 from trainyard.engine.obtain import engine_folder
-from trainyard.local.place import PROJECT, Place
+from trainyard.local.local_stack import PROJECT, LocalStack
 
 NAMESPACE = "trainyard:"
 
@@ -90,7 +90,7 @@ def set_secret(file: Path, key: str, value: str) -> None:
 
 def set_local_secret(file: Path, key: str, value: str, tell: Tell) -> None:
     """By the key of this checkout's local stacks. `up --local` uses such values as they are."""
-    place = Place(stack_name(file), file.parent, tell)
+    place = LocalStack(stack_name(file), file.parent, tell)
     if place.has_foreign_secrets():
         raise LocalStackError(
             f"{file} keeps its secrets by another key, and a stack file has one key. On the local cloud, stand-ins "

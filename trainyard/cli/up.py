@@ -28,7 +28,7 @@ from trainyard.cli.up_end import run_rows, say_how_it_ended
 from trainyard.engine.progress import Progress
 from trainyard.local import renames
 from trainyard.local.environments import decisions, make_environments, require_makeable, what_to_make
-from trainyard.local.place import JUDGED, PROJECT, QUIET, Place
+from trainyard.local.local_stack import JUDGED, PROJECT, QUIET, LocalStack
 
 
 def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callable[..., None]], click.Command]:
@@ -54,7 +54,7 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
                 raise click.UsageError(
                     f"add --local to use the local cloud; with an account, run: {variable}pulumi {word} -s {name}"
                 )
-            place = Place(name, folder.resolve(), say_aside, isolation=isolation)
+            place = LocalStack(name, folder.resolve(), say_aside, isolation=isolation)
             try:
                 body(place, list(pulumi_arguments), **options)
             except KeyboardInterrupt:
@@ -81,11 +81,11 @@ ALLOW = click.option("--allow-failed-runs", is_flag=True, help="Exit with 0 even
 
 
 @local_command("Bring a stack up on the local cloud. Further arguments go to `pulumi up`.", VERBOSE, RETRY, ALLOW)
-def up(place: Place, arguments: list[str], verbose: bool, retry_failed: bool, allow_failed_runs: bool) -> None:
+def up(place: LocalStack, arguments: list[str], verbose: bool, retry_failed: bool, allow_failed_runs: bool) -> None:
     _bring_up(place, [*_shown(verbose), *arguments], allow_failed_runs)
 
 
-def _bring_up(place: Place, arguments: list[str], allow_failed_runs: bool) -> None:
+def _bring_up(place: LocalStack, arguments: list[str], allow_failed_runs: bool) -> None:
     """Exits with what went wrong, if anything did."""
     plan = _plan(place)
     require_makeable(plan.jobs.values(), place.file.parent)
@@ -105,7 +105,7 @@ def _bring_up(place: Place, arguments: list[str], allow_failed_runs: bool) -> No
         sys.exit(code)
 
 
-def _must_isolate(place: Place, plan: Plan, cloud: control.Cloud) -> None:
+def _must_isolate(place: LocalStack, plan: Plan, cloud: control.Cloud) -> None:
     """Without isolation, and without consent to that, `up` ends here, so that not each run has to fail."""
     if not any(job.runs for job in plan.jobs.values()) or admin.allows_missing_isolation(cloud):
         return
@@ -119,19 +119,19 @@ def _must_isolate(place: Place, plan: Plan, cloud: control.Cloud) -> None:
         )
 
 
-def _bring_up_used(place: Place, plan: Plan, allow_failed_runs: bool) -> str:
+def _bring_up_used(place: LocalStack, plan: Plan, allow_failed_runs: bool) -> str:
     """Bring up the stack whose outputs this one takes. Returns its registry's address if this stack uses it."""
     used = _used(plan)
     if not used:
         return ""
     if not place.is_up(used):
         say(f"{place.stack} takes {', '.join(plan.taken)} from {used}: bringing up {used} first.")
-        _bring_up(Place(used, place.file.parent, say_aside), [*_shown(False)], allow_failed_runs)
+        _bring_up(LocalStack(used, place.file.parent, say_aside), [*_shown(False)], allow_failed_runs)
     return str(place.outputs(used).get("imagePushAddress", "")) if "registry" in plan.taken else ""
 
 
 @local_command("Show what `up` would change. Further arguments go to `pulumi preview`.", VERBOSE, RETRY)
-def preview(place: Place, arguments: list[str], verbose: bool, retry_failed: bool) -> None:
+def preview(place: LocalStack, arguments: list[str], verbose: bool, retry_failed: bool) -> None:
     plan = _plan(place)
     cloud = place.start_cloud()
     used = _used(plan)
@@ -155,7 +155,7 @@ def _shown(verbose: bool) -> tuple[str, ...]:
 
 
 @local_command("Take into a stack on the local cloud what is there already. TYPE, NAME and ID go to `pulumi import`.")
-def import_(place: Place, arguments: list[str]) -> None:
+def import_(place: LocalStack, arguments: list[str]) -> None:
     plan = _plan(place)
     cloud = place.start_cloud()
     place.claim()
@@ -177,13 +177,13 @@ def _tell(local: LocalFile) -> None:
         say(f"  here: {remark}")
 
 
-def _tell_of_renames(place: Place, plan: Plan) -> None:
+def _tell_of_renames(place: LocalStack, plan: Plan) -> None:
     own, _ = place.states()
     for text in renames.words(own.rows, plan, platform(plan.platform).local):
         say(f"  renamed? {text}")
 
 
-def _plan(place: Place) -> Plan:
+def _plan(place: LocalStack) -> Plan:
     place.must_have_file()
     plan = plan_with_findings_or_exit(place.file)
     place.env[WARNINGS_SHOWN] = "1"
@@ -192,7 +192,7 @@ def _plan(place: Place) -> Plan:
     return plan
 
 
-def _require_same_platform(place: Place, plan: Plan) -> None:
+def _require_same_platform(place: LocalStack, plan: Plan) -> None:
     """The program refuses this too. Here nothing has been made for the other platform yet, and the copy of the file
     still tells `down` and `runs` where the stack is."""
     own, _ = place.states()

@@ -22,7 +22,7 @@ from schemas.source import read
 from trainyard.cli.out import say, say_aside
 from trainyard.local.engine_events import EngineError
 from trainyard.local.environments import why_untrained
-from trainyard.local.place import Place
+from trainyard.local.local_stack import LocalStack
 from trainyard.local.renames import mark_failed
 from trainyard.runs.dropped import Witness
 from trainyard.runs.outputs import RunReport, runs_now
@@ -54,13 +54,13 @@ class RunAtEnd:
         return f"  run      {self.job}/{self.name}: {self.report['state']}"
 
 
-def run_rows(place: Place) -> dict[str, Row]:
+def run_rows(place: LocalStack) -> dict[str, Row]:
     """The runs in the stack's state, by their URNs."""
     return {row["urn"]: row for row in place.states()[0].made() if row["type"] == RUN_TYPE and not row.get("delete")}
 
 
 def say_how_it_ended(
-    place: Place, plan: Plan, cloud: control.Cloud, before: Mapping[str, Row], done: tuple[int, list[EngineError]]
+    place: LocalStack, plan: Plan, cloud: control.Cloud, before: Mapping[str, Row], done: tuple[int, list[EngineError]]
 ) -> tuple[int, bool]:
     """Say what there is now, where to look, and last what failed. Gives the exit code, and whether only runs failed.
 
@@ -93,7 +93,7 @@ def say_how_it_ended(
 
 @dataclass(frozen=True)
 class _Account:
-    place: Place
+    place: LocalStack
     plan: Plan
     cloud: control.Cloud
     platform: LocalPlatform

@@ -12,7 +12,7 @@ from components.platform import streams
 from components.platform.files import FileProblemError, ObjectChangedError, Store, StoredObject
 from components.platform.streams import local_path, of_parts
 from trainyard.files.targets import Draft, Target, open_draft
-from trainyard.files.workers import Account, Workers
+from trainyard.files.workers import TransferReport, Workers
 
 OVERWRITE = "--overwrite replaces it with the bucket's"
 # For objects that other clients uploaded in parts of unknown size.
@@ -40,7 +40,7 @@ class _Parts:
 class Get:
     store: Store
     target: Target
-    account: Account
+    report: TransferReport
     overwrite: bool = False
     # Paths of the files and folders that this download makes.
     _files: set[tuple[str, ...]] = field(default_factory=set)
@@ -48,7 +48,7 @@ class Get:
     _inodes: set[tuple[int, int]] = field(default_factory=set)
 
     def fetch(self, wanted: Iterable[Wanted]) -> None:
-        """Returns when all objects are here. Objects that could not be fetched become problems of the account."""
+        """Returns when all objects are here. Objects that could not be fetched become problems of the report."""
         with Workers() as workers:
             for one in wanted:
                 if one.path.endswith("/") and not one.item.size:
@@ -56,9 +56,9 @@ class Get:
                 steps, why = local_path(one.path)
                 why = why or self._clash(steps)
                 if why:
-                    self.account.problem(one.item.name, why)
+                    self.report.problem(one.item.name, why)
                     continue
-                self.account.add(expected=one.item.size)
+                self.report.add(expected=one.item.size)
                 if one.item.size <= streams.PART_BYTES:
                     workers.give(partial(self._small, one.item, steps))
                 else:
@@ -79,12 +79,12 @@ class Get:
             if (replace := self._replaces(item, steps)) is None:
                 return
             with open_draft(self.target, item) as draft:
-                sink = draft.sink(0, lambda count: self.account.add(sent=count))
+                sink = draft.sink(0, lambda count: self.report.add(sent=count))
                 if item.size:
                     self.store.read(item, 0, item.size, sink)
                 self._finish(draft, item, steps, replace, self._parts_of(item))
         except FileProblemError as problem:
-            self.account.problem(item.name, problem)
+            self.report.problem(item.name, problem)
 
     def _large(self, workers: Workers, item: StoredObject, steps: Sequence[str]) -> None:
         """Runs in the main thread. Only the parts are tasks of the workers."""
@@ -94,11 +94,11 @@ class Get:
             parts = self._parts_of(item)
             ranges = dict(enumerate(streams.parts(item.size, parts.size or streams.part_bytes(item.size)), 1))
             with open_draft(self.target, item, ranges) as draft:
-                self.account.add(kept=sum(ranges[number][1] for number in draft.digests))
+                self.report.add(kept=sum(ranges[number][1] for number in draft.digests))
                 self._fetch_parts(workers, draft, item, ranges)
                 self._finish(draft, item, steps, replace, parts)
         except FileProblemError as problem:
-            self.account.problem(item.name, problem)
+            self.report.problem(item.name, problem)
 
     def _fetch_parts(
         self, workers: Workers, draft: Draft, item: StoredObject, ranges: Mapping[int, tuple[int, int]]
@@ -108,7 +108,7 @@ class Get:
         def fetch(number: int, start: int, length: int) -> None:
             if problems:
                 return
-            sink = draft.sink(start, lambda count: self.account.add(sent=count))
+            sink = draft.sink(start, lambda count: self.report.add(sent=count))
             try:
                 self.store.read(item, start, length, sink)
                 draft.arrived(number, sink.digest)
@@ -144,7 +144,7 @@ class Get:
             if (status.st_dev, status.st_ino) in self._inodes:
                 raise FileProblemError("another object of this download has the same file name on this system")
             if status.st_size == item.size and streams.matches(file, item.size, item.checksum):
-                self.account.add(there=1, kept=item.size)
+                self.report.add(there=1, kept=item.size)
                 return None
         finally:
             os.close(file)
@@ -157,12 +157,12 @@ class Get:
             if parts.certain:
                 draft.forget()
                 raise FileProblemError("its checksum differs from the one that the bucket states; fetch it again")
-            self.account.remark(item.name, UNVERIFIED)
+            self.report.remark(item.name, UNVERIFIED)
         status = os.fstat(draft.file)
         self._inodes.add((status.st_dev, status.st_ino))
         self.target.place(draft.name, steps, replace)
         draft.forget()
-        self.account.add(moved=1)
+        self.report.add(moved=1)
 
 
 def _is_sound(draft: Draft, item: StoredObject, part: int | None) -> bool:

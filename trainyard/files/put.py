@@ -28,7 +28,7 @@ from components.platform.files import (
 from components.platform.streams import as_text, digest_of, object_name, of_parts
 from trainyard.engine.trusted import open_lock, own_folder
 from trainyard.files.sources import OpenedFile, SourceFile, open_source
-from trainyard.files.workers import Account, Workers
+from trainyard.files.workers import TransferReport, Workers
 
 OVERWRITE = "--overwrite puts this one in its place"
 
@@ -97,13 +97,13 @@ class Put:
 
     store: Store
     prefix: str
-    account: Account
+    report: TransferReport
     overwrite: bool = False
     # Returns why nothing may be put under a name, or "".
     reserved: Callable[[str], str] = lambda name: ""
 
     def send(self, sources: Iterable[SourceFile], alone: bool = False) -> None:
-        """Returns when all files are sent. Files that could not be sent become problems of the account.
+        """Returns when all files are sent. Files that could not be sent become problems of the report.
 
         `alone`: there is only one file, so the folder in the bucket need not be listed.
         """
@@ -113,9 +113,9 @@ class Put:
                 name, why = object_name(self.prefix, source.path)
                 why = why or self.reserved(name)
                 if why:
-                    self.account.problem(source.path, why)
+                    self.report.problem(source.path, why)
                     continue
-                self.account.add(expected=source.size)
+                self.report.add(expected=source.size)
                 present = self._first(name) if alone else existing.get(name)
                 if source.size <= streams.part_bytes(source.size):
                     workers.give(partial(self._small, name, source, present))
@@ -143,10 +143,10 @@ class Put:
                 except ObjectChangedError:
                     self._require_same(opened, name)
                     return
-                self.account.add(moved=1, sent=opened.size)
+                self.report.add(moved=1, sent=opened.size)
                 opened.require_unchanged()
         except FileProblemError as problem:
-            self.account.problem(source.path, problem)
+            self.report.problem(source.path, problem)
 
     def _large(self, workers: Workers, name: str, source: SourceFile, present: StoredObject | None) -> None:
         """Runs in the main thread. Only the parts are tasks of the workers."""
@@ -157,22 +157,22 @@ class Put:
                 if self._is_there(opened, present):
                     return
                 with upload_note(self.store.address, name, source.where) as note:
-                    upload = _Upload(self.store, self.account, name, opened, present, note)
+                    upload = _Upload(self.store, self.report, name, opened, present, note)
                     try:
                         upload.run(workers)
                     except ObjectChangedError:
                         self._require_same(opened, name)
                         return
-                self.account.add(moved=1)
+                self.report.add(moved=1)
         except FileProblemError as problem:
-            self.account.problem(source.path, problem)
+            self.report.problem(source.path, problem)
 
     def _is_there(self, opened: OpenedFile, present: StoredObject | None) -> bool:
         """Whether the bucket has the same content. FileProblemError: other content is there, and must stay."""
         if present is None:
             return False
         if self._same(opened, present):
-            self.account.add(there=1, kept=opened.size)
+            self.report.add(there=1, kept=opened.size)
             return True
         if not self.overwrite:
             raise FileProblemError(f"the bucket has other content under this name; {OVERWRITE}")
@@ -183,7 +183,7 @@ class Put:
         seen = self.store.look(name)
         if seen is None or not self._same(opened, seen[0]):
             raise ObjectChangedError
-        self.account.add(there=1)
+        self.report.add(there=1)
 
     def _same(self, opened: OpenedFile, present: StoredObject) -> bool:
         if present.size != opened.size:
@@ -202,7 +202,7 @@ class _Upload:
     """The upload of one large file, in parts."""
 
     store: Store
-    account: Account
+    report: TransferReport
     name: str
     opened: OpenedFile
     replaces: StoredObject | None
@@ -243,13 +243,13 @@ class _Upload:
         digest = digest_of(self.opened.file, start, length)
         self._digests[number] = digest
         if there is not None and (there.size, there.md5) == (length, as_text(digest)):
-            self.account.add(kept=length)
+            self.report.add(kept=length)
             return
         try:
             if not self._changed:
                 content = Content(self.opened.file, start, length, as_text(digest))
                 self.store.put_part(self.name, upload, number, content)
-                self.account.add(sent=length)
+                self.report.add(sent=length)
         except FileProblemError as problem:
             self._changed.append(problem)
 

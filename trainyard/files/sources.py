@@ -11,7 +11,7 @@ from pathlib import Path
 
 from components.platform.files import ContentChangedError, FileProblemError, TransferError
 from schemas.model import Stack
-from trainyard.files.workers import Account
+from trainyard.files.workers import TransferReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class OpenedFile:
             os.close(self.file)
 
 
-def source_files(source: Path, account: Account) -> Iterator[SourceFile]:
+def source_files(source: Path, report: TransferReport) -> Iterator[SourceFile]:
     """Every file of the folder, hidden ones too, in order; or the one file. Anything else becomes a problem of
-    `account`."""
+    `report`."""
     try:
         status = source.stat()
     except OSError as error:
@@ -55,27 +55,27 @@ def source_files(source: Path, account: Account) -> Iterator[SourceFile]:
     if stat.S_ISREG(status.st_mode):
         yield SourceFile(source.name, source, status.st_size)
     elif stat.S_ISDIR(status.st_mode):
-        yield from _below(source, "", account)
+        yield from _below(source, "", report)
     else:
         raise TransferError(f"{source} is neither a file nor a folder")
 
 
-def _below(folder: Path, prefix: str, account: Account) -> Iterator[SourceFile]:
+def _below(folder: Path, prefix: str, report: TransferReport) -> Iterator[SourceFile]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        account.problem(prefix or str(folder), f"cannot be read: {error.strerror}")
+        report.problem(prefix or str(folder), f"cannot be read: {error.strerror}")
         return
     for entry in entries:
         path = f"{prefix}{entry.name}"
         if entry.is_symlink():
-            account.problem(path, "is a link, and links are not followed; put what it points to by its own name")
+            report.problem(path, "is a link, and links are not followed; put what it points to by its own name")
         elif entry.is_dir(follow_symlinks=False):
-            yield from _below(Path(entry.path), f"{path}/", account)
+            yield from _below(Path(entry.path), f"{path}/", report)
         elif entry.is_file(follow_symlinks=False):
             yield SourceFile(path, Path(entry.path), entry.stat(follow_symlinks=False).st_size)
         else:
-            account.problem(path, "is neither a file nor a folder")
+            report.problem(path, "is neither a file nor a folder")
 
 
 def open_source(source: SourceFile) -> OpenedFile:

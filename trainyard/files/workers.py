@@ -76,7 +76,7 @@ class Workers:
 
 
 @dataclass
-class Account:
+class TransferReport:
     """What a transfer has moved, and what it could not move.
 
     `expected_bytes` grows while names are still being listed. `sent_bytes` went over the network; `kept_bytes` were

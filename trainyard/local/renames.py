@@ -18,7 +18,7 @@ from components.plan.model import RUN_TYPE, JobPlan, Plan
 from components.platform.local import LocalPlatform, Row, State
 from provider.runs.starting_again import FAILED
 from schemas.names import plural
-from trainyard.local.place import Place
+from trainyard.local.local_stack import LocalStack
 
 _REFERENCE = "pulumi:pulumi:StackReference"
 _OUTPUTS = "outputs"
@@ -112,7 +112,7 @@ def _are(runs: Collection[str]) -> str:
     return "is" if len(runs) == 1 else "are"
 
 
-def end_protection(place: Place) -> None:
+def end_protection(place: LocalStack) -> None:
     """Removes protection and retention in the state of this local stack, for a `down` that deletes its data. The stack
     file does not change."""
 
@@ -123,7 +123,7 @@ def end_protection(place: Place) -> None:
     _edit(place, unprotect)
 
 
-def mark_failed(place: Place, urns: Collection[str]) -> None:
+def mark_failed(place: LocalStack, urns: Collection[str]) -> None:
     """Marks runs as failed in the state. They failed during an `up` that no longer waited for them, so the provider did
     not notice."""
 
@@ -134,7 +134,7 @@ def mark_failed(place: Place, urns: Collection[str]) -> None:
     _edit(place, mark)
 
 
-def _edit(place: Place, change: Callable[[dict[str, Any]], None]) -> None:
+def _edit(place: LocalStack, change: Callable[[dict[str, Any]], None]) -> None:
     exported = json.loads(place.state("export", "--stack", place.stack))
     for row in (exported.get("deployment") or {}).get("resources") or ():
         change(row)

@@ -9,14 +9,14 @@ from typing import Any
 
 from components.platform import status as runs_seen
 from components.platform.calls import Tell
-from components.platform.evidence import Grounds, RecordedCall
+from components.platform.evidence import AccessFacts, RecordedCall
 from components.platform.rehearsal import People, RehearsalPlatform, StartedRun
 from components.platform.runs import NodeRun
 from components.platform.traffic import RehearsedNode, Traffic, read_traffic
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
-from trainyard.rehearsal.carrying import Duty, NodeLoad, node_duty, read_load
 from trainyard.rehearsal.model import RankSeen, RunSeen
+from trainyard.rehearsal.node_load import Duty, NodeLoad, node_duty, read_load
 from trainyard.runs.dropped import nodes_of
 
 Document = Mapping[str, Any]
@@ -180,5 +180,5 @@ class Evidence:
         """Whether a call after the one with this number was refused."""
         return any(int(row["id"]) > number and not row["allowed"] for row in self._platform.judged_calls(self._cloud))
 
-    def access_facts(self) -> Grounds:
+    def access_facts(self) -> AccessFacts:
         return self._platform.access_facts(self._cloud)

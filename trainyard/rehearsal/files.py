@@ -26,7 +26,7 @@ from schemas.judge import judge_config
 from schemas.scalars import holds_secret
 from schemas.source import read
 from trainyard.engine.trusted import private_folder
-from trainyard.local.place import PROJECT, default_home
+from trainyard.local.local_stack import PROJECT, default_home
 from trainyard.rehearsal.mapping import JOBS, Machines, map_config, stand_in_stack, without_runs
 
 # Built-in programs that train for a few seconds in place of a team's code, by framework or framework/strategy.

@@ -2,7 +2,7 @@
 """The idle run that a rehearsed run is compared with: the same nodes and services, and a command that only waits.
 
 An idle node's traffic is the cost of joining and of heartbeats. The rehearsed run's traffic is compared with it
-(trainyard/rehearsal/carrying.py).
+(trainyard/rehearsal/node_load.py).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from trainyard.rehearsal.carrying import NodeLoad, largest_load
 from trainyard.rehearsal.evidence import Evidence
 from trainyard.rehearsal.model import RunSeen
+from trainyard.rehearsal.node_load import NodeLoad, largest_load
 from trainyard.rehearsal.runs import RepeatableRun, replace_attempt
 
 # Long enough to include a node's periodic work. For a longer run, the idle load is multiplied.

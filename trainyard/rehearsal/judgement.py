@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from components.platform.evidence import Grounds, PlannedNeeds, RecordedCall
+from components.platform.evidence import AccessFacts, PlannedNeeds, RecordedCall
 from components.platform.traffic import Traffic, allows, drops, wanted_drops
-from trainyard.rehearsal.carrying import explain_idle_node, has_carried
 from trainyard.rehearsal.model import (
     ENFORCED,
     RankResult,
@@ -21,6 +20,7 @@ from trainyard.rehearsal.model import (
     RunSeen,
     StatementResult,
 )
+from trainyard.rehearsal.node_load import explain_idle_node, has_carried
 from trainyard.rehearsal.proof import join_titles
 
 SUCCEEDED = "SUCCEEDED"
@@ -37,7 +37,7 @@ class Observations:
     runs: tuple[RunSeen, ...]
     traffic: Traffic
     calls: tuple[RecordedCall, ...]
-    grounds: Grounds
+    grounds: AccessFacts
     planned: PlannedNeeds
     not_proven: tuple[str, ...]
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from components.platform.rehearsal import Artifact
 from components.platform.traffic import DroppedResult, RehearsedNode
-from trainyard.rehearsal.carrying import Duty, NodeLoad
+from trainyard.rehearsal.node_load import Duty, NodeLoad
 from trainyard.rehearsal.proof import MutationOutcome, Proof
 
 RehearsalVerdict = Literal["passed", "failed", "not rehearsed"]

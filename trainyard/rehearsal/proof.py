@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from components.platform.evidence import (
-    Grounds,
+    AccessFacts,
     PlannedNeeds,
     PolicyInForce,
     RecordedCall,
@@ -52,7 +52,7 @@ class Proof:
         return tuple(one for one in self.survivors if not one.explained)
 
 
-def prove(traffic: Traffic, calls: Sequence[RecordedCall], grounds: Grounds, planned: PlannedNeeds) -> Proof:
+def prove(traffic: Traffic, calls: Sequence[RecordedCall], grounds: AccessFacts, planned: PlannedNeeds) -> Proof:
     by_rules = (rule_outcome(one, traffic, planned) for one in rule_mutations(traffic.rules))
     by_statements = (statement_outcome(one, calls, grounds, planned) for one in grounds.mutations())
     return Proof((*by_rules, *by_statements))
@@ -98,7 +98,7 @@ def _also(rule: RuleInForce, traffic: Traffic) -> list[RuleInForce]:
 
 
 def statement_outcome(
-    mutation: StatementMutation, calls: Sequence[RecordedCall], grounds: Grounds, planned: PlannedNeeds
+    mutation: StatementMutation, calls: Sequence[RecordedCall], grounds: AccessFacts, planned: PlannedNeeds
 ) -> MutationOutcome:
     """Judges a mutated statement by the recorded calls, the policy pack and the plan."""
 
@@ -126,7 +126,7 @@ def statement_outcome(
 
 
 def _instead(
-    mutation: StatementMutation, resting: Sequence[RecordedCall], grounds: Grounds, after: Iterable[PolicyInForce]
+    mutation: StatementMutation, resting: Sequence[RecordedCall], grounds: AccessFacts, after: Iterable[PolicyInForce]
 ) -> str:
     """The statements that allow the calls in place of the mutated one."""
     rest = list(after)

@@ -10,7 +10,7 @@ from typing import Any
 
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.platform.calls import Tell
-from components.platform.rehearsal import Answers, People, RehearsalPlatform, RunWatch, StartedRun
+from components.platform.rehearsal import People, Placeholders, RehearsalPlatform, RunWatch, StartedRun
 from components.platform.status import RunStatus, progress
 from launcher.escaping import terminal
 from localcloud.control import Cloud
@@ -68,7 +68,7 @@ class RepeatableRun:
     job: JobPlan
     run: RunPlan
     outputs: Mapping[str, Any]
-    answers: Answers
+    answers: Placeholders
     minutes: float
     tell: Tell
 

@@ -24,14 +24,14 @@ from localcloud.hosts import users
 from schemas.names import plural
 from trainyard.engine.progress import Progress
 from trainyard.local.environments import environment_of, make_environments, require_fitting, why_untrained
-from trainyard.local.place import JUDGED, QUIET, Place
+from trainyard.local.local_stack import JUDGED, QUIET, LocalStack
+from trainyard.rehearsal.confirm import confirm_predictions
 from trainyard.rehearsal.evidence import Evidence
 from trainyard.rehearsal.files import Script, plan_with_runs, prepare, prepare_used, program_of, temporary_home
 from trainyard.rehearsal.idle import compare_with_idle
 from trainyard.rehearsal.judgement import SUCCEEDED, Observations, judge_rehearsal
 from trainyard.rehearsal.model import Rehearsal, RunSeen
 from trainyard.rehearsal.proof import prove
-from trainyard.rehearsal.prove import confirm_predictions
 from trainyard.rehearsal.runs import RepeatableRun
 
 _TAIL = 30
@@ -56,7 +56,7 @@ class Stage:
     """A stack that is up on its own local cloud. `plan` is the plan of that, `written` the plan of the team's file."""
 
     home: Path
-    place: Place
+    place: LocalStack
     cloud: Cloud
     script: Script
     written: Plan
@@ -118,8 +118,8 @@ def _set_up(
         differences += [stood_in] if stood_in else []
     with (home / "pulumi.log").open("w") as output:
 
-        def place_of(name: str) -> Place:
-            place = Place(name, home / "stacks", tell, home, output, options.isolation)
+        def place_of(name: str) -> LocalStack:
+            place = LocalStack(name, home / "stacks", tell, home, output, options.isolation)
             place.env["TRAINYARD_ARTIFACTS"] = str(home / "artifacts")
             return place
 
@@ -165,7 +165,7 @@ def _unisolated(cloud: Cloud) -> str:
     return f"this machine cannot enforce its security rules: {reason}. {REMEDY}" if reason else ""
 
 
-def _bring_up_used(place_of: Callable[[str], Place], plan: Plan, platform: RehearsalPlatform, tell: Tell) -> Plan:
+def _bring_up_used(place_of: Callable[[str], LocalStack], plan: Plan, platform: RehearsalPlatform, tell: Tell) -> Plan:
     """Brings up the stack that this one uses. Returns its plan."""
     used = place_of((plan.uses or "").rpartition("/")[2])
     cloud = used.start_cloud()
@@ -175,7 +175,7 @@ def _bring_up_used(place_of: Callable[[str], Place], plan: Plan, platform: Rehea
     return its_plan
 
 
-def _up(place: Place, tell: Tell) -> None:
+def _up(place: LocalStack, tell: Tell) -> None:
     _tell(tell, f"bringing up {place.stack}")
     if place.pulumi("up", *QUIET, *JUDGED):
         log = (place.home / "pulumi.log").read_text("utf-8", errors="replace").strip().splitlines()

@@ -108,7 +108,7 @@ def last_lines(who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class AwsGrounds:
-    """`components.platform.evidence.Grounds`.
+    """`components.platform.evidence.AccessFacts`.
 
     `held`: the names of the policies of each user and role, as `role/name`. `kept_by_aws`: names of AWS's own
     policies, which nobody else changes.

@@ -20,7 +20,7 @@ from components.aws.run_inputs import run_inputs
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import ProviderError, Tell, call_of
 from components.platform.local_cloud import LocalCloud
-from components.platform.rehearsal import Answers, LookedAt, People, RehearsedConfig, StartedRun, start_run
+from components.platform.rehearsal import LookedAt, People, Placeholders, RehearsedConfig, StartedRun, start_run
 from components.platform.status import WantedRuns
 from components.s3.session import Session
 from localcloud.aws.account import ACCOUNT
@@ -127,9 +127,9 @@ def stand_in_access(plan: AwsDl1Plan, used: Plan | None) -> tuple[Plan, list[str
     return least_access(plan), []
 
 
-def answers(outputs: Mapping[str, Any]) -> Answers:
+def answers(outputs: Mapping[str, Any]) -> Placeholders:
     """What the placeholders of AWS stand for, now that the stack is up."""
-    return Answers({"registry": str(outputs["imagePushAddress"]), "bucket": str(outputs["bucketUri"])})
+    return Placeholders({"registry": str(outputs["imagePushAddress"]), "bucket": str(outputs["bucketUri"])})
 
 
 def keep_secrets(deployer: Session, plan: AwsDl1Plan) -> None:
@@ -159,7 +159,7 @@ def _secret(job: AwsJobPlan, run: RunPlan) -> str:
 
 
 def start(
-    who: People, plan: AwsDl1Plan, job: AwsJobPlan, run: RunPlan, outputs: Mapping[str, Any], answers: Answers,
+    who: People, plan: AwsDl1Plan, job: AwsJobPlan, run: RunPlan, outputs: Mapping[str, Any], answers: Placeholders,
     tell: Tell,
 ) -> StartedRun:  # fmt: skip
     where = {

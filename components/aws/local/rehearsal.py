@@ -21,9 +21,9 @@ from components.platform.evidence import Mutation, PlannedNeeds, RecordedCall, R
 from components.platform.local import Outputs, Row
 from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import (
-    Answers,
     Artifact,
     People,
+    Placeholders,
     RehearsalPlatform,
     RehearsedConfig,
     RunWatch,
@@ -56,11 +56,18 @@ class AwsRehearsalPlatform(RehearsalPlatform):
     def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
         people.look_at_logs_and_metrics(who, outputs)
 
-    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Answers:
+    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Placeholders:
         return people.answers(outputs)
 
     def start(
-        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
+        self,
+        who: People,
+        plan: Plan,
+        job: JobPlan,
+        run: RunPlan,
+        outputs: Outputs,
+        answers: Placeholders,
+        tell: Tell,
     ) -> StartedRun:
         return people.start(who, aws_dl1_plan(plan), aws_dl1_job(job), run, outputs, answers, tell)
 

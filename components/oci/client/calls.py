@@ -48,7 +48,7 @@ _URI = re.compile(r"oci://([^@/]+)@([^/]+)/(.+)")
 
 def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T:
     """Do `operation`; try again while the cloud is busy, and for `access_minutes` while access is not in force."""
-    return calls.attempt(_ANSWERS, call, what, operation, access_minutes)
+    return calls.attempt(_ERRORS, call, what, operation, access_minutes)
 
 
 def make_once(
@@ -152,7 +152,7 @@ def read_if_exists(call: Call, what: str, operation: Callable[[], Any]) -> Any:
     return attempt(call, what, read)
 
 
-_ANSWERS = calls.Answers(_seconds_allowed, error_text, refusal)
+_ERRORS = calls.ErrorPolicy(_seconds_allowed, error_text, refusal)
 
 
 def ask(tell: Tell, what: str, operation: Callable[[], T]) -> T:

@@ -27,7 +27,7 @@ from components.platform.evidence import LostCall, PolicyInForce, RecordedCall, 
 
 @dataclass(frozen=True, slots=True)
 class OciGrounds:
-    """`components.platform.evidence.Grounds`: everything that decides about access besides the call itself."""
+    """`components.platform.evidence.AccessFacts`: everything that decides about access besides the call itself."""
 
     policies: tuple[PolicyInForce, ...]
     compartments: Compartments

@@ -20,7 +20,7 @@ from components.plan.model import JobPlan, Plan, RunPlan
 from components.platform.calls import Tell, call_of
 from components.platform.local import Row
 from components.platform.local_cloud import LocalCloud
-from components.platform.rehearsal import Answers, LookedAt, People, RehearsedConfig, StartedRun, start_run
+from components.platform.rehearsal import LookedAt, People, Placeholders, RehearsedConfig, StartedRun, start_run
 from components.platform.status import WantedRuns
 from localcloud import admin
 
@@ -170,7 +170,7 @@ def _try(call: Callable[[], Any]) -> None:
             raise
 
 
-def answers(cloud: LocalCloud, outputs: Mapping[str, Any], rows: Sequence[Row]) -> Answers:
+def answers(cloud: LocalCloud, outputs: Mapping[str, Any], rows: Sequence[Row]) -> Placeholders:
     """What the placeholders of OCI stand for, now that the stack is up."""
     values = {
         "namespace": cloud.namespace,
@@ -178,7 +178,7 @@ def answers(cloud: LocalCloud, outputs: Mapping[str, Any], rows: Sequence[Row]) 
         "bucket": str(outputs["bucketUri"]),
         **{f"secret.{name}": ocid for name, ocid in _secrets(rows).items()},
     }
-    return Answers(values)
+    return Placeholders(values)
 
 
 def _secrets(rows: Sequence[Row]) -> dict[str, str]:
@@ -189,7 +189,13 @@ def _secrets(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def start(
-    who: People, plan: OciPlan, job: JobPlan, run: RunPlan, outputs: Mapping[str, Any], answers: Answers, tell: Tell
+    who: People,
+    plan: OciPlan,
+    job: JobPlan,
+    run: RunPlan,
+    outputs: Mapping[str, Any],
+    answers: Placeholders,
+    tell: Tell,
 ) -> StartedRun:
     where = Where(
         outputs["jobs"][job.name]["id"], outputs["projectId"], None, outputs.get("logGroupId"), outputs.get("logId")

@@ -41,9 +41,9 @@ from components.platform.evidence import (
 from components.platform.local import Outputs, Row
 from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import (
-    Answers,
     Artifact,
     People,
+    Placeholders,
     RehearsalPlatform,
     RehearsedConfig,
     RunWatch,
@@ -88,11 +88,18 @@ class OciRehearsalPlatform(RehearsalPlatform):
     def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
         people.look_at_metrics(who, cloud)
 
-    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Answers:
+    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Placeholders:
         return people.answers(cloud, outputs, rows)
 
     def start(
-        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
+        self,
+        who: People,
+        plan: Plan,
+        job: JobPlan,
+        run: RunPlan,
+        outputs: Outputs,
+        answers: Placeholders,
+        tell: Tell,
     ) -> StartedRun:
         return people.start(who, oci_plan(plan), job, run, outputs, answers, tell)
 

@@ -29,7 +29,7 @@ _REFUSES_STORAGES = frozenset({"NoStorageError"})
 
 def attempt(call: Call, what: str, operation: Callable[[], T]) -> T:
     """Do `operation`; try again while the cluster is busy or cannot be reached."""
-    return calls.attempt(_ANSWERS, call, what, operation, 0.0)
+    return calls.attempt(_ERRORS, call, what, operation, 0.0)
 
 
 def ask(session: Session, call: Call, what: str, path: str, **query: str) -> Any:
@@ -106,7 +106,7 @@ def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -
     return patience if is_network(error) and tls_remedy(error) is None else 0.0
 
 
-_ANSWERS = calls.Answers(_seconds_allowed, error_text, refusal)
+_ERRORS = calls.ErrorPolicy(_seconds_allowed, error_text, refusal)
 
 
 def submit(session: Session, call: Call, spec: RunSpec, name: str) -> bool:

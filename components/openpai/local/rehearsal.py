@@ -27,10 +27,10 @@ from components.platform.evidence import (
 from components.platform.local import Outputs, Row
 from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import (
-    Answers,
     Artifact,
     LookedAt,
     People,
+    Placeholders,
     RehearsalPlatform,
     RehearsedConfig,
     RunWatch,
@@ -77,13 +77,20 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
     def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
         """The same."""
 
-    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Answers:
-        return OpenPaiAnswers({}, folder)
+    def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Placeholders:
+        return OpenPaiPlaceholders({}, folder)
 
     def start(
-        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
+        self,
+        who: People,
+        plan: Plan,
+        job: JobPlan,
+        run: RunPlan,
+        outputs: Outputs,
+        answers: Placeholders,
+        tell: Tell,
     ) -> StartedRun:
-        if not isinstance(answers, OpenPaiAnswers):
+        if not isinstance(answers, OpenPaiPlaceholders):
             raise TypeError(f"{type(answers).__name__} are another platform's")
         return start(who, openpai_plan(plan), openpai_job(job), run, answers, tell)
 
@@ -181,7 +188,7 @@ class ClusterUser:
 
 
 @dataclass(frozen=True)
-class OpenPaiAnswers(Answers):
+class OpenPaiPlaceholders(Placeholders):
     """`stacks`: the folder of the stack file, where the code of its jobs is. All that a job's text refers to is in the
     plan already."""
 
@@ -189,7 +196,7 @@ class OpenPaiAnswers(Answers):
 
 
 def start(
-    who: People, plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, answers: OpenPaiAnswers, tell: Tell
+    who: People, plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, answers: OpenPaiPlaceholders, tell: Tell
 ) -> StartedRun:
     files = read_files(plan, job, answers.stacks)
     inputs: dict[str, Any] = run_inputs(plan, job, run, files, lambda secret: secret)
@@ -200,7 +207,7 @@ def start(
 
 @dataclass(frozen=True, slots=True)
 class NoGrounds:
-    """`components.platform.evidence.Grounds`."""
+    """`components.platform.evidence.AccessFacts`."""
 
     policies: tuple[PolicyInForce, ...] = ()
 

@@ -17,7 +17,7 @@ from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients
 from tests.support.examples import STACKS, stack_file
 from tests.support.programs import require_program
-from trainyard.local.file import localize
+from trainyard.local.localize import localize
 
 NAME = "aws-dl1-existing-vpc"
 LOCAL = AwsLocalPlatform()

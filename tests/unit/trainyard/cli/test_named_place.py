@@ -23,7 +23,7 @@ from trainyard.cli.main import main
 def test_a_stack_is_named_by_its_file(
     command: str, named: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trainyard.local.place.Place.stacks", lambda self: [])
+    monkeypatch.setattr("trainyard.local.local_stack.LocalStack.stacks", lambda self: [])
     monkeypatch.setattr("trainyard.engine.environment", lambda *_: {})
     done = CliRunner().invoke(main, [command, named.format(tmp_path), "--local"])
     assert done.exit_code != 0

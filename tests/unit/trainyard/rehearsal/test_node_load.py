@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.documents import document
 from tests.unit.trainyard.rehearsal.recorded import FIRST, MAIN, NODES, SECOND, STORE, rank, run, seen
-from trainyard.rehearsal.carrying import NodeLoad, has_carried, largest_load, node_duty, read_load
 from trainyard.rehearsal.judgement import judge_rehearsal
 from trainyard.rehearsal.model import RankSeen
+from trainyard.rehearsal.node_load import NodeLoad, has_carried, largest_load, node_duty, read_load
 from trainyard.rehearsal.report import RENDERERS, text
 
 BUSY, IDLE = NodeLoad(52_000, 2, 2.6), NodeLoad(13_000, 1, 2.9)

@@ -17,7 +17,7 @@ from localcloud.control import Cloud
 from localcloud.environments.needed import Obstacle
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
 from trainyard.local import environments
-from trainyard.local.file import localize, waited_for_again
+from trainyard.local.localize import localize, waited_for_again
 
 CLOUD = Cloud(
     Path("cloud"), 1, "http://127.0.0.1:1", "ocid1.tenancy.oc1..local", "ocid1.compartment.oc1..local", "ns",

@@ -33,8 +33,8 @@ from trainyard.engine.trusted import open_lock, private_folder
 from trainyard.local import cloud_use
 from trainyard.local.cloud_use import CloudUse, StackClaim
 from trainyard.local.engine_events import EngineError, errors_in
-from trainyard.local.file import holds_secrets, localize, waited_for_again
-from trainyard.local.lost import forget_lost_stacks
+from trainyard.local.localize import holds_secrets, localize, waited_for_again
+from trainyard.local.lost_stacks import forget_lost_stacks
 
 PROJECT = Path(__file__).resolve().parents[2]
 SALT = "encryptionsalt"
@@ -48,7 +48,7 @@ QUIET = ("--non-interactive", "--skip-preview", "--yes")
 JUDGED = ("--policy-pack", str(PROJECT / "policies"))
 
 
-class Place:
+class LocalStack:
     """The operations that commands need on one stack of the local cloud."""
 
     def __init__(
