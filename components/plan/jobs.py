@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from components.plan.launch import RolePart, fill_references, launch_document, role_part, stall_minutes
-from components.plan.model import JobPlan, NodePlan, RolePlan, RunPlan, expand, plan_references
+from components.plan.model import JobPlan, NodePlan, RolePlan, RunPlan, Turns, expand, plan_references
 from components.plan.platform import Platform
 from components.plan.ports import ResolvedJob
+from schemas.each import turns_of
 from schemas.model import EnvValue, Job, Run, Stack
 
 OUR_IMAGE = "${registry}"
@@ -62,6 +63,8 @@ def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, Role
     # A renamed run keeps its folder, and its nodes keep calling it by its oldest name.
     names = plan_references(stack, job.spec.was.first(job.name), run.was.first(run_name))
     groups = job.spec.layout == "node-groups"
+    # Where runs of a job train one after the other anyway, none waits before it is in the queue.
+    turns = turns_of(stack.jobs[job.name], run_name) if platform.runs_at_once else None
     nodes = _groups(job, run, names, parts, platform) if groups else _single_nodes(job, run, names, parts, platform)
     return RunPlan(
         name=run_name,
@@ -70,6 +73,7 @@ def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, Role
         attempt=run.attempt,
         until=run.until,
         nodes=tuple(nodes),
+        turns=Turns(*turns) if turns else None,
     )
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a platform must be able to do for a run, and the tries that it finds beside one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from components.platform.calls import Call
@@ -56,6 +56,9 @@ class RunPlatform(Protocol):
 
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
         """The tries that are alive beside a run. A preview is not patient: it asks a busy cloud only once."""
+
+    def living(self, call: Call, inputs: Properties) -> Mapping[str, str]:
+        """The runs of the same job that have not ended: by fingerprint, the name in the stack file."""
 
     def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
         """The inputs that would make this run, and its nodes. None if the run does not exist."""
