@@ -39,7 +39,7 @@ def expand(name: str, run: Run) -> Iterator[tuple[str, Run]]:
         return
     for chosen in combinations(run):
         args = tuple(_filled(word, chosen) for word in run.args)
-        yield spell(name, chosen), replace(run, each={}, args=args, env=_environment(run.env, chosen))
+        yield spell(name, chosen), replace(run, each={}, at_most=None, args=args, env=_environment(run.env, chosen))
 
 
 def combinations(run: Run) -> Iterator[Mapping[str, str]]:
@@ -52,6 +52,19 @@ def combinations(run: Run) -> Iterator[Mapping[str, str]]:
 def count(run: Run) -> int:
     """How many runs it stands for. The lists may be far too long to make them."""
     return math.prod(len(values) for values in run.each.values())
+
+
+def live_at_once(run: Run) -> int:
+    """How many of its runs may be alive at once."""
+    return min(count(run), run.at_most or count(run))
+
+
+def turns_of(job: Job, key: str) -> tuple[int, str] | None:
+    """Of a run of a sweep with `atMost`: how many may be alive at once, and how the names of all of them begin."""
+    for name, entry in job.runs.items():
+        if entry.at_most is not None and entry.each and key in keys_of(name, entry):
+            return entry.at_most, f"{spell(name, {})}-{_safe(min(entry.each))}-"
+    return None
 
 
 def keys_of(name: str, run: Run) -> list[str]:
@@ -110,8 +123,8 @@ def _filled(text: str, chosen: Mapping[str, str]) -> str:
 
 
 def addresses_needed(stack: Stack) -> int:
-    """The number of addresses in use if all runs of all jobs are live at once."""
-    return stack.addresses({name: sum(map(count, job.runs.values())) for name, job in stack.jobs.items()})
+    """The number of addresses in use if as many runs of all jobs are alive as may be at once."""
+    return stack.addresses({name: sum(map(live_at_once, job.runs.values())) for name, job in stack.jobs.items()})
 
 
 def lies_outside(cidr: str, blocks: Sequence[str]) -> bool:

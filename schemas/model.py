@@ -244,6 +244,7 @@ class Run:
     attempt: int = 1
     until: Until = "started"
     was: Was = Was()
+    at_most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ def run_inputs(plan: OciPlan, job: JobPlan, run: RunPlan, where: Where, filler: 
         "log": where.log,
         # Earlier releases had no such input, and their runs are not to start again.
         **({"capacityReservation": reservation} if reservation else {}),
+        **run.turn_inputs,
         "until": run.until,
         "attempt": run.attempt,
     }

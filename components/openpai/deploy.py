@@ -56,6 +56,7 @@ def run_inputs(
         "nodes": [{"name": node.name, "role": node.role, "rank": node.rank} for node in run.nodes],
         "image": expand(job.image, {"registry": plan.registry_address}),
         "maximumRuntimeMinutes": job.maximum_runtime_minutes,
+        **run.turn_inputs,
         "until": run.until,
         "attempt": run.attempt,
     }

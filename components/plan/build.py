@@ -23,13 +23,14 @@ from components.plan.model import (
     RegistryPlan,
     RolePlan,
     RunPlan,
+    Turns,
     expand,
     plan_references,
     stack_tags,
 )
 from components.plan.platform import Platform, platform_of
 from components.plan.ports import ResolvedJob, network_plan
-from schemas.each import with_each
+from schemas.each import turns_of, with_each
 from schemas.judge import Judged, judge_file
 from schemas.model import NOTHING, EnvValue, Job, Run, Stack
 from schemas.names import plural
@@ -208,6 +209,8 @@ def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, Role
     # A renamed run keeps its folder, and its nodes keep calling it by its oldest name.
     names = plan_references(stack, job.spec.was.first(job.name), run.was.first(run_name))
     groups = job.spec.layout == "node-groups"
+    # Where runs of a job train one after the other anyway, none waits before it is in the queue.
+    turns = turns_of(stack.jobs[job.name], run_name) if platform.runs_at_once else None
     nodes = _groups(job, run, names, parts, platform) if groups else _single_nodes(job, run, names, parts, platform)
     return RunPlan(
         name=run_name,
@@ -216,6 +219,7 @@ def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, Role
         attempt=run.attempt,
         until=run.until,
         nodes=tuple(nodes),
+        turns=Turns(*turns) if turns else None,
     )
 
 

@@ -129,6 +129,14 @@ class NodePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Turns:
+    """A run starts while fewer than `at_most` others are alive whose names begin with `names`."""
+
+    at_most: int
+    names: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunPlan:
     name: str
     was: tuple[str, ...]
@@ -136,6 +144,12 @@ class RunPlan:
     attempt: int
     until: Until
     nodes: tuple[NodePlan, ...]
+    turns: Turns | None = None
+
+    @property
+    def turn_inputs(self) -> dict[str, Any]:
+        """Of the run's inputs, what it waits for. Nothing where nobody limits its sweep, as in earlier releases."""
+        return {"turns": {"atMost": self.turns.at_most, "names": self.turns.names}} if self.turns else {}
 
 
 @dataclass(frozen=True, slots=True)

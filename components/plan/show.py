@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from math import isfinite, isnan
@@ -189,9 +190,17 @@ def _minutes(job: JobPlan) -> str:
 
 def _together(plan: Plan, job: JobPlan) -> Iterator[Row]:
     if len(job.runs) > 1 and platform_of(plan.platform).runs_at_once:
-        yield "at once", f"{job.nodes * len(job.runs)} nodes, while all of its runs train"
+        yield "at once", _at_once(job)
     elif len(job.runs) > 1:
         yield "at once", f"{plural(job.nodes, 'node')}: its runs use them one after the other"
+
+
+def _at_once(job: JobPlan) -> str:
+    sweeps = Counter(run.turns for run in job.runs.values())
+    together = sum(min(turns.at_most, runs) if turns else runs for turns, runs in sweeps.items())
+    if together == len(job.runs):
+        return f"{job.nodes * len(job.runs)} nodes, while all of its runs train"
+    return f"{plural(job.nodes * together, 'node')} at most: the other runs wait in `up` (`atMost`)"
 
 
 def _job(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool, without: Set[str]) -> Iterator[str]:

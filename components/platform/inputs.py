@@ -13,11 +13,11 @@ from components.platform.calls import InputFailure
 from components.platform.values import UNKNOWN, Properties, Secret
 
 # Inputs of every run that may change while it runs. A platform may have more (`RunInput.may_change`).
-MUTABLE = frozenset({"tags", "displayName", "until", "timeouts"})
+MUTABLE = frozenset({"tags", "displayName", "until", "timeouts", "turns"})
 UNTIL = ("accepted", "started", "finished")
 REQUIRED = ("platform", "displayName", "nodes")
 DEFAULTS: Mapping[str, Any] = {"until": "started", "attempt": 1}
-NEUTRAL = frozenset({*REQUIRED, *DEFAULTS, "tags", "image", "maximumRuntimeMinutes", "timeouts"})
+NEUTRAL = frozenset({*REQUIRED, *DEFAULTS, "tags", "image", "maximumRuntimeMinutes", "timeouts", "turns"})
 NODE_KEYS = frozenset({"name", "role", "rank", "environment", "arguments"})
 
 
@@ -143,6 +143,7 @@ def failures(inputs: Properties) -> Iterator[InputFailure]:
     yield from _positive("attempt", inputs.get("attempt"), int)
     yield from _positive("maximumRuntimeMinutes", inputs.get("maximumRuntimeMinutes"), int)
     yield from _timeout_failures(inputs.get("timeouts"))
+    yield from _turn_failures(inputs.get("turns"))
     yield from _node_failures(inputs.get("nodes"), NODE_KEYS | own.node.keys() if own else None)
     if own:
         yield from own.failures(inputs)
@@ -172,6 +173,15 @@ def _timeout_failures(timeouts: Any) -> Iterator[InputFailure]:
         if key not in _TIMEOUTS:
             yield InputFailure(f"timeouts.{key}", "There is no such timeout; there are access, started and finished.")
         yield from _positive(f"timeouts.{key}", value, int, float)
+
+
+def _turn_failures(turns: Any) -> Iterator[InputFailure]:
+    if turns is None or turns is UNKNOWN:
+        return
+    if not isinstance(turns, Mapping) or turns.keys() != {"atMost", "names"} or not isinstance(turns["names"], str):
+        yield InputFailure("turns", "This is an object: `atMost`, and how the `names` of its runs begin.")
+        return
+    yield from _positive("turns.atMost", turns["atMost"] or -1, int)
 
 
 def _node_failures(nodes: Any, keys: Set[str] | None) -> Iterator[InputFailure]:

@@ -295,6 +295,9 @@ class RunPlatform(Protocol):
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
         """The tries of a run's job that have not ended. A preview is not patient: it does not retry a busy cloud."""
 
+    def living(self, call: Call, inputs: Properties) -> Mapping[str, str]:
+        """The runs of the same job that have not ended: by fingerprint, the name in the stack file."""
+
     def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
         """The inputs that would make this run, and its nodes. None if the run does not exist."""
 

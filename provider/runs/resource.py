@@ -27,6 +27,7 @@ from provider.base.resource import CheckedInputs, CreatedResource, LiveResource,
 from provider.runs.lost import LastLines, first_failure
 from provider.runs.platform import RunPlatforms
 from provider.runs.starting_again import JobTries, failure_mark, marks_of, reason_to_start, remedy
+from provider.runs.turns import Turns
 
 _LAST_LINES = 20
 # Words for states that the platform gives no reason for.
@@ -49,6 +50,7 @@ class RunResource(ProviderResource):
     def __init__(self, platforms: Callable[[], RunPlatforms]) -> None:
         self._platforms = platforms
         self._tries = JobTries()
+        self._turns = Turns()
 
     def check(self, call: Call, old: Properties, new: Properties) -> CheckedInputs:
         inputs = with_defaults(new)
@@ -169,7 +171,12 @@ class RunResource(ProviderResource):
         try:
             pause = _FIRST_PAUSE
             while True:
-                if len(nodes) < len(spec.nodes):
+                if not nodes:
+                    with self._turns.turn(call, platform, spec, inputs) as begun:
+                        patience += begun.started - call.started
+                        call = begun
+                        self._start(call, platform, spec, nodes)
+                elif len(nodes) < len(spec.nodes):
                     self._start(call, platform, spec, nodes)
                 settle(call, platform, spec, nodes)
                 if not wants_access(outputs(inputs, nodes)) or time.monotonic() > patience:

@@ -221,6 +221,15 @@ def alike(stack: Stack, _: Facts) -> Iterator[Wrong]:
             yield Wrong((*path, "each"), f"another run of the job is called `{both[0]}` too", "rename one of the runs")
 
 
+@rule("TY869", "a limit of runs at once where there is one run")
+def limit_of_one(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for run, one in job.runs.items():
+            if one.at_most is not None and not one.each:
+                message = "limits how many runs of an `each` are alive at once, and this entry is one run"
+                yield Wrong((*at("jobs", name, "runs", run), "atMost"), message, "remove it, or add `each`")
+
+
 def _has_doubles(run: Run) -> bool:
     return any(len(set(map(text_of, values))) < len(values) for values in run.each.values())
 

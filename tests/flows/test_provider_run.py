@@ -5,8 +5,10 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
 
@@ -98,6 +100,28 @@ def test_until_started_does_not_wait_for_the_end_and_delete_cancels(world: World
     world.engine.delete(made)
     assert [run.lifecycle_state for run in world.runs()] == ["CANCELED"]
     world.engine.delete(made)
+
+
+def test_runs_of_a_sweep_take_turns_and_up_waits_for_none_of_their_ends(world: World) -> None:
+    """As `up` creates them, side by side."""
+
+    def create(name: str) -> str:
+        alone = {"atMost": 1, "names": "sweep-lr-"}
+        seconds = node("main", 0, SECONDS_TO_RUN="1")
+        tags = {"job": "line", "run": name}
+        made = world.engine.create(
+            RUN, name, world.inputs(tags=tags, turns=alone, until="accepted", displayName=name, nodes=[seconds])
+        )
+        return str(made.outputs["state"])
+
+    names = [f"sweep-lr-{number}" for number in range(3)]
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(create, names))
+    runs = eventually(world.runs, lambda runs: all(run.lifecycle_state == "SUCCEEDED" for run in runs))
+    assert len(runs) == 3
+    inside = sorted((run.time_accepted, run.time_finished) for run in runs)
+    assert all(ended <= begun for (_, ended), (begun, _) in pairwise(inside))
+    assert any("waits for its turn: at most 1 of the sweep at once" in line for line in world.engine.heard.lines)
 
 
 def test_a_run_that_fails_fails_up_with_its_last_lines_and_ends_the_others(world: World) -> None:

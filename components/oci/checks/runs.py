@@ -12,7 +12,7 @@ from components.oci.stack import ComputeTarget, OciJob, OciStack, is_flexible, s
 from schemas.checks.images import OURS, images_of, path_of
 from schemas.checks.registry import Wrong, at
 from schemas.checks.runs import disks_within, runtimes_within
-from schemas.each import MOST_RUNS, count
+from schemas.each import MOST_RUNS, live_at_once
 from schemas.facts import Facts
 from schemas.findings import Path
 from schemas.model import EnvValue, Shape
@@ -119,9 +119,10 @@ def reservation_of_groups(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 def machines_at_once(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for run, one in job.runs.items():
-            if 1 < count(one) <= MOST_RUNS:
-                nodes = plural(count(one) * job.nodes, "node")
-                message = f"makes {plural(count(one), 'run')} that start together: {nodes} of {job.shape.name} at once"
+            if 1 < live_at_once(one) <= MOST_RUNS:
+                together = live_at_once(one)
+                nodes = plural(together * job.nodes, "node")
+                message = f"makes {plural(together, 'run')} that start together: {nodes} of {job.shape.name} at once"
                 remedy = (
                     "compare with the account's limit for this shape (Console: Governance, Limits, Quotas and Usage; "
                     "`oci limits value list --service-name data-science --compartment-id TENANCY`)"

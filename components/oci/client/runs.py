@@ -15,9 +15,11 @@ from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.inputs import OwnInputs, RunInput
 from components.platform.runs import (
     DELETED,
+    TERMINAL,
     NodeRun,
     NodeSpec,
     RunSpec,
+    Timeouts,
     Try,
     ending_of,
     launch_document,
@@ -212,6 +214,11 @@ class OciRunPlatform:
                 # A job that somebody deleted has no runs any more.
                 return []
             raise refused from error
+
+    def living(self, call: Call, inputs: Properties) -> Mapping[str, str]:
+        runs = self.runs_of_job(call, inputs["compartment"], inputs["job"], Timeouts().access)
+        tags = [run.freeform_tags or {} for run in runs if run.lifecycle_state not in TERMINAL]
+        return {own[job_runs.RUN_TAG]: own.get("run", "") for own in tags if job_runs.RUN_TAG in own}
 
     def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
         main = self._get(call, run_id)

@@ -147,7 +147,7 @@ class OpenPaiTries:
 
     def _end(self, spec: RunSpec) -> None:
         """Ends what was submitted: nobody would know of it, and it would cost money."""
-        for job in self.runs.living(self.call, str(spec.own["cluster"]["user"])):
+        for job in self.runs.living_jobs(self.call, str(spec.own["cluster"]["user"])):
             if job.fingerprint == spec.fingerprint:
                 self.runs.cancel(self.call, [NodeRun(str(node["name"]), job.run_id(node), "") for node in job.nodes])
 

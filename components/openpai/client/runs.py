@@ -249,12 +249,17 @@ class OpenPaiRunPlatform:
         if not patiently:
             call = replace(call, patience=0.0)
         wanted = _group(inputs.get("tags") or {})
-        alive = [job for job in self.living(call, str(inputs["cluster"]["user"])) if _group(job.tags) == wanted]
+        alive = [job for job in self.living_jobs(call, str(inputs["cluster"]["user"])) if _group(job.tags) == wanted]
         made = [(job, liked_by(job.fingerprint)) for job in alive]
         tries = [self._try(call, job, like) for job, like in made if like is not None]
         return [one for one in tries if one.nodes]
 
-    def living(self, call: Call, user: str) -> Iterator[Job]:
+    def living(self, call: Call, inputs: Properties) -> Mapping[str, str]:
+        wanted = _group(inputs.get("tags") or {})
+        alive = self.living_jobs(call, str(inputs["cluster"]["user"]))
+        return {job.fingerprint: job.tags.get("run", "") for job in alive if _group(job.tags) == wanted}
+
+    def living_jobs(self, call: Call, user: str) -> Iterator[Job]:
         """The runs of a user that may still do something."""
         return (job for job in self.runs_of(call, user, state=ALIVE) if not job.released)
 

@@ -219,7 +219,7 @@ def _living(platform: OpenPaiRunPlatform, rows: Sequence[Row], tell: Tell) -> It
     tags = [inputs.get("tags") or {} for row in rows if (inputs := row.get("inputs") or {}).get("platform") == PLATFORM]
     going = {(one.get("stack"), one.get("job")) for one in tags}
     if going:
-        for job in platform.living(call_of("down", tell), DEPLOYER):
+        for job in platform.living_jobs(call_of("down", tell), DEPLOYER):
             if (job.tags.get("stack"), job.tags.get("job")) in going:
                 yield job
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.each import MOST_RUNS, combinations, count, expand, keys_of, swept_keys
+from schemas.each import MOST_RUNS, combinations, count, expand, keys_of, live_at_once, swept_keys, turns_of
 from schemas.model import EachValue, Run, Secret
 
 ARGS = ("--lr", "${each.lr}", "--bs", "${each.bs}", "${bucket}")
@@ -74,3 +75,15 @@ def test_what_is_no_sweep_has_no_keys_of_one(name: tuple[str, str]) -> None:
     jobs = {"line": {"runs": {"base": {}, "odd": {"each": {"lr": 3}}, "none": None}}, "text": "text"}
     assert swept_keys(jobs, *name) == []
     assert swept_keys(None, *name) == []
+
+
+def test_a_limit_counts_the_runs_of_its_own_sweep() -> None:
+    job = SimpleNamespace(runs={"s": Run(LISTS, at_most=2), "s-more": Run(), "free": Run(LISTS)})
+    names = [name for key, run in job.runs.items() for name in keys_of(key, run)]
+    limits = {name: turns_of(cast(Any, job), name) for name in names}
+    assert {name for name, limit in limits.items() if limit} == set(keys_of("s", job.runs["s"]))
+    assert set(limits.values()) == {None, (2, "s-bs-")}
+    assert {name for name in names if name.startswith("s-bs-")} == set(keys_of("s", job.runs["s"]))
+    assert [live_at_once(run) for run in job.runs.values()] == [2, 1, 4]
+    assert live_at_once(Run(LISTS, at_most=64)) == 4
+    assert all(run.at_most is None for _, run in expand("s", job.runs["s"]))

@@ -110,6 +110,9 @@ class PaperRuns:
         found = [(*read, liked_by(read[0]["fingerprint"])) for read in self.runs()]
         return [Try(_title(run), like, tuple(nodes)) for run, nodes, like in found if like is not None and alive(nodes)]
 
+    def living(self, call: Call, inputs: Properties) -> Mapping[str, str]:
+        return {run["fingerprint"]: run["tags"]["run"] for run, nodes in self.runs() if alive(nodes)}
+
     def runs(self) -> Iterator[tuple[Mapping[str, Any], list[NodeRun]]]:
         """Every run with its nodes as they are, the oldest first."""
         for file in sorted(self.desk.glob("*/run.json"), key=lambda file: file.parent.stat().st_ctime):

@@ -166,3 +166,14 @@ def test_tables_have_straight_columns_and_no_trailing_blanks() -> None:
 @pytest.mark.parametrize(("ports", "shown"), [(None, "all"), (PortRange(5, 5), "5"), (PortRange(5, 9), "5-9")])
 def test_ports_are_shown_as_all_one_or_a_range(ports: PortRange | None, shown: str) -> None:
     assert show.ports_text(ports) == shown
+
+
+def test_a_limit_of_runs_at_once_is_in_the_plan_and_in_the_inputs_of_its_runs_alone() -> None:
+    whole = stack()
+    runs = {"sweep": Run(each={"lr": (0.1, 0.2, 0.3)}, at_most=2), "base": Run()}
+    limited = oci_plan(replace(whole, jobs={name: replace(job, runs=runs) for name, job in whole.jobs.items()}))
+    (job,) = limited.jobs.values()
+    assert "9 nodes at most: the other runs wait in `up` (`atMost`)" in show.plan_text(limited)
+    asked = {name: run.turn_inputs for name, run in job.runs.items()}
+    turns = {"turns": {"atMost": 2, "names": "sweep-lr-"}}
+    assert asked == {"base": {}, **{f"sweep-lr-{rate}": turns for rate in ("0.1", "0.2", "0.3")}}

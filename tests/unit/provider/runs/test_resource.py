@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run that fails: what it says, and whether the next `up` starts it again."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -54,6 +54,9 @@ class _Here:
 
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
         return []
+
+    def living(self, call: Call, inputs: Properties) -> Mapping[str, str]:
+        return {}
 
     def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]]:
         return _INPUTS, [self._node]
