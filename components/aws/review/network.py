@@ -198,7 +198,13 @@ def _public(side: Snapshot) -> tuple[str, ...]:
 
 def _ways(side: Snapshot) -> Iterator[str]:
     for table, row in _routes(side):
-        peers = ("destinationCidrBlock", "destinationIpv6CidrBlock", "destinationPrefixListId", "cidrBlock", "ipv6CidrBlock")
+        peers = (
+            "destinationCidrBlock",
+            "destinationIpv6CidrBlock",
+            "destinationPrefixListId",
+            "cidrBlock",
+            "ipv6CidrBlock",
+        )
         peer = next((str(row[key]) for key in peers if row.get(key)), UNKNOWN)
         gateway = next((words for key, words in _GATEWAYS.items() if row.get(key)), "a gateway that is not known")
         for subnet in _subnets_of(table, side):
