@@ -55,6 +55,19 @@ def _cycled(values: Sequence[str | None], length: int) -> list[str | None]:
     return [values[number % len(values)] for number in range(length)]
 
 
+def settled(outcomes: Iterable[tuple[Circumstances, object]], values: Mapping[str, Sequence[str | None]]) -> set[str]:
+    """The variables that decide nothing: whatever they are, the outcome is that of the others."""
+    every, found = list(outcomes), set()
+    for name, options in values.items():
+        groups: dict[tuple[tuple[str, str | None], ...], list[object]] = {}
+        for circumstances, outcome in every:
+            rest = tuple((key, value) for key, value in circumstances.items() if key != name)
+            groups.setdefault(rest, []).append(outcome)
+        if all(len(rows) >= len(options) and all(row == rows[0] for row in rows) for rows in groups.values()):
+            found.add(name)
+    return found
+
+
 def described(resource: str, circumstances: Circumstances) -> str:
     """`instances where aws:ResourceTag/stack is vision-dev`."""
     parts = [f"{name}{_IS}{_shown(value)}" for name, value in sorted(circumstances.items())]

@@ -169,6 +169,10 @@ class ReviewPlatform(Protocol):
         """Several resources on which a principal may do the same: `bucket vision-dev`, `any bucket`."""
         return ", ".join(sorted(resources))
 
+    def covers(self, resource: str, other: str) -> bool:
+        """Whether who may do something with `resource` may do the same with `other`: everything covers a bucket."""
+        return False
+
     def loss(self, resource: ReviewedResource) -> Loss | None:
         """What goes with it. None: nothing that anybody would miss."""
         return None

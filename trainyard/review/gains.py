@@ -41,7 +41,8 @@ def _sentences(abilities: Iterable[Ability], gained: bool, platform: ReviewPlatf
     for principal, resources in _without_everybodys(_by_principal(abilities)).items():
         alike: dict[frozenset[str], set[str]] = defaultdict(set)
         for resource, operations in resources.items():
-            alike[operations].add(resource)
+            if rest := operations - _covered(resource, resources, platform):
+                alike[rest].add(resource)
         for operations, named in alike.items():
             yield AccessChange(
                 principal,
@@ -50,6 +51,14 @@ def _sentences(abilities: Iterable[Ability], gained: bool, platform: ReviewPlatf
                 gained,
                 tuple(sorted(operations)),
             )
+
+
+def _covered(resource: str, among: Mapping[str, frozenset[str]], platform: ReviewPlatform) -> frozenset[str]:
+    """What is said already of something wider."""
+    wider = (
+        operations for other, operations in among.items() if other != resource and platform.covers(other, resource)
+    )
+    return frozenset().union(*wider)
 
 
 def _by_principal(abilities: Iterable[Ability]) -> dict[str, dict[str, frozenset[str]]]:

@@ -15,7 +15,7 @@ _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _LITERALS = {"*": "*", "?": "?", "$": "$"}
 Keys = Mapping[str, Sequence[str]]
 # Keys that a request of ours may have. A condition on another key is one that nothing here can judge.
-_KNOWN = re.compile(
+KNOWN_KEYS = re.compile(
     r"(aws:(ResourceTag|RequestTag|PrincipalTag)/.+"
     r"|aws:(CurrentTime|EpochTime|PrincipalAccount|PrincipalArn|PrincipalType|RequestedRegion|ResourceAccount"
     r"|SecureTransport|SourceIp|TagKeys|TokenIssueTime|userid|username|ViaAWSService|SourceAccount|SourceArn)"
@@ -87,7 +87,7 @@ def hold(conditions: Sequence[tuple[str, str, tuple[str, ...]]], keys: Keys) -> 
 
 
 def _holds(operator: str, key: str, wanted: tuple[str, ...], keys: Keys) -> bool:
-    if not _KNOWN.fullmatch(key):
+    if not KNOWN_KEYS.fullmatch(key):
         raise UnknownConditionError(f"the condition key {key}")
     values = next((values for name, values in keys.items() if name.lower() == key.lower()), None)
     if not is_operator(operator):

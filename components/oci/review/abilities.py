@@ -34,9 +34,9 @@ from components.oci.review.access import (
     stands_for,
     unlisted,
 )
-from components.oci.review.conditions import PERMISSION, values
+from components.oci.review.conditions import PERMISSION, comparisons, values
 from components.oci.review.members import memberships
-from components.platform.circumstances import OTHER, Circumstances, combinations, described
+from components.platform.circumstances import OTHER, Circumstances, combinations, described, settled
 from components.platform.review import EVERYBODY, UNREAD, Ability, Snapshot
 
 _BUCKET = "oci:ObjectStorage/bucket:Bucket"
@@ -180,7 +180,7 @@ def _kind(permission: str) -> Mapping[str, Any] | None:
 
 
 def _looks_at(rule: CompiledStatement, variable: str) -> bool:
-    return rule.statement.condition is not None and variable in values((rule.statement.condition,))
+    return any(one.variable.lower() == variable for one in comparisons(rule.statement.condition))
 
 
 def _resources(
@@ -197,12 +197,35 @@ def _resources(
         tried[kind["variable"]] = question.names[kind["name"]]
     for name in of_place:
         del tried[name]
-    for circumstances in combinations(tried):
-        given = {name: value for name, value in circumstances.items() if value is not None}
-        for place, place_name in question.places.names.items():
-            for number, policies in enumerate(question.policies):
-                if rules[number] and judge(policies, principal, (permission,), Target(place, given)).allowed:
-                    yield number, _words(kind, place_name, circumstances)
+    rounds = [
+        (circumstances, {name: value for name, value in circumstances.items() if value is not None})
+        for circumstances in combinations(tried)
+    ]
+    for place, place_name in question.places.names.items():
+        outcomes = [
+            (circumstances, _granting(question, principal, permission, Target(place, given), rules))
+            for circumstances, given in rounds
+        ]
+        # What a thing is called is always said, where statements tell things apart by it.
+        left_out = settled(outcomes, tried) - {kind["variable"] if kind else ""}
+        for circumstances, granting in outcomes:
+            told = {name: value for name, value in circumstances.items() if name not in left_out}
+            yield from ((number, _words(kind, place_name, told)) for number in granting)
+
+
+def _granting(
+    question: _Question,
+    principal: Principal,
+    permission: str,
+    target: Target,
+    rules: Sequence[Sequence[CompiledStatement]],
+) -> tuple[int, ...]:
+    """The sides that grant it."""
+    return tuple(
+        number
+        for number, policies in enumerate(question.policies)
+        if rules[number] and judge(policies, principal, (permission,), target).allowed
+    )
 
 
 def _is_of_another(variable: str, own: tuple[str, ...]) -> bool:

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what by the policies of snapshots: every identity, action and resource that any of them names.
+
+Actions that the same statements are about are judged once. A wildcard covers more than the actions that are known
+here: one that nobody has heard of stands for the rest.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from catalog.tables import table
+from components.aws.iam.decide import (
+    AwsPrincipal,
+    InForce,
+    Need,
+    UnknownVariableError,
+    decide,
+    fits_action,
+    hold,
+)
+from components.aws.iam.documents import PolicyDocument, PolicyStatement
+from components.aws.review.access import STAND_IN, Access, Identity, Owned, read
+from components.aws.review.conditions import Keys, own_keys, values, witness
+from components.platform.circumstances import OTHER, Circumstances, combinations, described, fitting, settled
+from components.platform.review import EVERYBODY, UNREAD, Ability, Snapshot
+
+READ = "READ"
+OPAQUE = "policy:"
+WITHOUT_BOUNDARY = "WITHOUT_BOUNDARY"
+_ACCOUNT = "000000000000"
+_ANYBODY = "arn:aws:iam::111111111111:user/anybody"
+_NOTHING = Identity()
+_Statements = tuple[PolicyStatement, ...]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What one principal has on each side: its own statements, boundaries, and those of resources that may name it."""
+
+    principal: AwsPrincipal
+    own: tuple[_Statements, ...]
+    boundaries: tuple[_Statements | None, ...]
+    of_resources: tuple[_Statements, ...]
+    # The one resource that is meant, where statements name none.
+    only: str = ""
+
+    def all(self) -> _Statements:
+        rows = (*self.own, *(one or () for one in self.boundaries), *self.of_resources)
+        return tuple(statement for row in rows for statement in row)
+
+
+def abilities(sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
+    access = [read(side) for side in sides]
+    found = [set(one.plain) for one in access]
+    for number, one in enumerate(access):
+        found[number] |= {Ability(UNREAD, READ, text) for text in one.unread}
+    for number, ability in (*_of_identities(access, sides), *_of_resources(access)):
+        found[number].add(ability)
+    return tuple(map(frozenset, found))
+
+
+def _of_identities(access: Sequence[Access], sides: Sequence[Snapshot]) -> Iterator[tuple[int, Ability]]:
+    named = tuple(
+        tuple(
+            statement
+            for owned in one.owned.values()
+            if owned.judged and not owned.through
+            for statement in owned.statements
+        )
+        for one in access
+    )
+    for title in dict.fromkeys(title for one in access for title in one.identities):
+        rows = [one.identities.get(title, _NOTHING) for one in access]
+        boundaries = tuple(row.boundary for row in rows)
+        asked = _Asked(_principal(title), tuple(row.statements for row in rows), boundaries, named)
+        for number, action, resource in _answers(asked):
+            yield number, Ability(title, action, resource)
+        for number, row in enumerate(rows):
+            yield from ((number, Ability(title, OPAQUE + name, "")) for name in row.opaque)
+            if any(_boundary(side, title) for side in sides) and not _boundary(sides[number], title):
+                yield number, Ability(title, WITHOUT_BOUNDARY, "")
+
+
+def _boundary(side: Snapshot, title: str) -> Any:
+    roles = (one for one in side.of("aws:iam/role:Role") if f"role {one.inputs.get('name') or one.name}" == title)
+    return next((one.inputs.get("permissionsBoundary") for one in roles), None)
+
+
+def _principal(title: str) -> AwsPrincipal:
+    kind, _, name = title.partition(" ")
+    arn = f"arn:aws:iam::{_ACCOUNT}:{'role' if kind == 'role' else 'user'}/{name}"
+    return AwsPrincipal(arn, role=name) if kind == "role" else AwsPrincipal(arn, user=name)
+
+
+def _of_resources(access: Sequence[Access]) -> Iterator[tuple[int, Ability]]:
+    """What policies of resources let principals do that they name, whoever else lets them."""
+    for what in dict.fromkeys(what for one in access for what in one.owned):
+        rows = [one.owned.get(what) for one in access]
+        known = next(row for row in rows if row is not None)
+        if known.through and None in rows:
+            continue  # a way to the services grants nothing that was not granted before
+        own: tuple[_Statements, ...] = tuple(() for _ in rows)
+        of_resources = tuple(row.statements if row else () for row in rows)
+        for arn in _named(of_resources):
+            asked = _Asked(
+                AwsPrincipal(arn), own, tuple(None for _ in rows), of_resources, "" if known.judged else what
+            )
+            for number, action, resource in _answers(asked):
+                yield number, Ability(_title(arn, access, known), action, resource)
+
+
+def _named(sides: Iterable[_Statements]) -> Iterator[str]:
+    """Every principal that a statement names, and somebody whom none does."""
+    names = dict.fromkeys(
+        name
+        for statements in sides
+        for one in statements
+        for principals in (one.principals, one.not_principals)
+        for name in principals.get("AWS", ())
+        if name != "*"
+    )
+    yield from (*names, _ANYBODY)
+
+
+def _title(arn: str, access: Sequence[Access], owned: Owned) -> str:
+    if arn == _ANYBODY:
+        return EVERYBODY + owned.through
+    parts = arn.split(":", 5)
+    kind, name = (parts[2], parts[5]) if len(parts) > 5 else ("", arn)
+    if kind in ("service", "federated", "canonical"):
+        who = f"the {'service' if kind == 'service' else 'identity provider'} {name}"
+    elif name == "root":
+        who = f"the account {parts[4]}"
+    else:
+        role = f"role {name.rpartition('/')[2]}"
+        who = role if name.startswith("role/") and any(role in one.identities for one in access) else arn
+    return who + owned.through
+
+
+def _answers(asked: _Asked) -> Iterator[tuple[int, str, str]]:
+    """(side, action, resource) for all that is allowed."""
+    statements = asked.all()
+    own = own_keys(statements)
+    alike: dict[Any, list[str]] = defaultdict(list)
+    parts: dict[Any, _Asked] = {}
+    for action in _actions(statements):
+        about = _about(asked, action)
+        if any(one.allows for one in about.all()):
+            key = tuple(tuple(map(id, row or ())) for row in (*about.own, *about.boundaries, *about.of_resources))
+            alike[key].append(action)
+            parts[key] = about
+    for key, actions in alike.items():
+        for number, resource in _allowed(parts[key], actions[0], own):
+            yield from ((number, action, resource) for action in actions)
+
+
+def _about(asked: _Asked, action: str) -> _Asked:
+    def fitting_ones(statements: _Statements) -> _Statements:
+        return tuple(one for one in statements if _names_action(one, action))
+
+    return _Asked(
+        asked.principal,
+        tuple(map(fitting_ones, asked.own)),
+        tuple(None if one is None else fitting_ones(one) for one in asked.boundaries),
+        tuple(map(fitting_ones, asked.of_resources)),
+        asked.only,
+    )
+
+
+def _names_action(statement: PolicyStatement, action: str) -> bool:
+    if statement.actions:
+        return any(fits_action(one, action) for one in statement.actions)
+    return bool(statement.not_actions) and not any(fits_action(one, action) for one in statement.not_actions)
+
+
+def _actions(statements: Iterable[PolicyStatement]) -> Iterator[str]:
+    """Those that are known or named; one for each pattern, and one of a service that nothing names."""
+    named: dict[str, str] = {action.lower(): action for action in known_actions()}
+    for pattern in (one for statement in statements for one in (*statement.actions, *statement.not_actions)):
+        text = pattern.replace("?", "x").replace("*", OTHER)
+        named.setdefault(text.lower(), f"{OTHER}:{OTHER}" if pattern == "*" else text)
+    named[f"{OTHER}:{OTHER}"] = f"{OTHER}:{OTHER}"
+    yield from sorted(named.values())
+
+
+@cache
+def known_actions() -> frozenset[str]:
+    """The actions that the catalog names, without patterns."""
+    rows = table("aws_dl1_access")
+    found = {
+        action
+        for group in (rows["actions"], rows["users"], rows["runs"], rows["endpoints"])
+        for entries in group.values()
+        for entry in entries
+        for action in entry["actions"]
+    }
+    for service, operations in table("aws_calls")["actions"].items():
+        found |= {f"{service}:{action}" for actions in operations.values() for action in actions}
+    found |= set(table("aws_review")["actions"]["more"])
+    return frozenset(action for action in found if "*" not in action)
+
+
+def _allowed(asked: _Asked, action: str, own: Keys) -> Iterator[tuple[int, str]]:
+    statements = asked.all()
+    tried = values(statements, own)
+    for key, value in _undenied(asked, tried, own).items():
+        tried[key] = (value,)
+    rounds = [(circumstances, _keys(own, circumstances)) for circumstances in combinations(tried)]
+    for resource in _resources(statements, own) if not asked.only else [""]:
+        outcomes = [(circumstances, _decided(asked, Need(action, resource, keys))) for circumstances, keys in rounds]
+        left_out = settled(outcomes, tried)
+        for circumstances, allowed in outcomes:
+            told = {key.removeprefix(STAND_IN): one for key, one in circumstances.items() if key not in left_out}
+            words = described(asked.only or resource, told)
+            yield from ((number, words) for number in allowed)
+
+
+def _keys(own: Keys, circumstances: Circumstances) -> Keys:
+    return {**own, **{key: (value,) for key, value in circumstances.items() if value is not None}}
+
+
+def _decided(asked: _Asked, need: Need) -> tuple[int, ...]:
+    """The sides that allow it."""
+    return tuple(
+        number for number in range(len(asked.own)) if decide(need, asked.principal, _in_force(asked, number)).allowed
+    )
+
+
+def _in_force(asked: _Asked, number: int) -> InForce:
+    boundary = asked.boundaries[number]
+    return InForce(
+        identity=(PolicyDocument("", asked.own[number]),),
+        boundaries=() if boundary is None else (PolicyDocument("", boundary),),
+        of_resource=(PolicyDocument("", asked.of_resources[number]),),
+    )
+
+
+def _resources(statements: Iterable[PolicyStatement], own: Keys) -> list[str]:
+    """One for each pattern; where statements exclude something, also those that two patterns have in common."""
+    every = tuple(statements)
+    patterns = sorted({text for one in every for text in (*one.resources, *one.not_resources)})
+    found = dict.fromkeys(witness(text, own) for text in patterns)
+    if any(not one.allows or one.not_resources for one in every):
+        plain = [text.replace("?", "x") for text in patterns if "*" in text and text != "*" and "${" not in text]
+        found |= dict.fromkeys(one for text in plain for one in fitting(text, plain))
+    return [*found, *(["*"] if "*" not in found else [])]
+
+
+def _undenied(asked: _Asked, tried: Mapping[str, Sequence[str | None]], own: Keys) -> dict[str, str | None]:
+    """Keys that only denials look at which every side has: a value with which they do not hold says all there is."""
+    sides = [
+        {one.text for row in (asked.own[number], asked.of_resources[number]) for one in row if not one.allows}
+        for number in range(len(asked.own))
+    ]
+    common = set.intersection(*sides)
+    denials = [one for one in asked.all() if not one.allows and one.text in common]
+    others = [one for one in asked.all() if one.allows or one.text not in common]
+    looked_at = {key.lower() for one in others for _, key, _ in one.conditions}
+    found: dict[str, str | None] = {}
+    for key, options in tried.items():
+        if key.lower() in looked_at:
+            continue
+        for value in options:
+            if not any(_denies(one, key, value, own) for one in denials):
+                found[key] = value
+                break
+    return found
+
+
+def _denies(statement: PolicyStatement, key: str, value: str | None, own: Keys) -> bool:
+    """Whether a denial may hold with this value, by those of its conditions that look at it."""
+    own_conditions = tuple(one for one in statement.conditions if one[1].lower() == key.lower())
+    keys = own if value is None else {**own, key: (value,)}
+    try:
+        return bool(own_conditions) and hold(own_conditions, keys)
+    except (UnknownVariableError, ValueError):
+        return True

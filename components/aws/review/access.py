@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who has which policies in a snapshot: identities with theirs, and what has a policy of its own that names others."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+from catalog.tables import table
+from components.aws.iam.decide import KNOWN_KEYS, is_operator
+from components.aws.iam.documents import PolicyStatement, UnreadableDocumentError, statements_of
+from components.platform.circumstances import OTHER
+from components.platform.review import Ability, ReviewedResource, Snapshot
+
+ROLE, POLICY = "aws:iam/role:Role", "aws:iam/policy:Policy"
+BUCKET, BLOCK = "aws:s3/bucket:Bucket", "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"
+ENDPOINT = "aws:ec2/vpcEndpoint:VpcEndpoint"
+PUBLIC = "the whole internet, without signing in,"
+OPENERS = "a policy or an ACL"
+# In the names of keys that stand for conditions which the policy language here does not know.
+STAND_IN = f"aws:RequestTag/{OTHER}"
+_PRINCIPALS = ("role", "group", "user")
+# Principals that are no ARN, as one.
+_KINDS = {"Service": "service", "Federated": "federated", "CanonicalUser": "canonical"}
+_ANYTHING = json.dumps({"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}]})
+
+
+@dataclass(frozen=True)
+class Identity:
+    """`opaque`: policies whose statements are not in the stack, by name."""
+
+    statements: tuple[PolicyStatement, ...] = ()
+    boundary: tuple[PolicyStatement, ...] | None = None
+    opaque: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Owned:
+    """The policy of a resource. `judged`: its statements name resources; else the resource itself is meant."""
+
+    statements: tuple[PolicyStatement, ...]
+    judged: bool
+    through: str = ""
+
+
+@dataclass(frozen=True)
+class Access:
+    """`identities` by title (`role nodes`), `owned` by what has the policy. `plain`: what needs no judging."""
+
+    identities: Mapping[str, Identity]
+    owned: Mapping[str, Owned]
+    plain: frozenset[Ability]
+    unread: tuple[str, ...]
+
+
+def read(side: Snapshot) -> Access:
+    reader = _Reader(side)
+    return Access(reader.identities(), reader.owned(), frozenset(_plain(side)), tuple(dict.fromkeys(reader.unread)))
+
+
+class _Reader:
+    """Reads the documents of one side, and remembers those that are none."""
+
+    def __init__(self, side: Snapshot) -> None:
+        self._side = side
+        self.unread: list[str] = []
+        self._policies = {str(one.inputs.get("name") or one.name): one for one in side.of(POLICY)}
+
+    def _read(self, name: str, document: Any) -> tuple[PolicyStatement, ...]:
+        text = document if isinstance(document, str) else json.dumps(document)
+        try:
+            return tuple(map(_judgeable, statements_of(text)))
+        except UnreadableDocumentError:
+            short, digest = " ".join(text.split()), sha256(text.encode()).hexdigest()[:8]
+            self.unread.append(f"{name}: {short if len(short) < 120 else f'{short[:100]}… ({digest})'}")
+            return ()
+
+    def identities(self) -> dict[str, Identity]:
+        statements: dict[str, list[PolicyStatement]] = defaultdict(list)
+        opaque: dict[str, set[str]] = defaultdict(set)
+        for kind, name, arn in self._attached():
+            title, called = f"{kind} {name}", arn.rpartition("/")[2]
+            if called in self._policies and not arn.startswith("arn:aws:iam::aws:"):
+                statements[title] += self._read(f"the policy {called}", self._policies[called].inputs.get("policy"))
+            else:
+                opaque[title].add(called or arn)
+        for kind, name, called, document in self._inline():
+            statements[f"{kind} {name}"] += self._read(f"the policy {called} of the {kind} {name}", document)
+        boundaries = {f"role {_named(one)}": self._boundary(one) for one in self._side.of(ROLE)}
+        titles = dict.fromkeys((*statements, *opaque, *boundaries))
+        return {
+            title: Identity(tuple(statements[title]), boundaries.get(title), tuple(sorted(opaque[title])))
+            for title in titles
+        }
+
+    def _boundary(self, role: ReviewedResource) -> tuple[PolicyStatement, ...] | None:
+        called = str(role.inputs.get("permissionsBoundary") or "").rpartition("/")[2]
+        policy = self._policies.get(called)
+        return self._read(f"the policy {called}", policy.inputs.get("policy")) if policy else None
+
+    def _attached(self) -> Iterator[tuple[str, str, str]]:
+        for kind in _PRINCIPALS:
+            token = f"aws:iam/{kind}PolicyAttachment:{kind.title()}PolicyAttachment"
+            for one in self._side.of(token):
+                yield kind, str(one.inputs.get(kind)), str(one.inputs.get("policyArn"))
+        for one in self._side.of("aws:iam/policyAttachment:PolicyAttachment"):
+            for kind in _PRINCIPALS:
+                yield from (
+                    (kind, str(name), str(one.inputs.get("policyArn"))) for name in one.inputs.get(f"{kind}s") or ()
+                )
+        for one in self._side.of(ROLE):
+            yield from (("role", _named(one), str(arn)) for arn in one.inputs.get("managedPolicyArns") or ())
+
+    def _inline(self) -> Iterator[tuple[str, str, str, Any]]:
+        for kind in _PRINCIPALS:
+            for one in self._side.of(f"aws:iam/{kind}Policy:{kind.title()}Policy"):
+                yield kind, str(one.inputs.get(kind)), _named(one), one.inputs.get("policy")
+        for one in self._side.of(ROLE):
+            for row in one.inputs.get("inlinePolicies") or ():
+                yield "role", _named(one), str(row.get("name")), row.get("policy")
+
+    def owned(self) -> dict[str, Owned]:
+        found: dict[str, Owned] = {}
+        for row in table("aws_review")["owned"]:
+            for one in self._side.of(row["type"]):
+                if document := one.inputs.get(row["policy"]):
+                    name = f"{row['what']} {str(one.inputs.get(row['name']) or one.name).rpartition(':')[2]}"
+                    found[name] = Owned(self._read(f"the policy of the {name}", document), row["judged"])
+        for one in self._side.of(ENDPOINT):
+            service = str(one.inputs.get("serviceName", one.name)).split(".", 3)[-1]
+            document = one.inputs.get("policy") or _ANYTHING
+            name = f"the endpoint of {service}"
+            found[name] = Owned(self._read(f"the policy of {name}", document), True, f" through {name}")
+        return found
+
+
+def _named(resource: ReviewedResource) -> str:
+    return str(resource.inputs.get("name") or resource.name)
+
+
+def _judgeable(statement: PolicyStatement) -> PolicyStatement:
+    """Principals of every kind as ARNs, and conditions that nothing here knows as ones on keys that stand for them."""
+    return replace(
+        statement,
+        conditions=tuple(_known(*condition) for condition in statement.conditions),
+        principals=_as_arns(statement.principals),
+        not_principals=_as_arns(statement.not_principals),
+    )
+
+
+def _known(operator: str, key: str, wanted: tuple[str, ...]) -> tuple[str, str, tuple[str, ...]]:
+    if not is_operator(operator):
+        return "StringEquals", f"{STAND_IN}{operator} {key} {', '.join(wanted)}", ("true",)
+    return operator, key if KNOWN_KEYS.fullmatch(key) else STAND_IN + key, wanted
+
+
+def _as_arns(principals: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    if not principals:
+        return {}
+    named = [*principals.get("AWS", ())]
+    for kind, names in principals.items():
+        if kind != "AWS":
+            named += [f"arn:aws:{_KINDS.get(kind, kind)}:::{name}" for name in names]
+    return {"AWS": tuple(f"arn:aws:iam::{name}:root" if name.isdecimal() else name for name in named)}
+
+
+def _plain(side: Snapshot) -> Iterator[Ability]:
+    """What buckets give away, or may come to give away, by their settings."""
+    blocks = {str(one.inputs.get("bucket")): one for one in side.of(BLOCK)}
+    for bucket in side.of(BUCKET):
+        name = str(bucket.inputs.get("bucket") or bucket.name)
+        block = blocks.get(name)
+        for flag in table("aws_review")["public_access_block"]:
+            if block is None or block.inputs.get(flag) not in (True, "true"):
+                yield Ability(OPENERS, flag, f"arn:aws:s3:::{name}")
+    for token in ("aws:s3/bucketAcl:BucketAcl", "aws:s3/bucketAclV2:BucketAclV2", BUCKET):
+        for one in side.of(token):
+            acl = str(one.inputs.get("acl") or "")
+            if acl.startswith("public"):
+                operations = ("s3:ListBucket", "s3:PutObject") if "write" in acl else ("s3:ListBucket",)
+                yield from (Ability(PUBLIC, name, f"arn:aws:s3:::{one.inputs.get('bucket')}") for name in operations)
+            elif acl.startswith("authenticated"):
+                yield Ability("everybody with an account", "s3:ListBucket", f"arn:aws:s3:::{one.inputs.get('bucket')}")

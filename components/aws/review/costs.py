@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the machines of a stack cost an hour, and what costs beside them: by a team's own prices; none is here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from catalog.tables import table
+from components.platform.review import Costs, Machines, Snapshot, Standing
+from schemas.names import plural
+
+_GIVEN = "the team's own prices"
+
+
+def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
+    jobs = {name: _machines(job["cluster"], prices) for name, job in (side.plan.get("jobs") or {}).items()}
+    return Costs(jobs, tuple(_standing(side, prices)))
+
+
+def _machines(cluster: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
+    """Machines stay between runs, and stop where none has come for a while."""
+    shape = str(cluster["instanceType"])
+    row = table("aws_dl1")["shapes"].get(shape, {})
+    price, source = _price(shape, prices)
+    idle, nodes = int(cluster.get("stopWhenIdleMinutes") or 0), len(cluster["nodes"])
+    return Machines(shape, nodes, int(row.get("accelerators", 0)), price, source, True, idle)
+
+
+def _standing(side: Snapshot, prices: Mapping[str, Any]) -> Iterator[Standing]:
+    for row in table("aws_review")["standing"]:
+        only = row.get("only", {})
+        number = sum(all(one.inputs.get(key) == value for key, value in only.items()) for one in side.of(row["type"]))
+        if number:
+            price, source = _price(row["what"], prices)
+            yield Standing(plural(number, row["what"]), None if price is None else price * number, source)
+    yield from _disks(side)
+
+
+def _disks(side: Snapshot) -> Iterator[Standing]:
+    """Disks cost while machines are stopped, too."""
+    sizes = Counter(
+        int(job["cluster"].get("diskGb") or 0)
+        for job in (side.plan.get("jobs") or {}).values()
+        for _ in job["cluster"]["nodes"]
+    )
+    if total := sum(size * number for size, number in sizes.items()):
+        yield Standing(f"disks of the machines: {total} GB, also while they are stopped", None)
+
+
+def _price(what: str, prices: Mapping[str, Any]) -> tuple[float | None, str]:
+    row = prices.get(what)
+    if isinstance(row, Mapping) and "usd_per_hour" in row:
+        return float(row["usd_per_hour"]), str(row.get("source") or _GIVEN)
+    return None, ""

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Actions and ARNs as a person would say them: `read and write objects`, `objects in bucket vision-dev`."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from catalog.tables import table
+from components.aws.iam.decide import fits_arn
+from components.aws.review.abilities import OPAQUE, READ, WITHOUT_BOUNDARY
+from components.aws.review.conditions import OWN
+from components.platform.circumstances import OTHER, merged, parted
+
+# More kinds of things than these are counted, and not named.
+_MOST = 6
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*")
+_EVERYTHING = f"{OTHER}:{OTHER}"
+
+
+def operation_words(operations: frozenset[str]) -> str:
+    if operations == {READ}:
+        return "do what cannot be read here"
+    if _EVERYTHING in operations:
+        return "do everything"
+    parts = [_special(one) for one in sorted(operations) if _is_special(one)]
+    whole = {one.partition(":")[0] for one in operations if one.endswith(f":{OTHER}")}
+    parts += [f"do everything with {service}" for service in sorted(whole)]
+    verbs: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for one in operations:
+        service, colon, name = one.partition(":")
+        if colon and service not in whole and not _is_special(one):
+            verb, noun = _parts(name)
+            verbs[service, noun].add(verb)
+    parts += _joined(verbs)
+    if len(parts) > _MOST:
+        return f"{'; '.join(parts[:_MOST])}; and {len(parts) - _MOST} more"
+    return "; ".join(parts)
+
+
+def _is_special(operation: str) -> bool:
+    return (
+        operation.startswith(OPAQUE)
+        or operation in (WITHOUT_BOUNDARY, READ)
+        or operation in table("aws_review")["public_access_block"]
+    )
+
+
+def _special(operation: str) -> str:
+    if operation.startswith(OPAQUE):
+        return f"do whatever the policy {operation.removeprefix(OPAQUE)} allows"
+    if operation == WITHOUT_BOUNDARY:
+        return "act beyond a permissions boundary"
+    return str(table("aws_review")["public_access_block"].get(operation, "do what cannot be read here"))
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """`PutObject`: write, objects. A pattern's rest: `Get…`: read, anything."""
+    words = _WORD.findall(name.replace(OTHER, ""))
+    if not words:
+        return "do", "anything else"
+    verb = table("aws_review")["verbs"].get(words[0], words[0].lower())
+    if OTHER in name and len(words) == 1:
+        return verb, "whatever there is"
+    noun = " ".join(word if word.isupper() else word.lower() for word in words[1:])
+    return verb, _plural(noun) if noun else "anything"
+
+
+def _plural(noun: str) -> str:
+    if noun.endswith(("s", "tagging")):
+        return noun
+    return f"{noun[:-1]}ies" if noun.endswith("y") and not noun.endswith(("ay", "ey")) else f"{noun}s"
+
+
+def _joined(verbs: dict[tuple[str, str], set[str]]) -> list[str]:
+    """Things with which one may do the same stand together; the service is said where it is not clear."""
+    order = list(dict.fromkeys(table("aws_review")["verbs"].values()))
+    alike: dict[tuple[str, ...], list[tuple[str, str]]] = defaultdict(list)
+    for (service, noun), found in sorted(verbs.items()):
+        ordered = sorted(found, key=lambda verb: (order.index(verb) if verb in order else len(order), verb))
+        alike[tuple(ordered)].append((service, noun))
+    parts = []
+    for names, things in alike.items():
+        services = sorted({service for service, _ in things})
+        nouns = list(dict.fromkeys(noun for _, noun in things))
+        shown = _and(tuple(nouns)) if len(nouns) <= _MOST else _listing(nouns)
+        parts.append(f"{_and(names)} {shown} ({', '.join(services)})")
+    return parts
+
+
+def _and(words: tuple[str, ...]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
+
+
+def resource_words(resources: frozenset[str]) -> str:
+    """Everything stands for all else: whoever may do it with everything may do it with each."""
+    circumstances: dict[str, set[str]] = defaultdict(set)
+    for resource in resources:
+        what, found = parted(resource)
+        circumstances[what].add(found)
+    if "" in circumstances.get("*", ()):
+        circumstances = {"*": circumstances["*"]}  # type: ignore[assignment]
+    shown = {f"{_arn_words(what)}{merged(found)}" for what, found in circumstances.items() if what}
+    return _listing(sorted(shown))
+
+
+def _listing(shown: list[str]) -> str:
+    return ", ".join(shown) if len(shown) <= _MOST else f"{', '.join(shown[:_MOST])} and {len(shown) - _MOST} more"
+
+
+def _arn_words(arn: str) -> str:
+    if arn == "*":
+        return "everything"
+    text = arn.replace(OWN, "<their own>").replace(OTHER, "*")
+    for row in table("aws_review")["arn"]:
+        if match := re.fullmatch(row["fits"], text):
+            return str(row["words"]).format(*match.groups())
+    return text
+
+
+def covers(resource: str, other: str) -> bool:
+    """By its pattern; with circumstances of its own it covers what has the same."""
+    (wide, found), (narrow, others) = parted(resource), parted(other)
+    if not wide or not narrow or found not in ("", others):
+        return False
+    pattern = wide.replace(OWN, OTHER).replace(OTHER, "*")
+    return pattern == "*" or (OTHER in wide and narrow != "*" and fits_arn(pattern, narrow))

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpenPAI's answers to a review. It has jobs only: no rules of a network, no statements, and no prices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from catalog.platforms import platforms
+from catalog.tables import table
+from components.platform.losses import loss_of
+from components.platform.replacing import RUN
+from components.platform.review import (
+    UNREAD,
+    Ability,
+    Costs,
+    Loss,
+    Machines,
+    Network,
+    ReviewedResource,
+    ReviewPlatform,
+    Snapshot,
+)
+
+_GIVEN = "the team's own prices"
+_RUNTIME_PLUGINS = "com.microsoft.pai.runtimeplugin"
+_READ, _PLUGIN = "READ", "plugin:"
+_WORDS = {"submit": "submit jobs", "use": "use", "write": "write", "read": "read"}
+
+
+class OpenPaiReview(ReviewPlatform):
+    def network(self, side: Snapshot) -> Network:
+        return Network(unjudged=platforms()[side.platform]["lacks"]["network"])
+
+    def abilities(self, sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
+        """What the stack's token reaches, and what plugins of jobs open. Groups are the cluster's own matter."""
+        return tuple(frozenset(_abilities(side)) for side in sides)
+
+    def operation_words(self, operations: frozenset[str]) -> str:
+        if operations == {_READ}:
+            return "do what cannot be read here"
+        return ", ".join(sorted(map(_operation, operations)))
+
+    def loss(self, resource: ReviewedResource) -> Loss | None:
+        return loss_of(resource, table("openpai_review")["loss"])
+
+    def costs(self, side: Snapshot, prices: Mapping[str, Any]) -> Costs:
+        return Costs({name: _machines(job, prices) for name, job in (side.plan.get("jobs") or {}).items()})
+
+
+def _operation(name: str) -> str:
+    if name.startswith(_PLUGIN):
+        return f"have the plugin {name.removeprefix(_PLUGIN)}"
+    return _WORDS.get(name, name)
+
+
+def _abilities(side: Snapshot) -> Iterator[Ability]:
+    cluster: Mapping[str, Any] = side.plan.get("cluster") or {}
+    who = f"user {cluster.get('user')} at {cluster.get('uri')}"
+    for grant in (side.plan.get("access") or {}).get("grants", ()):
+        named = {"users": who, "runs": "tasks"}.get(grant["who"], grant["who"])
+        target = f" {grant['target']}" if grant.get("target") else ""
+        yield Ability(named, grant["does"], f"{grant['what'].removesuffix('s') if target else grant['what']}{target}")
+    for run in side.of(RUN):
+        yield from _of_run(run)
+
+
+def _of_run(run: ReviewedResource) -> Iterator[Ability]:
+    """Plugins of the runtime act inside tasks: one opens them for SSH, another one mounts storages."""
+    protocol = run.inputs.get("protocol")
+    if not isinstance(protocol, Mapping):
+        yield Ability(UNREAD, _READ, f"the protocol of the run {run.name}")
+        return
+    extras = protocol.get("extras") or {}
+    for plugin in extras.get(_RUNTIME_PLUGINS) or ():
+        yield Ability(f"tasks of the job {run.name.partition('/')[0]}", f"{_PLUGIN}{plugin.get('plugin')}", "")
+
+
+def _machines(job: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
+    """A cluster has no prices. A team may have one for an SKU, by its name in the stack file."""
+    replicas = {role["called"]: int(role["replicas"]) for role in job["roles"]}
+    roles: Mapping[str, Any] = job.get("taskRoles") or {}
+    gpus = {name: int(role["sku"].get("gpus") or 0) for name, role in roles.items()}
+    shape = str(job["shape"]["name"])
+    row = prices.get(shape)
+    price = float(row["usd_per_hour"]) if isinstance(row, Mapping) and "usd_per_hour" in row else None
+    source = str(row.get("source") or _GIVEN) if isinstance(row, Mapping) and price is not None else ""
+    alike = set(gpus.values())
+    shown = shape if len(alike) <= 1 else f"{shape} and others"
+    return Machines(shown, sum(replicas.values()), max(alike, default=0), price, source)

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random policies of AWS: no widening is hidden, and what only reads differently shows nothing.
+
+The oracle decides single calls. It knows nothing of sets of actions, resources and circumstances.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide
+from components.aws.iam.documents import PolicyDocument, statements_of
+from components.aws.review.answers import AwsReview
+from components.platform.review import Snapshot
+from tests.support.counts import FIRST, wanted
+from tests.support.reviews import resource, sentences
+
+Statement = dict[str, Any]
+
+ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:Get*", "s3:*", "ecr:*", "ssm:StartSession", "ssm:Start?ession", "*")
+RESOURCES = (
+    "arn:aws:s3:::vision-dev/*", "arn:aws:s3:::vision-*/*", "arn:aws:s3:::vision-dev/${aws:username}/*", "*",
+    "arn:aws:ec2:us-east-1:*:instance/*",
+)  # fmt: skip
+CONDITIONS: tuple[Statement, ...] = (
+    {}, {}, {},
+    {"StringEquals": {"aws:ResourceTag/stack": "vision-dev"}},
+    {"StringLike": {"aws:ResourceTag/stack": ["vision-*"]}},
+    {"StringNotEquals": {"aws:ResourceTag/stack": "vision-dev"}},
+    {"Bool": {"aws:SecureTransport": "true"}},
+    {"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}},
+)  # fmt: skip
+CALLED = (
+    "s3:GetObject",
+    "s3:GetBucketAcl",
+    "s3:PutObject",
+    "s3:DeleteObject",
+    "ecr:PutImage",
+    "ssm:StartSession",
+    "x:Y",
+)
+NAMED = (
+    "arn:aws:s3:::vision-dev/a", "arn:aws:s3:::vision-dev/ann/a", "arn:aws:s3:::vision-prod/a", "arn:aws:s3:::other/a",
+    "arn:aws:ec2:us-east-1:1:instance/i-1", "*",
+)  # fmt: skip
+
+
+def allow(action: str, on: str, condition: Statement) -> Statement:
+    return {"Effect": "Allow", "Action": action, "Resource": on, **({"Condition": condition} if condition else {})}
+
+
+statements = st.builds(allow, st.sampled_from(ACTIONS), st.sampled_from(RESOURCES), st.sampled_from(CONDITIONS))
+denials = statements.map(lambda one: {**one, "Effect": "Deny"})
+
+
+def side(rows: Sequence[Statement], cut: int | None = None, called: str = "nodes") -> Snapshot:
+    """The statements in one policy, or in two."""
+    parts = [rows] if cut is None else [rows[:cut], rows[cut:]]
+    made = [resource("aws:iam/role:Role", "role", name="nodes")]
+    for number, part in enumerate(parts):
+        name = f"{called}-{number}"
+        text = json.dumps({"Statement": part}, indent=number or None, sort_keys=bool(number))
+        arn = f"arn:aws:iam::1:policy/{name}"
+        made.append(resource("aws:iam/policy:Policy", name, name=name, policy=text))
+        made.append(resource("aws:iam/rolePolicyAttachment:RolePolicyAttachment", name, role="nodes", policyArn=arn))
+    return Snapshot("vision-dev", "aws-dl1", {}, tuple(made))
+
+
+def needs(chance: random.Random, number: int) -> list[Need]:
+    made = []
+    for _ in range(number):
+        keys = {"aws:username": ("ann",), "aws:SourceIp": (chance.choice(("10.1.2.3", "203.0.113.5")),)}
+        if chance.random() < 0.7:
+            keys["aws:ResourceTag/stack"] = (chance.choice(("vision-dev", "vision-prod", "other")),)
+        keys["aws:SecureTransport"] = (chance.choice(("true", "false")),)
+        made.append(Need(chance.choice(CALLED), chance.choice(NAMED), keys))
+    return made
+
+
+def allowed(rows: Sequence[Statement], need: Need) -> bool:
+    document = PolicyDocument("", statements_of(json.dumps({"Statement": rows})))
+    return decide(need, AwsPrincipal("arn:aws:iam::1:role/nodes", role="nodes"), InForce([document])).allowed
+
+
+def widened(rows: list[Statement], chance: random.Random) -> list[Statement]:
+    at = chance.randrange(len(rows))
+    one = rows[at]
+    free = {key: value for key, value in one.items() if key != "Condition"}
+    wider = chance.choice(
+        [
+            free,
+            {**one, "Resource": "*"},
+            {**one, "Action": "*"},
+            allow(chance.choice(ACTIONS), chance.choice(RESOURCES), {}),
+        ]
+    )
+    return [*rows[:at], wider, *rows[at + (chance.random() < 0.7) :]]
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + wanted(sample=30, full=300)))
+def test_no_widening_is_hidden(seed: int) -> None:
+    chance = random.Random(seed)
+    before = [allow(chance.choice(ACTIONS), chance.choice(RESOURCES), chance.choice(CONDITIONS)) for _ in range(3)]
+    if chance.random() < 0.4:
+        before.append(
+            {**allow(chance.choice(ACTIONS), chance.choice(RESOURCES), chance.choice(CONDITIONS)), "Effect": "Deny"}
+        )
+    after = [one for one in before if one["Effect"] == "Allow"] if chance.random() < 0.2 else widened(before, chance)
+    then, now = AwsReview().abilities((side(before), side(after)))
+    for need in needs(chance, 120):
+        was, is_now = allowed(before, need), allowed(after, need)
+        if is_now and not was:
+            assert now - then, (need, before, after)
+        if was and not is_now:
+            assert then - now, (need, before, after)
+
+
+@given(st.lists(st.one_of(statements, statements, denials), min_size=1, max_size=5), st.randoms(use_true_random=False))
+def test_what_only_reads_differently_shows_nothing(rows: list[Statement], chance: random.Random) -> None:
+    after = [part for one in rows for part in _rewritten(one, chance)]
+    after += chance.sample(after, len(after) // 2)
+    chance.shuffle(after)
+    assert sentences(side(rows), side(after, chance.randint(0, len(after)), "renamed")) == []
+
+
+def _rewritten(one: Statement, chance: random.Random) -> list[Statement]:
+    how = chance.randrange(4)
+    if how == 0:
+        return [{**one, "Action": [one["Action"].lower(), one["Action"]], "Sid": "Other"}]
+    if how == 1:
+        return [{**one, "Resource": [one["Resource"], one["Resource"].replace("vision-*", "vision-dev")]}]
+    if how == 2 and "s3:" in one["Action"]:
+        return [one, {**one, "Action": "s3:getobject"}] if one["Action"] != "s3:PutObject" else [one]
+    return [{key: one[key] for key in sorted(one)}]
