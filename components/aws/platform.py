@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from components.platform.inputs import OwnInputs
     from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
+    from components.platform.offline import OfflineCloud
     from components.platform.rehearsal import RehearsalPlatform
     from components.platform.run_platform import RunPlatform
     from components.platform.tries import TryPlatform, TryQuestion
@@ -130,6 +131,12 @@ class AwsDl1Platform(Platform):
         from components.aws.local.rehearsal import AwsRehearsalPlatform
 
         return AwsRehearsalPlatform()
+
+    @property
+    def offline(self) -> OfflineCloud:
+        from components.aws.offline import AwsOffline
+
+        return AwsOffline()
 
 
 PLATFORM = AwsDl1Platform()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from components.platform.inputs import OwnInputs
     from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
+    from components.platform.offline import OfflineCloud
     from components.platform.rehearsal import RehearsalPlatform
     from components.platform.run_platform import RunPlatform
     from components.platform.tries import TryPlatform, TryQuestion
@@ -142,6 +143,12 @@ class OciPlatform(Platform):
         from components.oci.local.rehearsal import OciRehearsalPlatform
 
         return OciRehearsalPlatform()
+
+    @property
+    def offline(self) -> OfflineCloud:
+        from components.oci.offline import OciOffline
+
+        return OciOffline()
 
 
 PLATFORM = OciPlatform()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from components.platform.inputs import OwnInputs
     from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
+    from components.platform.offline import OfflineCloud
     from components.platform.rehearsal import RehearsalPlatform
     from components.platform.review import ReviewPlatform
     from components.platform.run_platform import RunPlatform
@@ -85,6 +86,13 @@ class Answers:
             pass
 
         return NoAnswers()
+
+    @property
+    def offline(self) -> OfflineCloud:
+        """What stands in for its cloud while a program is recorded. Programs of most ask nothing."""
+        from components.platform.offline import OfflineCloud
+
+        return OfflineCloud()
 
     def _without_local_cloud(self) -> Exception:
         from components.platform.local import LocalStackError

@@ -19,7 +19,12 @@ OUTSIDE = "anywhere outside"
 
 @dataclass(frozen=True, slots=True)
 class ReviewedResource:
-    """One resource as a program asks for it. `urn` ends with its type and name."""
+    """One resource as a program asks for it. `urn` ends with its type and name.
+
+    `secrets`: where its inputs hold secrets, and a digest of what the stack file has there, encrypted: a secret that
+    was changed shows, its value does not. `trigger`: a change of this text replaces it. `custom`: it is made in a
+    cloud; components only hold others.
+    """
 
     type: str
     name: str
@@ -31,6 +36,10 @@ class ReviewedResource:
     replaced_for: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    id: str = ""
+    custom: bool = True
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    trigger: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,3 +39,20 @@ def _opened(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _opened(item) for key, item in value.items()}
     return [_opened(item) for item in value] if isinstance(value, list) else value
+
+
+def encrypted_texts(file: Path) -> frozenset[str]:
+    """Every text that is encrypted in the file."""
+    return frozenset(_encrypted(yaml.safe_load(file.read_text("utf-8")).get("config")))
+
+
+def _encrypted(value: Any) -> Iterator[str]:
+    if _is_secret(value):
+        if isinstance(value["secure"], str) and value["secure"]:
+            yield value["secure"]
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _encrypted(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _encrypted(item)
