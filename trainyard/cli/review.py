@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trainyard.review.sides import Side
 
 _FORMS = ("text", "markdown", "html", "json", "sarif")
+_FORM_OF = {".md": "markdown", ".html": "html", ".json": "json", ".sarif": "sarif", ".txt": "text"}
 _FILE = click.Path(path_type=Path, dir_okay=False)
 # Whoever waits longer than this is told what for.
 _PATIENCE_SECONDS = 2.0
@@ -44,7 +45,13 @@ class _FailedError(click.ClickException):
 @click.option("--against", metavar="REV", help="Compare with this revision of git, and show only the difference.")
 @click.option("--preview", type=_FILE, help="Read what `pulumi preview --json --show-sames` wrote, for one stack.")
 @click.option("--format", "form", type=click.Choice(_FORMS), default="text", help="The form of the review.")
-@click.option("--output", type=_FILE, help="Write it into this file.")
+@click.option(
+    "--output",
+    "outputs",
+    type=_FILE,
+    multiple=True,
+    help="Write it into this file: .md, .html, .json, .sarif and .txt say the form. May be given several times.",
+)
 @click.option("--on", metavar="DATE", help="The date of the review, as 2026-11-26: waivers end. Default: today.")
 @click.option("--prices", type=_FILE, help="A team's own prices: TOML, a table for each shape with `usd_per_hour`.")
 @click.option("--rehearsal", type=_FILE, help="The report of `trainyard rehearse STACK --format json`, as proof.")
@@ -62,7 +69,7 @@ def review(
     against: str | None,
     preview: Path | None,
     form: str,
-    output: Path | None,
+    outputs: tuple[Path, ...],
     on: str | None,
     prices: Path | None,
     rehearsal: Path | None,
@@ -88,8 +95,11 @@ def review(
         wanted = _with_reports(wanted, rehearsal, policy_config)
         reviews = _reviews(wanted, preview)
     found = tripped(reviews, gates)
-    _write(FORMS[form](reviews, found), form, output)
-    if output or form not in ("text",):
+    for file in outputs:
+        _write_file(file, FORMS[_FORM_OF.get(file.suffix, form)](reviews, found))
+    if not outputs:
+        _print(FORMS[form](reviews, found), form)
+    if outputs or form != "text":
         for one in found:
             say_aside(f"gate {one.gate}: {one.stack}: {one.because}")
     sys.exit(1 if found else 0)
@@ -240,13 +250,15 @@ def _shown(file: Path) -> str:
     return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(file)
 
 
-def _write(text: str, form: str, output: Path | None) -> None:
-    if output:
-        try:
-            output.write_text(text if text.endswith("\n") else text + "\n", "utf-8")
-        except OSError as problem:
-            raise _FailedError(f"{output}: {problem.strerror}") from None
-    elif form == "text":
+def _write_file(file: Path, text: str) -> None:
+    try:
+        file.write_text(text if text.endswith("\n") else text + "\n", "utf-8")
+    except OSError as problem:
+        raise _FailedError(f"{file}: {problem.strerror}") from None
+
+
+def _print(text: str, form: str) -> None:
+    if form == "text":
         say(text)
     elif form in ("json", "sarif"):
         json_data(text)

@@ -113,7 +113,7 @@ def _with_network(made: Review, before: Snapshot, after: Snapshot, platform: Rev
     if rendezvous is None or not after.resources:
         return made
     hanging = rendezvous.hanging(after, now)
-    rows = (Hanging(one.job, _pair(one.pair), str(one.ports), str(one.missing)) for one in hanging)
+    rows = (Hanging(one.job, _pair(one.pair), _ports(one.ports), one.missing) for one in hanging)
     return replace(made, hanging=tuple(rows))
 
 
@@ -121,11 +121,14 @@ def _outside_first(found: Iterable[Opening]) -> tuple[Opening, ...]:
     return tuple(sorted(dict.fromkeys(found), key=lambda one: (not one.outside, one.words)))
 
 
-def _pair(pair: Any) -> tuple[str, str]:
-    if isinstance(pair, str):
-        return pair, ""
-    first, second = pair
-    return str(first), str(second)
+def _pair(pair: str) -> tuple[str, str]:
+    source, _, target = pair.partition(" -> ")
+    return source, target
+
+
+def _ports(ports: tuple[int, int]) -> str:
+    first, last = ports
+    return f"port {first}" if first == last else f"ports {first}-{last}"
 
 
 def _with_access(made: Review, before: Snapshot, after: Snapshot, platform: ReviewPlatform) -> Review:

@@ -80,7 +80,7 @@ def _exposure(one: Review) -> Iterator[str]:
 
 
 def _access_gain(one: Review) -> Iterator[str]:
-    return (f"{access.principal} may {access.words} on {access.resource}" for access in one.gained)
+    return (f"{access.principal} may {access.words}: {access.resource}" for access in one.gained)
 
 
 def _policy(one: Review) -> Iterator[str]:

@@ -38,7 +38,7 @@ def read_preview(file: Path, name: str, platform: str, plan: Mapping[str, Any]) 
     """`plan`: that of the stack file, which the engine does not write down."""
     try:
         document = json.loads(file.read_text("utf-8"))
-        steps = document["steps"]
+        steps = list(document["steps"])
     except OSError as problem:
         raise PreviewError(f"{file}: {problem.strerror}") from None
     except (ValueError, TypeError, KeyError, RecursionError):

@@ -188,12 +188,14 @@ def answer(line: str) -> str:
 
 def serve(write: Callable[[str], object]) -> None:
     prepared: set[str] = set()
+    used: list[str] = []
     for line in sys.stdin:
+        _import_all(used)
         platform = json.loads(line).get("platform", "")
         if platform not in prepared:
             prepared.add(platform)
             _prepare(platform)
-        _import_used(write, line)
+        used = _record_in_fork(write, line)
 
 
 def _prepare(platform: str) -> None:
@@ -202,8 +204,16 @@ def _prepare(platform: str) -> None:
         answers(platform).offline.prepare()
 
 
-def _import_used(write: Callable[[str], object], line: str) -> None:
-    """Records in a fork. What the fork had to import is imported here, so that the next ones find it."""
+def _import_all(names: list[str]) -> None:
+    """What one fork had to import, the next ones find here."""
+    for name in names:
+        if name.startswith(_SDKS):
+            with suppress(Exception):
+                importlib.import_module(name)
+
+
+def _record_in_fork(write: Callable[[str], object], line: str) -> list[str]:
+    """The names of what was imported for it."""
     reading, writing = os.pipe()
     had = set(sys.modules)
     child = os.fork()
@@ -217,14 +227,11 @@ def _import_used(write: Callable[[str], object], line: str) -> None:
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as used:
-        names = used.read().split("\n")
+        names = sorted(used.read().split("\n"))
     status = os.waitpid(child, 0)[1]
     if status:
         write(json.dumps({"error": f"the program did not end within {SECONDS} s, or was killed ({status})"}))
-    for name in sorted(names):
-        if name.startswith(_SDKS):
-            with suppress(Exception):
-                importlib.import_module(name)
+    return names
 
 
 def main() -> None:

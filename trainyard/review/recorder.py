@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any
 
@@ -31,6 +32,7 @@ class RecordingProcess:
 
     def __init__(self, tree: Path) -> None:
         self._tree = tree
+        self._one_at_a_time = Lock()
         self._folder = tempfile.TemporaryDirectory(prefix="trainyard-review-")
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (as long as the process)
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
@@ -73,9 +75,10 @@ class RecordingProcess:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
+            with self._one_at_a_time:
+                self._process.stdin.write(json.dumps(request) + "\n")
+                self._process.stdin.flush()
+                line = self._process.stdout.readline()
         except BrokenPipeError:
             line = ""
         return self._recorded(json.loads(line) if line else {"error": self._last_words()})

@@ -24,6 +24,7 @@ from trainyard.review.sides import Side
 from trainyard.review.snapshots import Recorded
 
 Progress = Callable[[str], None]
+_FEW = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,10 @@ def review_stacks(wanted: Wanted, progress: Progress) -> Iterator[Review]:
     """One after the other; while one side of a stack is recorded, so is the other side of the next."""
     sides = _judged(wanted)
     with ExitStack() as open_until_the_end:
-        processes = [
-            open_until_the_end.enter_context(RecordingProcess(side.code))
-            for side in (wanted.after, wanted.before)
-            if side is not None
-        ]
-        after, before = processes[0], processes[-1]
+        after = before = open_until_the_end.enter_context(RecordingProcess(wanted.after.code))
+        # A second process for the same code costs its imports, which a few stacks do not earn.
+        if wanted.before and (wanted.before.code != wanted.after.code or len(sides) > _FEW):
+            before = open_until_the_end.enter_context(RecordingProcess(wanted.before.code))
         pool = open_until_the_end.enter_context(ThreadPoolExecutor(1))
         earlier = [pool.submit(_record, before, one.name, one.before) if one.before else None for one in sides]
         try:

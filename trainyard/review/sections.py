@@ -98,8 +98,9 @@ def also(one: Review) -> tuple[str, ...]:
 
 def _passages(one: Review) -> Iterator[Item]:
     for hang in one.hanging:
-        pair = f"{hang.pair[0]} to {hang.pair[1]}" if hang.pair[1] else hang.pair[0]
-        yield Item(f"would hang: {pair} of job {hang.job}, {hang.ports}", (f"missing: {hang.missing}",), True)
+        job = f" of job {hang.job}" if hang.job else ""
+        words = f"would hang: {hang.pair[0]} to {hang.pair[1]}{job}, {hang.ports}"
+        yield Item(words, (f"no rule lets it through: {hang.missing}",), True)
     for sign, openings in (("opens", one.opened), ("closes", one.closed)):
         for opening in openings:
             outside = opening.outside and sign == "opens"
@@ -114,7 +115,9 @@ def _access(one: Review) -> Iterator[Item]:
 
 def _access_item(sign: str, access: Access) -> Item:
     details = (f"operations: {', '.join(access.operations)}",) if access.operations else ()
-    return Item(f"{access.principal} {sign}: {access.words} on {access.resource}", details, sign == "gains")
+    may = "may" if sign == "gains" else "may no longer"
+    on = f": {access.resource}" if access.resource else ""
+    return Item(f"{sign}: {access.principal} {may} {access.words}{on}", details, sign == "gains")
 
 
 def _ends(one: Review) -> Iterator[Item]:
