@@ -86,7 +86,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Ability:
-    """Something that a principal may do: `dynamic group vision-dev-runs`, `OBJECT_READ`, `bucket vision-dev`."""
+    """Something that a principal may do: `group vision-scientists`, `OBJECT_READ`, `bucket vision-dev`."""
 
     principal: str
     operation: str

@@ -92,6 +92,8 @@ def review(
         raise click.UsageError("name stacks, or say --all")
     with ExitStack() as until_the_end, _errors_in_words():
         wanted = _wanted(until_the_end, named, stacks, against, on, prices)
+        for remark in wanted.circumstances.remarks:
+            say_aside(remark)
         wanted = _with_reports(wanted, rehearsal, policy_config)
         reviews = _reviews(wanted, preview)
     found = tripped(reviews, gates)

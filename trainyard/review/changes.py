@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -107,17 +108,27 @@ def _dropped(value: Any, path: list[str]) -> Any:
 
 
 def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
-    """The paths of what differs."""
+    """The paths of what differs, also inside of texts that are JSON: launch documents, policies."""
     if old == new:
         return
+    old, new = _parsed(old), _parsed(new)
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted({**old, **new}):
             yield from differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (one, other) in enumerate(zip(old, new, strict=True)):
             yield from differences(one, other, f"{path}[{index}]")
-    else:
+    elif old != new:
         yield path
+
+
+def _parsed(value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith("{"):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
 
 
 def _replaced(pairs: tuple[Pair, ...], platform: ReviewPlatform) -> dict[str, tuple[tuple[str, ...], str]]:

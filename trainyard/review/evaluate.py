@@ -86,7 +86,7 @@ def review(
         picture=picture(after if kind != "removed" else before),
     )
     if _broken(before, after):
-        return made
+        return replace(made, judged=False)
     made = _with_access(_with_network(made, before, after, platform), before, after, platform)
     return _with_proof(_with_pack(made, after, findings, circumstances), rehearsal)
 

@@ -54,11 +54,14 @@ def _gate(word: str) -> Gate:
 
 def tripped(reviews: Sequence[Review], gates: Sequence[Gate]) -> tuple[Tripped, ...]:
     return tuple(
-        Tripped(gate.name, one.stack, because)
-        for one in reviews
-        for gate in gates
-        for because in (_cost(one, gate.limit) if gate.name == COST else _GATES[gate.name](one))
+        Tripped(gate.name, one.stack, because) for one in reviews for gate in gates for because in _reasons(one, gate)
     )
+
+
+def _reasons(one: Review, gate: Gate) -> Iterator[str]:
+    if not one.judged:
+        return iter(["the stack cannot be read, so this is not known"])
+    return _cost(one, gate.limit) if gate.name == COST else _GATES[gate.name](one)
 
 
 def _cost(one: Review, limit: float) -> Iterator[str]:

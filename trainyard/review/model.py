@@ -142,7 +142,10 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What a change of one stack means. `refused`: why `up` would not go on. `unjudged`: what is not known, and why."""
+    """What a change of one stack means. `refused`: why `up` would not go on. `unjudged`: what is not known, and why.
+
+    `judged` is false where a side could not be read at all: then no gate may pass.
+    """
 
     stack: str
     file: str
@@ -152,6 +155,7 @@ class Review:
     against: str = ""
     on: str = ""
     refused: str = ""
+    judged: bool = True
     opened: tuple[Opening, ...] = ()
     closed: tuple[Opening, ...] = ()
     hanging: tuple[Hanging, ...] = ()
@@ -175,7 +179,7 @@ class Review:
 
     @property
     def has_decisions(self) -> bool:
-        """Whether a person must decide anything. A rule that closes and an update in place take no decision alone."""
+        """Whether a person must decide anything. What is made, or changed in place, takes no decision alone."""
         return bool(
             self.refused or self.opened or self.closed or self.hanging or self.gained or self.lost or self.warnings
             or self.of_kind("replaced", "deleted", "kept", "blocked") or self.costs.starts or self.findings

@@ -115,14 +115,15 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
     file, state = Path(request["file"]), request.get("state") or {}
     name = file.stem.removeprefix("Pulumi.")
     judged = judge_file(file)
-    written = judged.source.data.get("config", {}) if isinstance(judged.source.data, Mapping) else {}
+    data = judged.source.data
+    written = data.get("config") if isinstance(data, Mapping) else None
+    written = written if isinstance(written, Mapping) else {}
     platform = platform_in(written)
     if judged.errors:
         return Recorded(Snapshot(name, platform, {}, (), refused=_first_error(judged.errors))).as_json()
     stack, project = OfflineStack(name, written), "trainyard"
     monitor = Recorder(Cloud(answers(platform).offline, stack, project, state))
     remarks, exports, refused = _run(monitor, file, request["root"], name, project)
-    secret = encrypted_texts(file)
     rows = [row for row in monitor.recorded if "read" not in row and row["type"] != _STACK_TYPE]
     recorded = Recorded(
         Snapshot(
@@ -136,7 +137,7 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
         masked(plain(exports)),
         {row["urn"]: masked(row["outputs"]) for row in rows if row["custom"] and not row["type"].startswith(_ABOVE)},
     )
-    return _without(recorded.as_json(), secret)  # type: ignore[no-any-return]
+    return _without(recorded.as_json(), encrypted_texts(file))  # type: ignore[no-any-return]
 
 
 def _run(monitor: Recorder, file: Path, root: str, name: str, project: str) -> tuple[list[str], dict[str, Any], str]:
@@ -167,7 +168,7 @@ def _first_error(errors: Any) -> str:
     return "The stack file has errors: " + "; ".join(f"{one.code} {one.message}" for one in errors[:3])
 
 
-def _without(value: Any, secret: frozenset[str]) -> Any:
+def _without(value: Any, secret: tuple[str, ...]) -> Any:
     """Nothing that is encrypted in the file leaves this process, wherever a program may have put it."""
     if isinstance(value, Mapping):
         return {_without(key, secret): _without(item, secret) for key, item in value.items()}

@@ -57,11 +57,12 @@ def review_stacks(wanted: Wanted, progress: Progress) -> Iterator[Review]:
     """One after the other; while one side of a stack is recorded, so is the other side of the next."""
     sides = _judged(wanted)
     with ExitStack() as open_until_the_end:
+        # The last to be closed: closing the processes is what ends a recording that nobody waits for any more.
+        pool = open_until_the_end.enter_context(ThreadPoolExecutor(1))
         after = before = open_until_the_end.enter_context(RecordingProcess(wanted.after.code))
         # A second process for the same code costs its imports, which a few stacks do not earn.
         if wanted.before and (wanted.before.code != wanted.after.code or len(sides) > _FEW):
             before = open_until_the_end.enter_context(RecordingProcess(wanted.before.code))
-        pool = open_until_the_end.enter_context(ThreadPoolExecutor(1))
         earlier = [pool.submit(_record, before, one.name, one.before) if one.before else None for one in sides]
         try:
             for number, (one, future) in enumerate(zip(sides, earlier, strict=True), 1):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -12,6 +13,9 @@ from trainyard.review.model import Access, Change, ChangeKind, JobCost, Remark, 
 
 # Beyond so many, items of a section are folded where a form can fold.
 SHOWN = 8
+# So many inputs are named as the reason of a replacement.
+_PATHS = 4
+_INDEX = re.compile(r"\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +154,18 @@ def _change_item(group: list[Change]) -> Item:
         "deleted": "deleted",
         "kept": "leaves the stack and stays in the cloud",
     }[one.kind]
-    because = f" because of {', '.join(one.because)}" if one.because else ""
+    because = f" because of {_short(one.because)}" if one.because else ""
     follows = f", as {one.follows} is replaced" if one.follows else ""
     details = [f"lost: {one.loss.words}"] if one.loss else []
     details += [f"to avoid it: {one.loss.avoid}"] if one.loss and one.loss.avoid else []
     return Item(f"{names}: {words}{because}{follows}", tuple(details), one.loss is not None or one.kind == "blocked")
+
+
+def _short(paths: Iterable[str]) -> str:
+    """Which of a list's elements differ is of no use to a reader."""
+    named = list(dict.fromkeys(_INDEX.sub("", path) for path in paths))
+    rest = f" and {len(named) - _PATHS} more" if len(named) > _PATHS else ""
+    return ", ".join(named[:_PATHS]) + rest
 
 
 def _forecast(one: Review) -> Iterator[Item]:

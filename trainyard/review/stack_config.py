@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+_SHORTEST = 8
+
 
 def configuration(file: Path) -> tuple[dict[str, str], list[str]]:
     """The values, and the keys that hold a secret anywhere below."""
@@ -41,9 +43,10 @@ def _opened(value: Any) -> Any:
     return [_opened(item) for item in value] if isinstance(value, list) else value
 
 
-def encrypted_texts(file: Path) -> frozenset[str]:
-    """Every text that is encrypted in the file."""
-    return frozenset(_encrypted(yaml.safe_load(file.read_text("utf-8")).get("config")))
+def encrypted_texts(file: Path) -> tuple[str, ...]:
+    """Every text that is encrypted in the file, the longest first. One of a few letters is no encrypted text."""
+    found = set(_encrypted(yaml.safe_load(file.read_text("utf-8")).get("config")))
+    return tuple(sorted((text for text in found if len(text) >= _SHORTEST), key=lambda text: (-len(text), text)))
 
 
 def _encrypted(value: Any) -> Iterator[str]:

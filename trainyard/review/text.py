@@ -22,7 +22,9 @@ def text(reviews: Sequence[Review], gates: Sequence[Tripped]) -> str:
 
 
 def _stack(one: Review, titled: bool) -> Iterator[str]:
-    shown, rest = sections(one) if one.has_decisions else (), also(one)
+    if not one.has_decisions:
+        return
+    shown, rest = sections(one), also(one)
     if titled and (shown or rest):
         yield f"\n{terminal(one.stack)}"
     for section in shown:

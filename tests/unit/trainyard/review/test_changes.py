@@ -116,6 +116,13 @@ def test_a_run_starts_again_as_the_provider_decides() -> None:
     assert compare(run(), run(nodes=[{"name": "n", "arguments": ["x"]}]), PLATFORM)[0].kind == "changed"
 
 
+def test_a_text_of_json_is_compared_inside() -> None:
+    texts = ('{"command": ["a"], "rank": 0}', '{"rank": 0, "command": ["b"]}')
+    before, after = (side(resource(JOB, "one", {"env": {"LAUNCH": text}})) for text in texts)
+    (one,) = compare(before, after, PLATFORM)
+    assert one.because == ("env.LAUNCH.command[0]",)
+
+
 def test_the_engines_own_word_counts_where_there_is_one() -> None:
     before, after = (side(resource(VCN, "vcn", {"cidr": cidr})) for cidr in ("a", "b"))
     (one,) = compare(before, after, PLATFORM, {before.resources[0].urn: ("other",)})

@@ -26,6 +26,11 @@ def test_a_gate_that_there_is_not_is_refused(text: str) -> None:
         parse(text)
 
 
+def test_no_gate_passes_where_a_side_cannot_be_read() -> None:
+    gates = parse("replace,exposure,access-gain,cost=10,policy,unproven")
+    assert len(tripped([replace(EMPTY, judged=False, refused="errors")], gates)) == len(gates)
+
+
 def test_a_cost_above_trips_and_an_unknown_one_too() -> None:
     def gates(most: float | None) -> int:
         return len(tripped([replace(EMPTY, costs=StackCosts(usd_starting=most, starts=1))], parse("cost=100")))
