@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.browser import browser
-from tests.unit.trainyard.review.samples import whole_review
+from tests.support.review_samples import whole_review
 from trainyard.review.forms import FORMS
 
 # How much darker or lighter text is than what it stands on (WCAG: 4.5 for text of this size).

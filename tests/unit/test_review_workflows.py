@@ -107,6 +107,26 @@ def test_a_commit_that_is_not_the_newest_writes_nothing(tmp_path: Path) -> None:
     assert comment(tmp_path, review=f"{MARK}\nx\n", old=f"{MARK}\ny\n", sha="def") == ("", "")
 
 
+def test_the_step_that_reviews_compares_with_where_the_branch_began(tmp_path: Path) -> None:
+    program = tmp_path / ".venv" / "bin" / "trainyard"
+    program.parent.mkdir(parents=True)
+    program.write_text(
+        '#!/bin/sh\necho "$*" >arguments\nfor word; do case "$word" in *.md) echo said >"$word";; esac; done\n'
+    )
+    program.chmod(0o755)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "began"], ["tag", "began"],
+                  ["commit", "-q", "--allow-empty", "-m", "base"], ["tag", "base"], ["checkout", "-q", "began"],
+                  ["commit", "-q", "--allow-empty", "-m", "topic"]):  # fmt: skip
+        subprocess.run([*git, *words], cwd=tmp_path, check=True)
+    (step,) = (one for one in workflow("review.yml")["jobs"]["review"]["steps"] if one.get("name") == "Review")
+    variables = {"PATH": os.environ["PATH"], "BASE": "base", "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+    subprocess.run(["bash", "-eo", "pipefail", "-c", step["run"]], cwd=tmp_path, env=variables, check=True)
+    began = subprocess.run(["git", "rev-parse", "began"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert (tmp_path / "arguments").read_text().startswith(f"review --all --against {began.stdout.strip()} --output")
+    assert (tmp_path / "summary").read_text() == "said\n"
+
+
 def test_the_job_that_runs_a_forks_code_has_no_secret_and_may_write_nothing() -> None:
     for name in ("review.yml", "review-comment.yml"):
         text = (FOLDER / name).read_text("utf-8")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from components.plan.model import RUN_TYPE
-from components.platform.inputs import mutable_inputs, own_inputs, with_defaults
+from components.platform.inputs import mutable_inputs, with_defaults
 from components.platform.review import SECRET, UNKNOWN, Loss, ReviewedResource, ReviewPlatform, Snapshot
 from trainyard.review.model import Change, ChangeKind, Forecast
 
@@ -86,7 +86,7 @@ def _comparable(one: ReviewedResource, ignored: tuple[str, ...]) -> ReviewedReso
     inputs = _marked(one.inputs, "", one.secrets)
     for path in ignored:
         inputs = _dropped(inputs, path.split("."))
-    return replace(one, inputs=inputs)
+    return replace(one, inputs=with_defaults(inputs) if one.type == RUN_TYPE else inputs)
 
 
 def _marked(value: Any, path: str, digests: Mapping[str, str]) -> Any:
@@ -180,32 +180,22 @@ def _with_new_ids(one: ReviewedResource, new_ids: Mapping[str, str]) -> tuple[Re
 
 
 def _replacing(pair: Pair, platform: ReviewPlatform) -> tuple[str, ...]:
+    """What the platform says; if it says nothing, what the program's own options and our provider's rule say."""
     before, after = pair.before, pair.after
-    if before.type == RUN_TYPE:
-        return _replacing_run(before.inputs, after.inputs)
-    changed = set(differences(before.inputs, after.inputs))
+    changed = sorted(set(differences(before.inputs, after.inputs)))
     if not changed and before.trigger == after.trigger:
         return ()
-    paths = list(platform.replacing_inputs(before, after))
-    paths += [path for path in sorted(changed) if any(_covers(one, path) for one in after.replaced_for)]
-    if before.trigger != after.trigger:
-        paths.append(_TRIGGER)
-    return tuple(dict.fromkeys(paths))
+    if paths := platform.replacing_inputs(before, after):
+        return paths
+    if before.type == RUN_TYPE:
+        mutable = mutable_inputs(after.inputs.get("platform"))
+        return tuple(path for path in changed if re.split(r"[.\[]", path, maxsplit=1)[0] not in mutable)
+    paths = tuple(path for path in changed if any(_covers(one, path) for one in after.replaced_for))
+    return paths if before.trigger == after.trigger else (*paths, _TRIGGER)
 
 
 def _covers(above: str, path: str) -> bool:
     return path == above or path.startswith((f"{above}.", f"{above}["))
-
-
-def _replacing_run(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
-    """As our provider decides: any input but those that may change while a run goes on."""
-    old, new = with_defaults(dict(old)), with_defaults(dict(new))
-    own = own_inputs(new.get("platform"))
-    if own:
-        old = own.with_hidden(dict(old), dict(new))
-    mutable = mutable_inputs(new.get("platform"))
-    paths = differences(old, new)
-    return tuple(path for path in paths if re.split(r"[.\[]", path, maxsplit=1)[0] not in mutable)
 
 
 def _replacement(pair: Pair, paths: tuple[str, ...], follows: str, platform: ReviewPlatform) -> Change:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from components.platform.review import Costs, Machines, Standing
-from tests.unit.trainyard.review.samples import Table, side
+from tests.support.review_samples import Table, side
 from trainyard.review.costs import PricesError, read_prices, stack_costs
 from trainyard.review.model import Change, StackCosts
 

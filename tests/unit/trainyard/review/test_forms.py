@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 from jsonschema.validators import Draft202012Validator
 
-from tests.unit.trainyard.review.samples import whole_review
+from tests.support.review_samples import whole_review
 from trainyard.review.drawing import svg
 from trainyard.review.forms import FORMS
 from trainyard.review.gates import Tripped, parse, tripped

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.trainyard.review.samples import whole_review
+from tests.support.review_samples import whole_review
 from trainyard.review.gates import GateError, parse, tripped
 from trainyard.review.model import Review, StackCosts
 
