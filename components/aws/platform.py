@@ -121,6 +121,12 @@ class AwsDl1Platform(Platform):
         return make(request)
 
     @property
+    def offline(self) -> OfflineCloud:
+        from components.aws.offline import AwsOffline
+
+        return AwsOffline()
+
+    @property
     def local(self) -> LocalPlatform:
         from components.aws.local.stacks import AwsLocalPlatform
 
@@ -131,12 +137,6 @@ class AwsDl1Platform(Platform):
         from components.aws.local.rehearsal import AwsRehearsalPlatform
 
         return AwsRehearsalPlatform()
-
-    @property
-    def offline(self) -> OfflineCloud:
-        from components.aws.offline import AwsOffline
-
-        return AwsOffline()
 
 
 PLATFORM = AwsDl1Platform()

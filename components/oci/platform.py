@@ -133,6 +133,12 @@ class OciPlatform(Platform):
         return make(request)
 
     @property
+    def offline(self) -> OfflineCloud:
+        from components.oci.offline import OciOffline
+
+        return OciOffline()
+
+    @property
     def local(self) -> LocalPlatform:
         from components.oci.local.stacks import OciLocalPlatform
 
@@ -143,12 +149,6 @@ class OciPlatform(Platform):
         from components.oci.local.rehearsal import OciRehearsalPlatform
 
         return OciRehearsalPlatform()
-
-    @property
-    def offline(self) -> OfflineCloud:
-        from components.oci.offline import OciOffline
-
-        return OciOffline()
 
 
 PLATFORM = OciPlatform()

@@ -22,8 +22,7 @@ class ReviewedResource:
     """One resource as a program asks for it. `urn` ends with its type and name.
 
     `secrets`: where its inputs hold secrets, and a digest of what the stack file has there, encrypted: a secret that
-    was changed shows, its value does not. `trigger`: a change of this text replaces it. `custom`: it is made in a
-    cloud; components only hold others.
+    was changed shows, its value does not. `trigger`: a change of this text replaces it.
     """
 
     type: str
@@ -33,11 +32,11 @@ class ReviewedResource:
     inputs: Mapping[str, Any]
     protect: bool = False
     retain: bool = False
+    custom: bool = True  # made in a cloud; a component only holds others
     replaced_for: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     id: str = ""
-    custom: bool = True
     secrets: Mapping[str, str] = field(default_factory=dict)
     trigger: str = ""
 
