@@ -15,6 +15,8 @@ PREFIXES = {
     "NatGateway": "nat", "Eip": "eipalloc", "VpcEndpoint": "vpce", "RouteTableAssociation": "rtbassoc",
     "SecurityGroupIngressRule": "sgr", "SecurityGroupEgressRule": "sgr", "EipAssociation": "eipassoc",
 }  # fmt: skip
+# Shown in place of a machine's id.
+_ID = "its id is not known here"
 ACCOUNT = "trainyard:account"
 _NETWORK = "trainyard:network"
 _Answer = Callable[[Mapping[str, Any], OfflineStack], Mapping[str, Any]]
@@ -42,7 +44,7 @@ class AwsOffline(OfflineCloud):
             case "VpcEndpoint":
                 return {"prefixListId": f"pl-{name}"}
             case "Instance":
-                return {"primaryNetworkInterfaceId": f"eni-{name}", "arn": f"arn:aws:ec2:::instance/i-{name}"}
+                return {"primaryNetworkInterfaceId": f"eni-{name}", "arn": f"arn:aws:ec2:::instance/{_ID}"}
             case "Eip":
                 return {"publicIp": unknown("public address"), "allocationId": f"eipalloc-{name}"}
             case "SecretVersion":

@@ -91,7 +91,7 @@ def test_a_stack_may_be_new_removed_or_broken(repository: Path) -> None:
 
 def test_no_form_shows_a_secret_and_another_secret_is_a_change(repository: Path) -> None:
     other = CIPHERTEXT.replace("c2Vj", "b3Ro")
-    edit(repository, PAI, lambda config: config.update({"trainyard:token": {"secure": other}}))
+    edit(repository, PAI, lambda config: config["trainyard:cluster"].update(token={"secure": other}))
     for form in ("text", "markdown", "html", "json", "sarif"):
         text = review(repository, PAI, "--against", "HEAD", "--format", form)
         assert CIPHERTEXT not in text

@@ -65,7 +65,7 @@ def make_repository(folder: Path) -> None:
     shutil.copytree(STACKS / "examples", folder / "stacks" / "examples")
     for name in CHANGES:
         shutil.copy(STACKS / f"Pulumi.{name}.yaml", folder / "stacks")
-    edit(folder, PAI, lambda config: config.update({"trainyard:token": {"secure": CIPHERTEXT}}))
+    edit(folder, PAI, lambda config: config["trainyard:cluster"].update(token={"secure": CIPHERTEXT}))
     git(folder, "init", "-q")
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "before")

@@ -40,8 +40,8 @@ def comment(
     folder: Path, *, review: str | None, old: str | None, sha: str = "abc", **variables: str
 ) -> tuple[str, str]:
     """The calls that wrote, and what was written."""
-    for program in ("jq", "bash", "sed", "grep"):
-        require_program(program)
+    for name in ("jq", "bash", "sed", "grep"):
+        require_program(name)
     seen = folder / "seen"
     (seen / "review").mkdir(parents=True)
     if review is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -90,7 +91,7 @@ def review(
         raise click.UsageError("--preview is of one stack: name it, without --all and --against")
     if named and every:
         raise click.UsageError("name stacks, or say --all")
-    with ExitStack() as until_the_end, _errors_in_words():
+    with _told_to_end(), ExitStack() as until_the_end, _errors_in_words():
         wanted = _wanted(until_the_end, named, stacks, against, on, prices)
         for remark in wanted.circumstances.remarks:
             say_aside(remark)
@@ -105,6 +106,16 @@ def review(
         for one in found:
             say_aside(f"gate {one.gate}: {one.stack}: {one.because}")
     sys.exit(1 if found else 0)
+
+
+@contextmanager
+def _told_to_end() -> Iterator[None]:
+    """A workflow that is cancelled ends this command, which still removes its folders."""
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _gates(text: str) -> tuple[Gate, ...]:

@@ -26,7 +26,7 @@ def svg(shown: Picture) -> str:
     for column, names in zip(_COLUMNS, (shown.people, shown.roles, shown.places), strict=True):
         top = float(_TOP)
         for name in names:
-            tall = _LINE * len(_lines(name)) + 14
+            tall = float(_LINE * len(_lines(name)) + 14)
             places[name] = (float(column), top, tall)
             top += tall + _GAP
         height = max(height, top)
