@@ -130,14 +130,14 @@ def _gates(text: str) -> tuple[Gate, ...]:
 @contextmanager
 def _errors_in_words() -> Iterator[None]:
     from trainyard.review.costs import PricesError
-    from trainyard.review.evaluate import RehearsalError
+    from trainyard.review.evaluate import PackConfigError, RehearsalError
     from trainyard.review.preview import PreviewError
     from trainyard.review.recorder import RecordingError
     from trainyard.review.sides import RevisionError
 
     try:
         yield
-    except (RevisionError, PricesError, PreviewError, RehearsalError) as problem:
+    except (RevisionError, PricesError, PreviewError, RehearsalError, PackConfigError) as problem:
         raise _FailedError(str(problem)) from None
     except RecordingError as problem:
         text = str(problem).rstrip()

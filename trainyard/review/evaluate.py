@@ -50,6 +50,10 @@ class Findings:
     pack: Mapping[str, Any] = field(default_factory=dict)
 
 
+class PackConfigError(Exception):
+    """A configuration that the policy pack does not take; the text is for people."""
+
+
 class RehearsalError(Exception):
     """A file that is no report of a rehearsal; the text is for people."""
 
@@ -88,7 +92,7 @@ def review(
     if _broken(before, after):
         return replace(made, judged=False)
     made = _with_access(_with_network(made, before, after, platform), before, after, platform)
-    return _with_proof(_with_pack(made, after, findings, circumstances), rehearsal)
+    return _with_proof(_with_pack(made, before, after, findings, circumstances), rehearsal)
 
 
 def _broken(before: Snapshot, after: Snapshot) -> bool:
@@ -147,18 +151,33 @@ def _with_access(made: Review, before: Snapshot, after: Snapshot, platform: Revi
     )
 
 
-def _with_pack(made: Review, after: Snapshot, findings: Findings, circumstances: Circumstances) -> Review:
+def _with_pack(
+    made: Review, before: Snapshot, after: Snapshot, findings: Findings, circumstances: Circumstances
+) -> Review:
+    """What the pack says of the change. What it said before too is counted: it takes no decision of this change."""
     pack = _part(_PACK)
     if pack is None:
         return _unjudged(made, "policy pack: not judged by this build")
     if not after.resources:
         return made
-    rows = (
+    then, now = (_pack_rows(pack, one, findings.pack, circumstances.on) for one in (before, after))
+    new = [row for row in now if row not in then]
+    return replace(made, pack=tuple(new), pack_before=len(now) - len(new))
+
+
+def _pack_rows(pack: Any, side: Snapshot, config: Mapping[str, Any], on: date) -> list[Remark]:
+    if not side.resources:
+        return []
+    try:
+        results = pack.verdicts(side, config, on)
+    except ValueError as wrong:
+        raise PackConfigError(f"--policy-config: {wrong}") from None
+    rows = [
         Remark(one.rule, one.level, one.resource, one.because, one.remedy, outcome=one.outcome, waiver=one.waiver)
-        for one in pack.verdicts(after, findings.pack, circumstances.on)
-    )
+        for one in results
+    ]
     order = {"fail": 0, "unknown": 1, "waived": 2}
-    return replace(made, pack=tuple(sorted(rows, key=lambda one: (order.get(one.outcome, 3), one.code, one.place))))
+    return sorted(rows, key=lambda one: (order.get(one.outcome, 3), one.code, one.place))
 
 
 def _with_proof(made: Review, rehearsal: Mapping[str, Any] | None) -> Review:

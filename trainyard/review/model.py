@@ -144,6 +144,8 @@ class Picture:
 class Review:
     """What a change of one stack means. `refused`: why `up` would not go on. `unjudged`: what is not known, and why.
 
+    `findings` and `pack` are new with this change; `pack_before` counts what the policy pack said before it, too.
+
     `judged` is false where a side could not be read at all: then no gate may pass.
     """
 
@@ -171,6 +173,7 @@ class Review:
     unproven: tuple[str, ...] = ()
     findings: tuple[Remark, ...] = ()
     pack: tuple[Remark, ...] = ()
+    pack_before: int = 0
     unjudged: tuple[str, ...] = ()
     picture: Picture = field(default_factory=Picture)
 

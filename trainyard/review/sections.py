@@ -97,6 +97,8 @@ def also(one: Review) -> tuple[str, ...]:
         lines.append(f"{plural(counted, 'resource')} made")
     if counted := len(one.of_kind("changed")):
         lines.append(f"{plural(counted, 'resource')} changed in place")
+    if one.pack_before:
+        lines.append(f"{plural(one.pack_before, 'result')} of the policy pack as before")
     return (*lines, *(f"not known: {what}" for what in one.unjudged))
 
 
