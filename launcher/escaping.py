@@ -48,6 +48,12 @@ def markdown(text: str) -> str:
     return _LINK.sub(lambda found: f"&#{ord(found[0])};", escaped)
 
 
+def mermaid(text: str) -> str:
+    """The text of a quoted label in a Mermaid drawing, which stands in Markdown: letters, digits and little else."""
+    letters = " ".join(terminal(_spaced(text)).split())
+    return "".join(one if one.isalnum() or one in " .,/:-" else f"#{ord(one)};" for one in letters)
+
+
 def sarif(text: str) -> str:
     """A message of SARIF 2.1.0, in which square brackets are links."""
     return re.sub(r"([\\\[\]])", r"\\\1", terminal(_spaced(text)))

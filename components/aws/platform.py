@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from components.platform.live import LiveQuestion, LiveSide
     from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
+    from components.platform.offline import OfflineCloud
     from components.platform.rehearsal import RehearsalPlatform
     from components.platform.review import ReviewPlatform
     from components.platform.runs import RunPlatform
@@ -125,6 +126,12 @@ class AwsDl1Platform(Platform):
         from components.aws.client.live import make
 
         return make(question)
+
+    @property
+    def offline(self) -> OfflineCloud:
+        from components.aws.offline import AwsOffline
+
+        return AwsOffline()
 
     @property
     def local(self) -> LocalPlatform:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from components.platform.live import LiveQuestion, LiveSide
     from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
+    from components.platform.offline import OfflineCloud
     from components.platform.rehearsal import RehearsalPlatform
     from components.platform.review import ReviewPlatform
     from components.platform.runs import RunPlatform
@@ -137,6 +138,12 @@ class OciPlatform(Platform):
         from components.oci.client.live import make
 
         return make(question)
+
+    @property
+    def offline(self) -> OfflineCloud:
+        from components.oci.offline import OciOffline
+
+        return OciOffline()
 
     @property
     def local(self) -> LocalPlatform:

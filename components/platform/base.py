@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from components.platform.live import LiveQuestion, LiveSide
     from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
+    from components.platform.offline import OfflineCloud
     from components.platform.rehearsal import RehearsalPlatform
     from components.platform.review import ReviewPlatform
     from components.platform.runs import RunPlatform
@@ -93,6 +94,13 @@ class PlatformServices:
         from components.platform.live import LiveSide
 
         return LiveSide(question.declared, question.declared)
+
+    @property
+    def offline(self) -> OfflineCloud:
+        """What stands in for its cloud while a program is recorded. Programs of most ask nothing."""
+        from components.platform.offline import OfflineCloud
+
+        return OfflineCloud()
 
     def _without_local_cloud(self) -> Exception:
         from components.platform.local import LocalStackError

@@ -36,6 +36,7 @@ class ReviewedResource:
     inputs: Mapping[str, Any]
     protect: bool = False
     retain: bool = False
+    custom: bool = True  # made in a cloud; a component only holds others
     replaced_for: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()

@@ -26,6 +26,7 @@ ROOMS = (
     "trainyard/images",
     "trainyard/local",
     "trainyard/rehearsal",
+    "trainyard/review",
     "trainyard/runs",
     "catalog",
     "localcloud/console",

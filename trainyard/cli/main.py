@@ -35,6 +35,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rehearse:rehearse",
         "Try a stack on a local cloud of its own: training, rules and access, for real.",
     ),
+    "review": (
+        "review:review",
+        "Say what a change of stacks means: what opens, who gains, what is lost, what it costs.",
+    ),
     "run": ("run:run", "Start what is deployed once more with other arguments, without an `up`."),
     "runs": (
         "runs:runs",

@@ -9,6 +9,7 @@ from typing import Any
 
 import pulumi
 
+from components.platform.base import platform
 from tests.support.recorder import aws_answers
 
 NAMESPACE = "axexamplens"
@@ -19,26 +20,16 @@ RESOURCES = "#resources"
 HOME_OF = "oci:Identity/getRegionSubscriptions:getRegionSubscriptions"
 HOME_REGION = "eu-frankfurt-1"
 
-# How OCI writes the kind of a resource in its OCID, where it is not the type's own name in lower case.
-KINDS = {
-    "Project": "datascienceproject",
-    "Job": "datasciencejob",
-    "ComputeTarget": "datasciencecomputetarget",
-    "ContainerRepository": "containerrepo",
-    "Secret": "vaultsecret",
-}
+OFFLINE = {"oci": platform("oci").offline, "aws": platform("aws-dl1").offline}
 
 
 def identify(token: str, name: str, inputs: Mapping[str, Any]) -> str:
     """The id a resource of this type gets; legible, so that tables of resources are too."""
-    kind = token.rsplit(":", 1)[-1]
-    if token.startswith("aws:"):
-        return aws_answers.identify(token, name, inputs)
-    if kind == "Bucket":
-        return f"n/{inputs['namespace']}/b/{inputs['name']}"
     if token.startswith("trainyard:"):
         return f"run-{name}"
-    return f"ocid1.{KINDS.get(kind, kind.lower())}.oc1..{name}"
+    if token.startswith("aws:secretsmanager/"):
+        return f"arn:aws:secretsmanager:us-east-1:{aws_answers.ACCOUNT}:secret:{inputs.get('name') or name}-a1b2c3"
+    return OFFLINE["aws" if token.startswith("aws:") else "oci"].identify(token, name, inputs)
 
 
 def _services(_: Mapping[str, Any]) -> dict[str, Any]:

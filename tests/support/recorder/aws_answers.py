@@ -9,24 +9,6 @@ from typing import Any
 import pulumi
 
 ACCOUNT = "123456789012"
-# How EC2 begins the id of a kind of resource, where it is not the type's own name in lower case.
-PREFIXES = {
-    "Instance": "i", "LaunchTemplate": "lt", "RouteTable": "rtb", "SecurityGroup": "sg", "InternetGateway": "igw",
-    "NatGateway": "nat", "Eip": "eipalloc", "VpcEndpoint": "vpce", "RouteTableAssociation": "rtbassoc",
-    "SecurityGroupIngressRule": "sgr", "SecurityGroupEgressRule": "sgr", "EipAssociation": "eipassoc",
-}  # fmt: skip
-
-
-def identify(token: str, name: str, inputs: Mapping[str, Any]) -> str:
-    """The id a resource of this type gets; legible, so that tables of resources are too."""
-    kind = token.rsplit(":", 1)[-1]
-    if token.startswith("aws:iam/") or kind in ("Repository", "LogGroup", "PlacementGroup"):
-        return str(inputs.get("name") or name)
-    if token.startswith("aws:s3/"):
-        return str(inputs.get("bucket") or name)
-    if token.startswith("aws:secretsmanager/"):
-        return f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:{inputs.get('name') or name}-a1b2c3"
-    return f"{PREFIXES.get(kind, kind.lower())}-{name}"
 
 
 def outputs(token: str, name: str, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,8 +21,8 @@ import pulumi
 
 from components.program import STACKS, run
 from tests.support.recorder.answers import HOME_REGION, Cloud
-from tests.support.recorder.config import configuration
-from tests.support.recorder.monitor import Recorder, plain
+from trainyard.review.monitor import Recorder, plain
+from trainyard.review.stack_config import configuration
 
 # pulumi_oci reads its modules when they are first looked at: here, not in each fork.
 USED = ("artifacts", "core", "datascience", "identity", "logging", "objectstorage", "vault")

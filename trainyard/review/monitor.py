@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulumi's mock monitor, writing down all it is asked for as plain values."""
+"""Pulumi's mock monitor, which writes down all that a program asks for, as plain values."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ class Recorder(pulumi.runtime.mocks.MockMonitor):
     def __init__(self, mocks: pulumi.runtime.Mocks) -> None:
         super().__init__(mocks)
         self.recorded: list[dict[str, Any]] = []
+        self._aliases: dict[str, list[str]] = {}
         self.invoked: list[dict[str, Any]] = []
         self._lock = threading.Lock()
 
@@ -50,6 +51,9 @@ class Recorder(pulumi.runtime.mocks.MockMonitor):
                 "type": request.type,
                 "name": request.name,
                 "urn": answer.urn,
+                "id": getattr(answer, "id", ""),
+                "outputs": unpack(answer.object),
+                "aliases": self._aliases_of(request, answer.urn),
                 "parent": request.parent,
                 "provider": request.provider.rsplit("::", 1)[0],
                 "inputs": unpack(request.object),
@@ -65,6 +69,19 @@ class Recorder(pulumi.runtime.mocks.MockMonitor):
             },
         )
         return answer
+
+    def _aliases_of(self, request: Any, urn: str) -> list[str]:
+        """The URNs under which it may be in a state: its own earlier names, and those that follow from its parent's."""
+        names = [request.name, *(one.spec.name for one in request.aliases if one.HasField("spec") and one.spec.name)]
+        above = request.parent.rpartition("::")[2]
+        for earlier in self._aliases.get(request.parent, ()):
+            was = earlier.rpartition("::")[2]
+            # A child whose name begins with its parent's is renamed with it, as the engine does.
+            names += [was + name[len(above) :] for name in names if above and name.startswith(above)]
+        found = {f"{urn.rpartition('::')[0]}::{name}" for name in names}
+        found |= {one.urn for one in request.aliases if one.HasField("urn")}
+        self._aliases[urn] = sorted(found - {urn})
+        return self._aliases[urn]
 
     def ReadResource(self, request: Any) -> Any:  # noqa: N802
         answer = super().ReadResource(request)  # type: ignore[no-untyped-call]

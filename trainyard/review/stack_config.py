@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+_SHORTEST = 8
 
 
 def configuration(file: Path) -> tuple[dict[str, str], list[str]]:
@@ -39,3 +41,21 @@ def _opened(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _opened(item) for key, item in value.items()}
     return [_opened(item) for item in value] if isinstance(value, list) else value
+
+
+def encrypted_texts(file: Path) -> tuple[str, ...]:
+    """Every text that is encrypted in the file, the longest first. One of a few letters is no encrypted text."""
+    found = set(_encrypted(yaml.safe_load(file.read_text("utf-8")).get("config")))
+    return tuple(sorted((text for text in found if len(text) >= _SHORTEST), key=lambda text: (-len(text), text)))
+
+
+def _encrypted(value: Any) -> Iterator[str]:
+    if _is_secret(value):
+        if isinstance(value["secure"], str) and value["secure"]:
+            yield value["secure"]
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _encrypted(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _encrypted(item)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What AWS would answer a program, as far as the stack file lets it be known. The rest is said to be unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from components.aws.plan import TAKEN
+from components.platform.offline import OfflineCloud, OfflineStack, unknown
+
+# How EC2 begins the id of a kind of resource, where it is not the type's own name in lower case.
+PREFIXES = {
+    "Instance": "i", "LaunchTemplate": "lt", "RouteTable": "rtb", "SecurityGroup": "sg", "InternetGateway": "igw",
+    "NatGateway": "nat", "Eip": "eipalloc", "VpcEndpoint": "vpce", "RouteTableAssociation": "rtbassoc",
+    "SecurityGroupIngressRule": "sgr", "SecurityGroupEgressRule": "sgr", "EipAssociation": "eipassoc",
+}  # fmt: skip
+# Shown in place of a machine's id.
+_ID = "its id is not known here"
+ACCOUNT = "trainyard:account"
+_NETWORK = "trainyard:network"
+_Answer = Callable[[Mapping[str, Any], OfflineStack], Mapping[str, Any]]
+
+
+class AwsOffline(OfflineCloud):
+    def prepare(self) -> None:
+        import components.aws.resources.deploy  # noqa: F401
+        from components.aws.resources.lean import make_lean
+
+        make_lean()
+
+    def identify(self, token: str, name: str, inputs: Mapping[str, Any]) -> str:
+        kind = token.rpartition(":")[2]
+        if token.startswith("aws:iam/") or kind in ("Repository", "LogGroup", "PlacementGroup"):
+            return str(inputs.get("name") or name)
+        if token.startswith("aws:s3/"):
+            return str(inputs.get("bucket") or name)
+        return f"{PREFIXES.get(kind, kind.lower())}-{name}"
+
+    def outputs(self, token: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        match token.rpartition(":")[2]:
+            case "Policy":
+                return {"arn": f"arn:aws:iam::{unknown('account')}:policy/{inputs['name']}"}
+            case "VpcEndpoint":
+                return {"prefixListId": f"pl-{name}"}
+            case "Instance":
+                return {"primaryNetworkInterfaceId": f"eni-{name}", "arn": f"arn:aws:ec2:::instance/{_ID}"}
+            case "Eip":
+                return {"publicIp": unknown("public address"), "allocationId": f"eipalloc-{name}"}
+            case "SecretVersion":
+                return {"versionId": f"version-{name}"}
+            case "KeyPair":
+                return {key: unknown(f"{key} of {name}") for key in ("publicKey", "privateKey", "fingerprint")}
+        return {}
+
+    def answer(self, function: str, arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+        if function in _ANSWERS:
+            return _ANSWERS[function](arguments, stack)
+        return super().answer(function, arguments, stack)
+
+    def borrowed(self) -> tuple[str, ...]:
+        return tuple(output for outputs in TAKEN.values() for output in outputs)
+
+
+def _there(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+    return dict(arguments)
+
+
+def _account(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+    account = str(stack.config.get(ACCOUNT) or unknown("account"))
+    return {**arguments, "accountId": account, "id": account}
+
+
+def _zones(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+    network = stack.config.get(_NETWORK)
+    named = network.get("zone") if isinstance(network, Mapping) else None
+    # What AWS would choose comes first in the order in which it is chosen.
+    zones = [unknown("zone"), *([str(named)] if named else [])]
+    return {**arguments, "locations": zones, "instanceTypes": [""] * len(zones)}
+
+
+def _subnet(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+    return {**arguments, "availabilityZone": unknown("zone")}
+
+
+def _image(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+    return {**arguments, "id": arguments["filters"][0]["values"][0]}
+
+
+_ANSWERS: Mapping[str, _Answer] = {
+    "aws:index/getCallerIdentity:getCallerIdentity": _account,
+    "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": _zones,
+    "aws:ec2/getAmi:getAmi": _image,
+    "aws:ec2/getSubnet:getSubnet": _subnet,
+    "aws:ec2/getSecurityGroup:getSecurityGroup": _there,
+    "aws:ec2/getVpc:getVpc": _there,
+    "aws:ssm/getParameter:getParameter": lambda asked, _: {**asked, "value": unknown(f"image of {asked.get('name')}")},
+    "aws:s3/getBucket:getBucket": _there,
+    "aws:ecr/getRepository:getRepository": _there,
+    "aws:iam/getInstanceProfile:getInstanceProfile": _there,
+}

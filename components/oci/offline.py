@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What OCI would answer a program, as far as the stack file lets it be known. The rest is said to be unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from components.oci.plan import TAKEN
+from components.platform.offline import OfflineCloud, OfflineStack, unknown
+
+# How OCI writes the kind of a resource in its OCID, where it is not the type's own name in lower case.
+KINDS = {
+    "Project": "datascienceproject",
+    "Job": "datasciencejob",
+    "ComputeTarget": "datasciencecomputetarget",
+    "ContainerRepository": "containerrepo",
+    "Secret": "vaultsecret",
+}
+SERVICES = "All Services In Oracle Services Network"
+_Answer = Callable[[Mapping[str, Any], OfflineStack], Mapping[str, Any]]
+
+
+class OciOffline(OfflineCloud):
+    def prepare(self) -> None:
+        import components.oci.resources.deploy  # noqa: F401
+        from components.oci.resources.lean import make_lean
+
+        make_lean()
+
+    def identify(self, token: str, name: str, inputs: Mapping[str, Any]) -> str:
+        kind = token.rpartition(":")[2]
+        if kind == "Bucket":
+            return f"n/{inputs['namespace']}/b/{inputs['name']}"
+        return f"ocid1.{KINDS.get(kind, kind.lower())}.oc1..{name}"
+
+    def answer(self, function: str, arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+        if function in _ANSWERS:
+            return _ANSWERS[function](arguments, stack)
+        return super().answer(function, arguments, stack)
+
+    def borrowed(self) -> tuple[str, ...]:
+        return tuple(output for outputs in TAKEN.values() for output in outputs)
+
+
+def _there(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+    """What the file names is there. Whether something is that the file names no longer is not known."""
+    if not stack.texts() & {str(value) for value in arguments.values()}:
+        raise LookupError("what is there cannot be known without a cloud")
+    return dict(arguments)
+
+
+def _listed(plural: str) -> _Answer:
+    def answer(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+        if "vcnId" in arguments:
+            raise LookupError("what else is in a network cannot be known without a cloud")
+        rows = [
+            {"id": unknown(f"OCID of {name}"), "displayName": name, "state": "ACTIVE"} for name in sorted(stack.texts())
+        ]
+        return {**arguments, plural: rows}
+
+    return answer
+
+
+def _services(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+    name = f"all services of {stack.config.get('oci:region', 'the region')}"
+    row = {"id": unknown("id of the services"), "cidrBlock": name, "name": SERVICES, "description": SERVICES}
+    return {**arguments, "services": [row]}
+
+
+def _regions(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+    home = {"regionName": unknown("home region"), "regionKey": "", "isHomeRegion": True, "state": "READY", "status": ""}
+    return {**arguments, "regionSubscriptions": [home]}
+
+
+_ANSWERS: Mapping[str, _Answer] = {
+    "oci:ObjectStorage/getNamespace:getNamespace": lambda asked, _: {**asked, "namespace": unknown("namespace")},
+    "oci:Core/getServices:getServices": _services,
+    "oci:Core/getVcn:getVcn": _there,
+    "oci:Core/getVcns:getVcns": _listed("virtualNetworks"),
+    "oci:Core/getSubnet:getSubnet": _there,
+    "oci:Core/getSubnets:getSubnets": _listed("subnets"),
+    "oci:Core/getRouteTables:getRouteTables": _listed("routeTables"),
+    "oci:DataScience/getProject:getProject": _there,
+    "oci:DataScience/getProjects:getProjects": _listed("projects"),
+    "oci:DataScience/getComputeTarget:getComputeTarget": _there,
+    "oci:DataScience/getComputeTargets:getComputeTargets": _listed("computeTargets"),
+    "oci:Logging/getLogGroup:getLogGroup": _there,
+    "oci:Logging/getLogGroups:getLogGroups": _listed("logGroups"),
+    "oci:Logging/getLog:getLog": _there,
+    "oci:Logging/getLogs:getLogs": _listed("logs"),
+    "oci:ObjectStorage/getBucket:getBucket": _there,
+    "oci:Identity/getRegionSubscriptions:getRegionSubscriptions": _regions,
+}

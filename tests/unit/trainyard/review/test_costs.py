@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs cost at most, and that nothing unknown becomes a number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.platform.review import Costs, Machines, Standing
+from tests.support.review_samples import Table, side
+from trainyard.review.costs import PricesError, read_prices, stack_costs
+from trainyard.review.model import Change, StackCosts
+
+RUN = "trainyard:index:Run"
+
+
+def plan(minutes: int = 90, retries: int = 2) -> dict[str, Any]:
+    nodes = [{"launch": {"retry": {"count": retries}}}, {"launch": {}}]
+    job = {
+        "shape": {"name": "gpu"},
+        "roles": [{"replicas": 1}, {"replicas": 3}],
+        "maximumRuntimeMinutes": minutes,
+        "runs": {"base": {"nodes": nodes}, "tuned": {"nodes": nodes}},
+    }
+    return {"jobs": {"resnet": job}}
+
+
+def started(*names: str, kind: Any = "created") -> tuple[Change, ...]:
+    return tuple(Change(kind, RUN, name, name) for name in names)
+
+
+def costs(
+    machines: Machines | None, changes: tuple[Change, ...] = (), standing: tuple[Standing, ...] = ()
+) -> StackCosts:
+    known = Costs({"resnet": machines} if machines else {}, standing)
+    return stack_costs(side(plan=plan()), Table(costing=known), {}, changes)
+
+
+def test_a_run_costs_price_times_nodes_times_time_times_tries() -> None:
+    found = costs(Machines("gpu", 4, 2, 3.0), started("resnet/base", "resnet/tuned"))
+    (job,) = found.jobs
+    assert (job.hours, job.node_hours, job.gpu_hours) == (4.5, 18.0, 36.0)
+    assert (job.usd_per_hour, job.usd_per_run) == (12.0, 54.0)
+    assert (found.starts, found.usd_starting, found.usd_per_hour) == (2, 108.0, 0.0)
+
+
+def test_only_runs_that_start_are_counted() -> None:
+    machines = Machines("gpu", 4, 2, 3.0)
+    assert costs(machines).usd_starting == 0.0
+    assert costs(machines, started("resnet/base", kind="changed")).starts == 0
+    assert costs(machines, started("resnet/base", kind="replaced")).usd_starting == 54.0
+
+
+def test_what_has_no_price_has_no_sum() -> None:
+    found = costs(Machines("gpu", 4), started("resnet/base"), (Standing("NAT", 0.05), Standing("other", None)))
+    assert (found.usd_starting, found.usd_per_hour) == (None, None)
+    assert found.jobs[0].node_hours == 18.0
+    assert costs(None, started("resnet/base")).usd_starting is None
+
+
+def test_machines_that_stay_are_counted_until_they_stop() -> None:
+    found = costs(Machines("gpu", 4, 0, 3.0, stays=True, idle_minutes=30), started("resnet/base", "resnet/tuned"))
+    assert (found.usd_starting, found.usd_per_hour) == (108.0 + 6.0, 12.0)
+    assert costs(Machines("gpu", 4, 0, 3.0, stays=True), started("resnet/base")).usd_starting is None
+
+
+def test_nothing_bounds_a_run_without_a_longest_time() -> None:
+    known = Table(costing=Costs({"resnet": Machines("gpu", 4, 0, 3.0)}))
+    found = stack_costs(side(plan=plan(minutes=0)), known, {}, started("resnet/base"))
+    assert found.usd_starting is None
+
+
+def test_a_teams_prices_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text('["VM.GPU.A10.1"]\nusd_per_hour = 1.2\nsource = "contract"\n')
+    assert read_prices(file)["VM.GPU.A10.1"]["usd_per_hour"] == 1.2
+
+
+@pytest.mark.parametrize(
+    "text", ["a = ", "a = 1", "[a]\nusd_per_hour = -1", "[a]\nusd_per_hour = nan", "[a]\nusd_per_hour = true"]
+)
+def test_what_is_no_price_is_refused(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text(text)
+    with pytest.raises(PricesError, match=r"prices\.toml"):
+        read_prices(file)

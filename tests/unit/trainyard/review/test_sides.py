@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A revision of git in a folder aside, which goes again."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from trainyard.review.sides import CHECKOUT, RevisionError, revision, working_tree
+
+
+def git(folder: Path, *words: str) -> str:
+    options = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
+    done = subprocess.run(["git", "-C", str(folder), *options, *words], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def stacks(tmp_path: Path) -> Path:
+    folder = tmp_path / "team" / "stacks"
+    folder.mkdir(parents=True)
+    git(folder.parent, "init", "-q")
+    (folder / "Pulumi.one.yaml").write_text("config: {}\n")
+    git(folder.parent, "add", "-A")
+    git(folder.parent, "commit", "-qm", "first")
+    return folder
+
+
+def look_and_fail(stacks: Path) -> None:
+    with revision(stacks, "HEAD") as side:
+        there = side.file("Pulumi.one.yaml")
+        assert there is not None
+        assert there.read_text() == "config: {}\n"
+        assert side.file("Pulumi.two.yaml") is None
+        assert side.commit == git(stacks, "rev-parse", "--short=12", "HEAD")
+        raise KeyError
+
+
+def test_a_revision_is_read_aside_and_the_working_tree_stays(stacks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    aside = stacks.parents[1] / "aside"
+    aside.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(aside))
+    hook = stacks.parent / ".git" / "hooks" / "post-checkout"
+    hook.write_text(f"#!/bin/sh\ntouch {stacks.parents[1]}/ran\n")
+    hook.chmod(0o755)
+    file = stacks / "Pulumi.one.yaml"
+    file.write_text("config: { a: b }\n")
+    with pytest.raises(KeyError):
+        look_and_fail(stacks)
+    assert list(aside.iterdir()) == []
+    assert file.read_text() == "config: { a: b }\n"
+    assert git(stacks, "worktree", "list").count("\n") == 0
+    assert not (stacks.parents[1] / "ran").exists()
+
+
+def test_a_repository_of_its_own_is_read_by_this_checkouts_code(stacks: Path) -> None:
+    with revision(stacks, "HEAD") as side:
+        assert (side.code, side.remark) == (CHECKOUT, "")
+
+
+def test_the_working_tree_says_whether_it_is_changed(stacks: Path) -> None:
+    commit = git(stacks, "rev-parse", "--short=12", "HEAD")
+    assert working_tree(stacks).commit == commit
+    (stacks / "Pulumi.one.yaml").write_text("config: { a: b }\n")
+    assert working_tree(stacks).commit == f"{commit}+"
+
+
+@pytest.mark.parametrize("name", ["nowhere", "--all", "HEAD:stacks", ""])
+def test_what_is_no_revision_is_refused_in_words(name: str, stacks: Path) -> None:
+    with pytest.raises(RevisionError), revision(stacks, name):
+        pass
+
+
+def test_a_folder_of_no_repository_has_no_revisions(tmp_path: Path) -> None:
+    assert working_tree(tmp_path).commit == ""
+    with pytest.raises(RevisionError, match="not a git repository"), revision(tmp_path, "HEAD"):
+        pass

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard review`: what a change of stacks means, without an engine, a cloud or credentials."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from schemas.load import stack_name
+from schemas.names import suggestion
+from trainyard.cli.out import data, json_data, say, say_aside
+from trainyard.cli.planning import is_file_name, named_place, stacks_option
+
+if TYPE_CHECKING:
+    from trainyard.review.gates import Gate
+    from trainyard.review.model import Review
+    from trainyard.review.reviewing import Wanted
+    from trainyard.review.sides import Side
+
+_FORMS = ("text", "markdown", "html", "json", "sarif")
+_FORM_OF = {".md": "markdown", ".html": "html", ".json": "json", ".sarif": "sarif", ".txt": "text"}
+_FILE = click.Path(path_type=Path, dir_okay=False)
+# Whoever waits longer than this is told what for.
+_PATIENCE_SECONDS = 2.0
+
+
+class _FailedError(click.ClickException):
+    exit_code = 2
+
+
+@click.command()
+@click.argument("named", nargs=-1, metavar="[STACK_OR_FILE]...")
+@click.option("--all", "every", is_flag=True, help="All stacks of the folder, also those that one side lacks.")
+@stacks_option
+@click.option("--against", metavar="REV", help="Compare with this revision of git, and show only the difference.")
+@click.option("--preview", type=_FILE, help="Read what `pulumi preview --json --show-sames` wrote, for one stack.")
+@click.option("--format", "form", type=click.Choice(_FORMS), default="text", help="The form of the review.")
+@click.option(
+    "--output",
+    "outputs",
+    type=_FILE,
+    multiple=True,
+    help="Write it into this file: .md, .html, .json, .sarif and .txt say the form. May be given several times.",
+)
+@click.option("--on", metavar="DATE", help="The date of the review, as 2026-11-26: waivers end. Default: today.")
+@click.option("--prices", type=_FILE, help="A team's own prices: TOML, a table for each shape with `usd_per_hour`.")
+@click.option("--rehearsal", type=_FILE, help="The report of `trainyard rehearse STACK --format json`, as proof.")
+@click.option("--policy-config", type=_FILE, help="The configuration of the policy pack, as JSON (docs/policies.md).")
+@click.option(
+    "--fail-on",
+    metavar="GATES",
+    default="",
+    help="Exit with 1 on any of: replace, exposure, access-gain, cost=N (above N dollars), policy, unproven.",
+)
+def review(
+    named: tuple[str, ...],
+    every: bool,
+    stacks: Path,
+    against: str | None,
+    preview: Path | None,
+    form: str,
+    outputs: tuple[Path, ...],
+    on: str | None,
+    prices: Path | None,
+    rehearsal: Path | None,
+    policy_config: Path | None,
+    fail_on: str,
+) -> None:
+    """Say what a change of stacks means: what opens, who gains what, what is lost, what it costs.
+
+    Stacks are named by their names or files; without names, all of the folder are reviewed. Without --against, a stack
+    is reviewed as if it were new. The program of each stack is run, against nothing: review only code that you would
+    run. Exits with 0, with 1 when a gate of --fail-on trips, and with 2 when there is nothing to review or it fails.
+    """
+    from trainyard.review.forms import FORMS
+    from trainyard.review.gates import tripped
+
+    gates = _gates(fail_on)
+    if preview and (against or every or len(named) != 1):
+        raise click.UsageError("--preview is of one stack: name it, without --all and --against")
+    if named and every:
+        raise click.UsageError("name stacks, or say --all")
+    with _told_to_end(), ExitStack() as until_the_end, _errors_in_words():
+        wanted = _wanted(until_the_end, named, stacks, against, on, prices)
+        for remark in wanted.circumstances.remarks:
+            say_aside(remark)
+        wanted = _with_reports(wanted, rehearsal, policy_config)
+        reviews = _reviews(wanted, preview)
+    found = tripped(reviews, gates)
+    for file in outputs:
+        _write_file(file, FORMS[_FORM_OF.get(file.suffix, form)](reviews, found))
+    if not outputs:
+        _print(FORMS[form](reviews, found), form)
+    if outputs or form != "text":
+        for one in found:
+            say_aside(f"gate {one.gate}: {one.stack}: {one.because}")
+    sys.exit(1 if found else 0)
+
+
+@contextmanager
+def _told_to_end() -> Iterator[None]:
+    """A workflow that is cancelled ends this command, which still removes its folders."""
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _gates(text: str) -> tuple[Gate, ...]:
+    from trainyard.review.gates import GateError, parse
+
+    try:
+        return parse(text)
+    except GateError as wrong:
+        raise click.UsageError(f"--fail-on: {wrong}") from None
+
+
+@contextmanager
+def _errors_in_words() -> Iterator[None]:
+    from trainyard.review.costs import PricesError
+    from trainyard.review.evaluate import PackConfigError, RehearsalError
+    from trainyard.review.preview import PreviewError
+    from trainyard.review.recorder import RecordingError
+    from trainyard.review.sides import RevisionError
+
+    try:
+        yield
+    except (RevisionError, PricesError, PreviewError, RehearsalError, PackConfigError) as problem:
+        raise _FailedError(str(problem)) from None
+    except RecordingError as problem:
+        text = str(problem).rstrip()
+        last = text.rpartition("\n")[2]
+        message = f"a stack's program failed while it was recorded: {last}"
+        if os.environ.get("TRAINYARD_TRACEBACK"):
+            message = text
+        raise _FailedError(f"{message}\nTRAINYARD_TRACEBACK=1 shows where.") from None
+
+
+def _wanted(
+    until_the_end: ExitStack,
+    named: Sequence[str],
+    stacks: Path,
+    against: str | None,
+    on: str | None,
+    prices: Path | None,
+) -> Wanted:
+    from trainyard.review.costs import read_prices
+    from trainyard.review.evaluate import Circumstances
+    from trainyard.review.reviewing import Wanted
+    from trainyard.review.sides import revision, working_tree
+
+    folder = _folder(named, stacks)
+    after = working_tree(folder)
+    before = until_the_end.enter_context(revision(folder, against)) if against else None
+    circumstances = Circumstances(
+        on=_date(on),
+        commit=after.commit,
+        against=f"{against} ({before.commit})" if before else "",
+        prices=read_prices(prices) if prices else {},
+        remarks=(before.remark,) if before and before.remark else (),
+    )
+    return Wanted(_names(named, folder, after, before), after, before, circumstances, shown=_shown)
+
+
+def _folder(named: Sequence[str], stacks: Path) -> Path:
+    folders = {named_place(one, stacks)[1] for one in named if is_file_name(one)} or {stacks}
+    if len(folders) > 1 or (folders != {stacks} and not all(map(is_file_name, named))):
+        raise click.UsageError("stacks of several folders: review one folder at a time")
+    folder = folders.pop()
+    if not folder.is_dir():
+        raise click.UsageError(f"there is no folder {folder}: name another one with --stacks")
+    return folder
+
+
+def _names(named: Sequence[str], folder: Path, after: Side, before: Side | None) -> tuple[str, ...]:
+    there = {
+        file.name
+        for side in (after, before)
+        if side is not None
+        for file in side.stacks.glob("Pulumi.*.yaml")
+        if file.is_file()
+    }
+    if not there:
+        raise click.UsageError(f"no Pulumi.*.yaml in {folder}/: name files, or another folder with --stacks")
+    if not named:
+        return tuple(sorted(there))
+    names = [Path(one).name if is_file_name(one) else f"Pulumi.{one}.yaml" for one in named]
+    for name in names:
+        if name not in there:
+            known = sorted(stack_name(Path(one)) for one in there)
+            missing = stack_name(Path(name))
+            raise click.UsageError(f"no stack `{missing}` in {folder}/: {suggestion(missing, known)}")
+    return tuple(dict.fromkeys(names))
+
+
+def _date(text: str | None) -> date:
+    if text is None:
+        return datetime.now(UTC).date()
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(f"--on: `{text}` is not a date; write it as 2026-11-26") from None
+
+
+def _with_reports(wanted: Wanted, rehearsal: Path | None, policy_config: Path | None) -> Wanted:
+    from trainyard.review.evaluate import read_rehearsal
+
+    if rehearsal and len(wanted.names) != 1:
+        raise click.UsageError("--rehearsal is of one stack: name it")
+    if rehearsal:
+        wanted = replace(wanted, rehearsal=read_rehearsal(rehearsal, stack_name(Path(wanted.names[0]))))
+    return replace(wanted, pack=_json_object(policy_config)) if policy_config else wanted
+
+
+def _json_object(file: Path) -> Mapping[str, Any]:
+    try:
+        value = json.loads(file.read_text("utf-8"))
+    except OSError as problem:
+        raise _FailedError(f"{file}: {problem.strerror}") from None
+    except (ValueError, RecursionError) as problem:
+        raise _FailedError(f"{file} is no JSON: {problem}") from None
+    if not isinstance(value, dict):
+        raise _FailedError(f"{file} has no object of JSON")
+    return value
+
+
+def _reviews(wanted: Wanted, preview: Path | None) -> list[Review]:
+    from trainyard.review.reviewing import review_preview, review_stacks
+
+    if preview:
+        return [review_preview(wanted, preview)]
+    return list(review_stacks(wanted, _Progress()))
+
+
+class _Progress:
+    """A line on stderr, at most every two seconds."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, text: str) -> None:
+        if time.monotonic() - self._last >= _PATIENCE_SECONDS:
+            self._last = time.monotonic()
+            say_aside(text)
+
+
+def _shown(file: Path) -> str:
+    """As people see it: from here, if it is below."""
+    here = Path.cwd()
+    whole = Path(os.path.abspath(file))
+    return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(file)
+
+
+def _write_file(file: Path, text: str) -> None:
+    try:
+        file.write_text(text if text.endswith("\n") else text + "\n", "utf-8")
+    except OSError as problem:
+        raise _FailedError(f"{file}: {problem.strerror}") from None
+
+
+def _print(text: str, form: str) -> None:
+    if form == "text":
+        say(text)
+    elif form in ("json", "sarif"):
+        json_data(text)
+    else:
+        data(text.rstrip("\n"))

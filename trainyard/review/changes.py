@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which resources a change makes, changes, replaces or removes, because of which inputs, and what is lost with them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from components.plan.model import RUN_TYPE
+from components.platform.inputs import mutable_inputs, with_defaults
+from components.platform.review import SECRET, UNKNOWN, Loss, ReviewedResource, ReviewPlatform, Snapshot
+from trainyard.review.model import Change, ChangeKind, Forecast
+
+_RUN_ENDS = Loss(
+    "a live run ends, and its tries with it; it starts again as another run",
+    "let it end first. `was:` keeps a run that was renamed",
+)
+# A resource for which another one stands in a state only: providers, stacks, references to stacks.
+_STATE_ONLY = "pulumi:"
+_TRIGGER = "what it stands on"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A resource on both sides. Their inputs are as they are compared: secrets by digest, without what is ignored."""
+
+    before: ReviewedResource
+    after: ReviewedResource
+
+
+def compare(
+    before: Snapshot, after: Snapshot, platform: ReviewPlatform, by_engine: Mapping[str, tuple[str, ...]] | None = None
+) -> tuple[Change, ...]:
+    """`by_engine`: what a real preview replaces, and why. Then nothing is concluded about it here."""
+    pairs, created, deleted = match(before, after)
+    if by_engine is None:
+        replaced = _replaced(pairs, platform)
+    else:
+        replaced = {pair.after.urn: (by_engine[pair.after.urn], "") for pair in pairs if pair.after.urn in by_engine}
+    found = [Change("created", one.type, one.name, one.urn) for one in created]
+    found += [_removed(one, platform) for one in deleted]
+    for pair in pairs:
+        if pair.after.urn in replaced:
+            found.append(_replacement(pair, *replaced[pair.after.urn], platform))
+        elif paths := tuple(sorted(set(differences(pair.before.inputs, pair.after.inputs)))):
+            one = pair.after
+            found.append(Change("changed", one.type, one.name, one.urn, paths))
+    return tuple(sorted(found, key=lambda one: (one.type, one.name, one.kind)))
+
+
+def forecast(side: Snapshot) -> Forecast:
+    made = _made(side)
+    blocks = tuple(sorted(called(one.type, one.name) for one in made if one.protect))
+    return Forecast(blocks, tuple(sorted(called(one.type, one.name) for one in made if one.retain and not one.protect)))
+
+
+def called(token: str, name: str) -> str:
+    """A resource in words: `Vcn vcn`."""
+    return f"{token.rpartition(':')[2]} {name}"
+
+
+def match(
+    before: Snapshot, after: Snapshot
+) -> tuple[tuple[Pair, ...], tuple[ReviewedResource, ...], tuple[ReviewedResource, ...]]:
+    """Pairs by URN, then by earlier names; then what only one side has."""
+    left = {one.urn: one for one in _made(before)}
+    pairs: list[Pair] = []
+    created: list[ReviewedResource] = []
+    for one in sorted(_made(after), key=lambda one: one.urn not in left):
+        urn = next((urn for urn in (one.urn, *one.aliases) if urn in left), None)
+        if urn is None:
+            created.append(one)
+        else:
+            pairs.append(Pair(_comparable(left.pop(urn), one.ignored), _comparable(one, one.ignored)))
+    return tuple(pairs), tuple(created), tuple(left.values())
+
+
+def _made(side: Snapshot) -> tuple[ReviewedResource, ...]:
+    return tuple(one for one in side.resources if one.custom and not one.type.startswith(_STATE_ONLY))
+
+
+def _comparable(one: ReviewedResource, ignored: tuple[str, ...]) -> ReviewedResource:
+    inputs = _marked(one.inputs, "", one.secrets)
+    for path in ignored:
+        inputs = _dropped(inputs, path.split("."))
+    return replace(one, inputs=with_defaults(inputs) if one.type == RUN_TYPE else inputs)
+
+
+def _marked(value: Any, path: str, digests: Mapping[str, str]) -> Any:
+    """The value with each secret as a text that another secret differs from."""
+    if isinstance(value, Mapping):
+        return {key: _marked(item, f"{path}.{key}" if path else key, digests) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_marked(item, f"{path}[{index}]", digests) for index, item in enumerate(value)]
+    return f"{SECRET} {digests[path]}" if value == SECRET and path in digests else value
+
+
+def _dropped(value: Any, path: list[str]) -> Any:
+    if not isinstance(value, Mapping) or path[0] not in value:
+        return value
+    first, *rest = path
+    if rest:
+        return {**value, first: _dropped(value[first], rest)}
+    return {key: item for key, item in value.items() if key != first}
+
+
+def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
+    """The paths of what differs, also inside of texts that are JSON: launch documents, policies."""
+    if old == new:
+        return
+    old, new = _parsed(old), _parsed(new)
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in sorted({**old, **new}):
+            yield from differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from differences(one, other, f"{path}[{index}]")
+    elif old != new:
+        yield path
+
+
+def _parsed(value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith("{"):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _replaced(pairs: tuple[Pair, ...], platform: ReviewPlatform) -> dict[str, tuple[tuple[str, ...], str]]:
+    """By URN: the inputs that replace it, and the resource that it follows. What is replaced has another id, which may
+    replace what names it."""
+    replaced: dict[str, tuple[tuple[str, ...], str]] = {}
+    new_ids: dict[str, str] = {}
+    found = True
+    while found:
+        found = False
+        for pair in pairs:
+            if pair.after.urn in replaced:
+                continue
+            alone = _replacing(pair, platform)
+            shown, follows = _with_new_ids(pair.after, new_ids)
+            if paths := alone or _replacing(Pair(pair.before, shown), platform):
+                replaced[pair.after.urn] = (paths, "" if alone else follows)
+                new_ids.update(_id_of(pair.after))
+                found = True
+    return replaced
+
+
+def _id_of(one: ReviewedResource) -> dict[str, str]:
+    """Its id, if that is the cloud's: an id that is one of its own inputs stays the same."""
+    known = {str(value) for value in one.inputs.values() if isinstance(value, str)}
+    return {one.id: called(one.type, one.name)} if one.id and one.id not in known else {}
+
+
+def _with_new_ids(one: ReviewedResource, new_ids: Mapping[str, str]) -> tuple[ReviewedResource, str]:
+    if not new_ids:
+        return one, ""
+    pattern = re.compile(
+        "|".join(rf"(?<![\w-]){re.escape(known)}(?![\w-])" for known in sorted(new_ids, key=len)[::-1])
+    )
+    followed: list[str] = []
+
+    def renew(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: renew(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [renew(item) for item in value]
+        if isinstance(value, str) and (hit := pattern.search(value)):
+            followed.append(new_ids[hit[0]])
+            return pattern.sub(UNKNOWN, value)
+        return value
+
+    shown = replace(one, inputs=renew(one.inputs), trigger=renew(one.trigger))
+    return shown, followed[0] if followed else ""
+
+
+def _replacing(pair: Pair, platform: ReviewPlatform) -> tuple[str, ...]:
+    """What the platform says; if it says nothing, what the program's own options and our provider's rule say."""
+    before, after = pair.before, pair.after
+    changed = sorted(set(differences(before.inputs, after.inputs)))
+    if not changed and before.trigger == after.trigger:
+        return ()
+    if paths := platform.replacing_inputs(before, after):
+        return paths
+    if before.type == RUN_TYPE:
+        mutable = mutable_inputs(after.inputs.get("platform"))
+        return tuple(path for path in changed if re.split(r"[.\[]", path, maxsplit=1)[0] not in mutable)
+    paths = tuple(path for path in changed if any(_covers(one, path) for one in after.replaced_for))
+    return paths if before.trigger == after.trigger else (*paths, _TRIGGER)
+
+
+def _covers(above: str, path: str) -> bool:
+    return path == above or path.startswith((f"{above}.", f"{above}["))
+
+
+def _replacement(pair: Pair, paths: tuple[str, ...], follows: str, platform: ReviewPlatform) -> Change:
+    before, after = pair.before, pair.after
+    kind: ChangeKind = "blocked" if before.protect else "replaced"
+    return Change(kind, after.type, after.name, after.urn, paths, follows, _loss(before, platform))
+
+
+def _removed(one: ReviewedResource, platform: ReviewPlatform) -> Change:
+    kind: ChangeKind = "blocked" if one.protect else "kept" if one.retain else "deleted"
+    return Change(kind, one.type, one.name, one.urn, loss=None if kind == "kept" else _loss(one, platform))
+
+
+def _loss(one: ReviewedResource, platform: ReviewPlatform) -> Loss | None:
+    return platform.loss(one) or (_RUN_ENDS if one.type == RUN_TYPE else None)

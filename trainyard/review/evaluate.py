@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two snapshots of a stack into one Review. Neutral: what only a platform knows is asked of `ReviewPlatform`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from components.platform.base import answers
+from components.platform.review import Network, ReviewPlatform, Snapshot
+from schemas.findings import Finding, dotted
+from trainyard.review.changes import compare, forecast
+from trainyard.review.costs import stack_costs
+from trainyard.review.model import Access, Hanging, Opening, Remark, Review, StackKind
+from trainyard.review.picture import picture
+
+_REACH, _GAINS = "trainyard.review.reach", "trainyard.review.gains"
+_RENDEZVOUS, _PACK = "trainyard.review.rendezvous", "policies.offline"
+_NOT_REHEARSED = (
+    "what opens and what is granted here was not rehearsed: give the report of "
+    "`trainyard rehearse STACK --format json` as `--rehearsal`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What is the same for every stack of one review. `by_engine`: what a real preview replaces, and why."""
+
+    on: date
+    commit: str = ""
+    against: str = ""
+    prices: Mapping[str, Any] = field(default_factory=dict)
+    by_engine: Mapping[str, tuple[str, ...]] | None = None
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Of `check`, on both sides. `file`: as it is shown."""
+
+    file: str
+    before: Sequence[Finding] = ()
+    after: Sequence[Finding] = ()
+    pack: Mapping[str, Any] = field(default_factory=dict)
+
+
+class PackConfigError(Exception):
+    """A configuration that the policy pack does not take; the text is for people."""
+
+
+class RehearsalError(Exception):
+    """A file that is no report of a rehearsal; the text is for people."""
+
+
+def review(
+    before: Snapshot,
+    after: Snapshot,
+    kind: StackKind,
+    findings: Findings,
+    circumstances: Circumstances,
+    rehearsal: Mapping[str, Any] | None = None,
+) -> Review:
+    platform = answers(after.platform or before.platform).review
+    changes = () if _broken(before, after) else compare(before, after, platform, circumstances.by_engine)
+    if kind == "changed" and not changes and before.plan == after.plan and not after.refused:
+        kind = "same"
+    made = Review(
+        stack=after.stack,
+        file=findings.file,
+        platform=after.platform,
+        kind=kind,
+        commit=circumstances.commit,
+        against=circumstances.against,
+        on=circumstances.on.isoformat(),
+        refused=after.refused,
+        changes=changes,
+        warnings=tuple(text for text in after.remarks if text not in before.remarks),
+        forecast=forecast(after),
+        forecast_changed=forecast(before) != forecast(after),
+        costs=stack_costs(after, platform, circumstances.prices, changes),
+        costs_before=stack_costs(before, platform, circumstances.prices, ()),
+        findings=_new_findings(findings),
+        unjudged=circumstances.remarks,
+        picture=picture(after if kind != "removed" else before),
+    )
+    if _broken(before, after):
+        return replace(made, judged=False)
+    made = _with_access(_with_network(made, before, after, platform), before, after, platform)
+    return _with_proof(_with_pack(made, before, after, findings, circumstances), rehearsal)
+
+
+def _broken(before: Snapshot, after: Snapshot) -> bool:
+    """Whether a side could not be recorded at all: then nothing is compared, and that is said."""
+    return any(one.refused and not one.resources for one in (before, after))
+
+
+def _with_network(made: Review, before: Snapshot, after: Snapshot, platform: ReviewPlatform) -> Review:
+    reach = _part(_REACH)
+    if reach is None:
+        return _unjudged(made, "network: not judged by this build")
+    then, now = (platform.network(one) if one.resources else Network() for one in (before, after))
+    found = reach.changed(then, now)
+    opened = [Opening(reach.words(one), reach.is_outside(one, now)) for one in found.opened]
+    closed = [Opening(reach.words(one), reach.is_outside(one, then)) for one in found.closed]
+    opened += [Opening(way, True) for way in getattr(found, "ways_opened", ())]
+    closed += [Opening(way, True) for way in getattr(found, "ways_closed", ())]
+    made = replace(made, opened=_outside_first(opened), closed=_outside_first(closed))
+    if now.unjudged and after.resources:
+        return _unjudged(made, f"network: {now.unjudged}")
+    rendezvous = _part(_RENDEZVOUS)
+    if rendezvous is None or not after.resources:
+        return made
+    hanging = rendezvous.hanging(after, now)
+    rows = (Hanging(one.job, _pair(one.pair), _ports(one.ports), one.missing) for one in hanging)
+    return replace(made, hanging=tuple(rows))
+
+
+def _outside_first(found: Iterable[Opening]) -> tuple[Opening, ...]:
+    return tuple(sorted(dict.fromkeys(found), key=lambda one: (not one.outside, one.words)))
+
+
+def _pair(pair: str) -> tuple[str, str]:
+    source, _, target = pair.partition(" -> ")
+    return source, target
+
+
+def _ports(ports: tuple[int, int]) -> str:
+    first, last = ports
+    return f"port {first}" if first == last else f"ports {first}-{last}"
+
+
+def _with_access(made: Review, before: Snapshot, after: Snapshot, platform: ReviewPlatform) -> Review:
+    gains = _part(_GAINS)
+    if gains is None:
+        return _unjudged(made, "access: not judged by this build")
+    then, now = platform.abilities((before, after)) or (frozenset(), frozenset())
+    found = [
+        (one.gained, Access(one.principal, one.words, one.resource, tuple(one.operations)))
+        for one in gains.changed(then, now, platform)
+    ]
+    return replace(
+        made,
+        gained=tuple(access for gained, access in found if gained),
+        lost=tuple(access for gained, access in found if not gained),
+    )
+
+
+def _with_pack(
+    made: Review, before: Snapshot, after: Snapshot, findings: Findings, circumstances: Circumstances
+) -> Review:
+    """What the pack says of the change. What it said before too is counted: it takes no decision of this change."""
+    pack = _part(_PACK)
+    if pack is None:
+        return _unjudged(made, "policy pack: not judged by this build")
+    if not after.resources:
+        return made
+    then, now = (_pack_rows(pack, one, findings.pack, circumstances.on) for one in (before, after))
+    new = [row for row in now if row not in then]
+    return replace(made, pack=tuple(new), pack_before=len(now) - len(new))
+
+
+def _pack_rows(pack: Any, side: Snapshot, config: Mapping[str, Any], on: date) -> list[Remark]:
+    if not side.resources:
+        return []
+    try:
+        results = pack.verdicts(side, config, on)
+    except ValueError as wrong:
+        raise PackConfigError(f"--policy-config: {wrong}") from None
+    rows = [
+        Remark(one.rule, one.level, one.resource, one.because, one.remedy, outcome=one.outcome, waiver=one.waiver)
+        for one in results
+    ]
+    order = {"fail": 0, "unknown": 1, "waived": 2}
+    return sorted(rows, key=lambda one: (order.get(one.outcome, 3), one.code, one.place))
+
+
+def _with_proof(made: Review, rehearsal: Mapping[str, Any] | None) -> Review:
+    if rehearsal is None:
+        missing = (_NOT_REHEARSED,) if made.opened or made.gained else ()
+        return replace(made, unproven=missing)
+    rows = [(str(one.get("description") or one.get("rule")), one.get("connections")) for one in rehearsal["rules"]]
+    rows += [(str(one.get("statement")), one.get("calls")) for one in rehearsal["statements"]]
+    return replace(
+        made,
+        proven=tuple(f"a rehearsal used: {what}" for what, times in rows if times),
+        unproven=tuple(f"in the rehearsal nobody would have missed: {what}" for what, times in rows if not times),
+    )
+
+
+def read_rehearsal(file: Path, stack: str) -> Mapping[str, Any]:
+    try:
+        report = json.loads(file.read_text("utf-8"))
+        there = report["stack"]
+        for key in ("rules", "statements"):
+            if not all(isinstance(row, Mapping) for row in report[key]):
+                raise TypeError
+    except OSError as problem:
+        raise RehearsalError(f"{file}: {problem.strerror}") from None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise RehearsalError(f"{file} is no report of `trainyard rehearse STACK --format json`") from None
+    if there != stack:
+        raise RehearsalError(f"{file} is about the stack {there}, not {stack}")
+    return report  # type: ignore[no-any-return]
+
+
+def _new_findings(findings: Findings) -> tuple[Remark, ...]:
+    """Those that the other side does not have. Where a line stands is no difference."""
+    known = {(one.code, one.path, one.message) for one in findings.before}
+    return tuple(
+        Remark(one.code, one.severity, dotted(one.path), one.message, one.remedy, one.line)
+        for one in findings.after
+        if (one.code, one.path, one.message) not in known
+    )
+
+
+def _unjudged(made: Review, what: str) -> Review:
+    return replace(made, unjudged=(*made.unjudged, what))
+
+
+def _part(module: str) -> Any:
+    """A part of the review that a checkout may lack."""
+    return import_module(module) if find_spec(module) is not None else None

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reviews as one comment of a pull request: within 60,000 characters, by folding and never by cutting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from launcher.escaping import markdown as escaped
+from launcher.escaping import mermaid
+from schemas.names import plural
+from trainyard.review.gates import Tripped
+from trainyard.review.model import Picture, Review
+from trainyard.review.sections import SHOWN, Item, also, sections, verdict
+
+# GitHub takes 65,536; what a workflow adds needs room.
+LIMIT = 60_000
+MARK = "<!-- trainyard review -->"
+_ALL_OF_IT = "What each of them says: all of them are in the review as HTML and JSON."
+# How much a stack says, the most first. The last says verdicts, which are a line for each stack.
+_Form = Callable[[Review], Iterator[str]]
+
+
+def markdown(reviews: Sequence[Review], gates: Sequence[Tripped]) -> str:
+    """As much as fits. What does not fit is counted, with the place where all of it is. Nothing to decide: one line,
+    without the mark by which a comment is found again, so that nobody comments."""
+    if not gates and not any(one.has_decisions for one in reviews):
+        return _nothing(reviews)
+    head = list(_head(reviews, gates))
+    deciding = [one for one in reviews if one.has_decisions]
+    forms: list[_Form] = [_whole, _without_picture, _words_only, _counts_only]
+    for form in forms:
+        text = _joined([*head, *(line for one in deciding for line in _folded(one, form, len(deciding) > 1))])
+        if len(text) <= LIMIT:
+            return text
+    return _verdicts(head)
+
+
+def _nothing(reviews: Sequence[Review]) -> str:
+    if len(reviews) == 1:
+        return f"{escaped(verdict(reviews[0]))}\n"
+    return f"nothing to decide: {plural(len(reviews), 'stack')}\n"
+
+
+def _verdicts(head: Sequence[str]) -> str:
+    """Many stacks: as many of their verdicts as fit, and how many more there are."""
+    shown: list[str] = []
+    size = len(_ALL_OF_IT)
+    for number, line in enumerate(head):
+        size += len(line) + 1
+        if size > LIMIT - 100:
+            shown.append(f"- {plural(len(head) - number, 'more line')}")
+            break
+        shown.append(line)
+    return _joined([*shown, "", _ALL_OF_IT])
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _head(reviews: Sequence[Review], gates: Sequence[Tripped]) -> Iterator[str]:
+    yield MARK
+    first = reviews[0] if reviews else None
+    deciding = [one for one in reviews if one.has_decisions]
+    if len(reviews) == 1:
+        yield f"**{escaped(verdict(reviews[0]))}**"
+    else:
+        yield f"**{plural(len(deciding), 'stack')} of {len(reviews)} to decide about**"
+        yield ""
+        yield from (f"- {escaped(verdict(one))}" for one in deciding)
+        if len(deciding) < len(reviews):
+            yield f"- nothing to decide: {plural(len(reviews) - len(deciding), 'stack')}"
+    yield ""
+    if first:
+        against = f", against {escaped(first.against)}" if first.against else ""
+        commit = f"commit {escaped(first.commit)}" if first.commit else "files that are in no repository"
+        yield f"Of {commit}{against}, on {escaped(first.on)}."
+        yield ""
+    for one in gates:
+        yield f"- **gate {escaped(one.gate)}**: {escaped(one.stack)}: {escaped(one.because)}"
+    if gates:
+        yield ""
+
+
+def _folded(one: Review, form: _Form, titled: bool) -> Iterator[str]:
+    """One stack stands open; several are folded, for their verdicts stand above."""
+    if titled:
+        yield f"<details><summary>{escaped(verdict(one))}</summary>"
+        yield ""
+    yield from form(one)
+    if titled:
+        yield "</details>"
+        yield ""
+
+
+def _whole(one: Review) -> Iterator[str]:
+    yield from _without_picture(one)
+    yield from _picture(one.picture)
+
+
+def _without_picture(one: Review) -> Iterator[str]:
+    yield from _sections(one, details=True)
+
+
+def _words_only(one: Review) -> Iterator[str]:
+    yield from _sections(one, details=False)
+
+
+def _counts_only(one: Review) -> Iterator[str]:
+    for section in sections(one):
+        urgent = [item for item in section.items if item.urgent][:SHOWN]
+        yield f"- {section.title}: {plural(len(section.items), 'line')}; all are in the review as HTML and JSON"
+        yield from (f"  - {escaped(item.words)}" for item in urgent)
+    yield ""
+
+
+def _sections(one: Review, details: bool) -> Iterator[str]:
+    for section in sections(one):
+        yield f"#### {section.title}"
+        yield ""
+        first, rest = section.items[:SHOWN], section.items[SHOWN:]
+        for item in first:
+            yield from _item(item, details)
+        if rest:
+            yield ""
+            yield f"<details><summary>{plural(len(rest), 'more line')}</summary>"
+            yield ""
+            for item in rest:
+                yield from _item(item, details)
+            yield ""
+            yield "</details>"
+        yield ""
+    for line in also(one):
+        yield f"- {escaped(line)}"
+    yield ""
+
+
+def _item(item: Item, details: bool) -> Iterator[str]:
+    words = escaped(item.words)
+    yield f"- **{words}**" if item.urgent else f"- {words}"
+    if details:
+        yield from (f"  - {escaped(line)}" for line in item.details)
+
+
+def _picture(shown: Picture) -> Iterator[str]:
+    if not shown.edges:
+        return
+    yield "<details><summary>who may reach what</summary>"
+    yield ""
+    yield "```mermaid"
+    yield from flowchart(shown)
+    yield "```"
+    yield ""
+    yield "</details>"
+    yield ""
+
+
+def flowchart(shown: Picture) -> Iterator[str]:
+    """Names stand in quoted labels only; what Mermaid could take for markup is a character's number there."""
+    ids = {name: f"n{number}" for number, name in enumerate((*shown.people, *shown.roles, *shown.places))}
+    yield "flowchart LR"
+    yield from (f'  {ids[name]}(["{mermaid(name)}"])' for name in shown.people)
+    yield f'  subgraph s0["{mermaid(shown.subnet)}"]'
+    yield from (f'    {ids[name]}["{mermaid(name)}"]' for name in shown.roles)
+    yield "  end"
+    yield from (f'  {ids[name]}[("{mermaid(name)}")]' for name in shown.places)
+    for edge in shown.edges:
+        yield f'  {ids[edge.source]} -->|"{mermaid(edge.how)}"| {ids[edge.target]}'

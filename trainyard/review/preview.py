@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Both sides of a change as the engine saw them: the output of `pulumi preview --json --show-sames`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
+
+_SIGNATURE = "4dabf18193072939515e22adb298388d"
+_SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270"
+_ENGINES_UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+# What the engine writes in place of a secret, unless it was told to show them.
+_HIDDEN = "[secret]"
+_ROOT = "pulumi:pulumi:Stack"
+_PASSED_OVER = frozenset({"read", "read-discard", "read-replacement", "refresh", "discard-replaced"})
+_MAKE = "make it with: pulumi preview --json --show-sames"
+
+
+class PreviewError(Exception):
+    """A file that is no preview of this stack; the text is for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Its two sides, and the engine's own reasons for what it replaces, by URN."""
+
+    before: Snapshot
+    after: Snapshot
+    replaced: Mapping[str, tuple[str, ...]]
+
+
+def read_preview(file: Path, name: str, platform: str, plan: Mapping[str, Any]) -> Preview:
+    """`plan`: that of the stack file, which the engine does not write down."""
+    try:
+        document = json.loads(file.read_text("utf-8"))
+        steps = list(document["steps"])
+    except OSError as problem:
+        raise PreviewError(f"{file}: {problem.strerror}") from None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise PreviewError(f"{file} is not what `pulumi preview --json` writes; {_MAKE}") from None
+    rows = [step for step in steps if isinstance(step, Mapping) and step.get("op") not in _PASSED_OVER]
+    _require_whole(file, document, rows)
+    _require_stack(file, rows, name)
+    before, after, replaced = _sides(rows)
+    remarks = tuple(_remarks(document.get("diagnostics") or ()))
+    return Preview(Snapshot(name, platform, {}, before), Snapshot(name, platform, plan, after, remarks), replaced)
+
+
+def _require_whole(file: Path, document: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    counted = (document.get("changeSummary") or {}).get("same", 0)
+    there = sum(row.get("op") == "same" for row in rows)
+    # The engine may or may not count the stack itself.
+    if counted > there + 1:
+        raise PreviewError(f"{file} leaves out {counted - there} resources that stay as they are; {_MAKE}")
+
+
+def _require_stack(file: Path, rows: Sequence[Mapping[str, Any]], name: str) -> None:
+    stacks = {str(row.get("urn", "")).split(":")[2:3][0] for row in rows if str(row.get("urn", "")).count(":") > 2}
+    if stacks and name not in stacks:
+        raise PreviewError(f"{file} is a preview of the stack {', '.join(sorted(stacks))}, not of {name}")
+
+
+def _sides(
+    rows: Sequence[Mapping[str, Any]],
+) -> tuple[tuple[ReviewedResource, ...], tuple[ReviewedResource, ...], dict[str, tuple[str, ...]]]:
+    before: dict[str, ReviewedResource] = {}
+    after: dict[str, ReviewedResource] = {}
+    replaced: dict[str, tuple[str, ...]] = {}
+    for row in rows:
+        for side, state in ((before, row.get("oldState")), (after, row.get("newState"))):
+            if isinstance(state, Mapping) and state.get("type") != _ROOT:
+                side[str(row["urn"])] = _resource(str(row["urn"]), state)
+        if "replace" in str(row.get("op")):
+            paths = row.get("replaceReasons") or row.get("diffReasons") or ()
+            replaced.setdefault(str(row["urn"]), tuple(map(str, paths)))
+        if str(row.get("op")) == "delete":
+            after.pop(str(row["urn"]), None)
+    return tuple(before[urn] for urn in sorted(before)), tuple(after[urn] for urn in sorted(after)), replaced
+
+
+def _resource(urn: str, state: Mapping[str, Any]) -> ReviewedResource:
+    return ReviewedResource(
+        type=str(state.get("type", "")),
+        name=urn.rpartition("::")[2],
+        urn=urn,
+        parent=str(state.get("parent", "")),
+        inputs={key: plain(item) for key, item in (state.get("inputs") or {}).items() if not key.startswith("__")},
+        protect=bool(state.get("protect")),
+        retain=bool(state.get("retainOnDelete")),
+        aliases=tuple(map(str, state.get("aliases") or ())),
+        id=str(state.get("id", "")),
+        custom=bool(state.get("custom", True)),
+    )
+
+
+def plain(value: Any) -> Any:
+    """A value of the engine, with the texts that stand for secrets and unknowns."""
+    if isinstance(value, Mapping):
+        if value.get(_SIGNATURE) == _SECRET_SIGNATURE:
+            return SECRET
+        return {key: plain(item) for key, item in value.items() if not str(key).startswith("__")}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if value == _ENGINES_UNKNOWN:
+        return UNKNOWN
+    return SECRET if value == _HIDDEN else value
+
+
+def _remarks(diagnostics: Sequence[Any]) -> list[str]:
+    """What the program and its providers warned of. Their texts are the engine's, without its prefix."""
+    rows = [one for one in diagnostics if isinstance(one, Mapping)]
+    return [str(one.get("message", "")).strip() for one in rows if one.get("severity") in ("warning", "error")]

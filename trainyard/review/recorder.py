@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process that records programs, as those see it who ask for a snapshot: one for each tree of code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any
+
+from components.platform.review import Snapshot
+from trainyard.review.snapshots import FORMAT, Recorded
+
+MODULE = "trainyard.review.record"
+# All that a program under review gets of this process's environment: no credentials, no settings.
+_KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH")
+
+
+class RecordingError(Exception):
+    """The program of a stack failed otherwise than by refusing: a mistake of ours, or of the revision's code."""
+
+
+class RecordingProcess:
+    """Runs the code of `tree`. Files that programs write land in a folder of its own, which goes with it."""
+
+    def __init__(self, tree: Path) -> None:
+        self._tree = tree
+        self._one_at_a_time = Lock()
+        self._folder = tempfile.TemporaryDirectory(prefix="trainyard-review-")
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (as long as the process)
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", MODULE],
+            cwd=tree,
+            env={**kept, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "HOME": self._folder.name},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def __enter__(self) -> RecordingProcess:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is not None:
+            self._process.kill()
+        self._process.communicate()
+        self._errors.close()
+        self._folder.cleanup()
+
+    def record(self, file: Path, platform: str, before: Recorded | None = None) -> Recorded:
+        """What the program of this stack file asks for, where the state is what `before` left.
+
+        A change that the program refuses is recorded as if nothing were there, so that it can be shown all the same.
+        """
+        recorded = self._ask(file, platform, before)
+        if recorded.snapshot.refused and not recorded.snapshot.resources and before is not None:
+            alone = self._ask(file, platform, None)
+            shown = replace(alone.snapshot, refused=recorded.snapshot.refused, remarks=recorded.snapshot.remarks)
+            return replace(alone, snapshot=shown)
+        return recorded
+
+    def _ask(self, file: Path, platform: str, before: Recorded | None) -> Recorded:
+        state = {"outputs": before.outputs, "resources": before.resources} if before else {}
+        request = {"file": str(file.resolve()), "root": self._folder.name, "platform": platform, "state": state}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            with self._one_at_a_time:
+                self._process.stdin.write(json.dumps(request) + "\n")
+                self._process.stdin.flush()
+                line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        return self._recorded(json.loads(line) if line else {"error": self._last_words()})
+
+    def _recorded(self, answer: Mapping[str, Any]) -> Recorded:
+        if "error" in answer:
+            raise RecordingError(str(answer["error"]).strip())
+        if answer.get("format") != FORMAT:
+            raise RecordingError(f"the code of {self._tree} writes snapshots of another form")
+        return Recorded.of_json(answer)
+
+    def _last_words(self) -> str:
+        self._errors.seek(0)
+        return self._errors.read()[-2000:] or "the process that records programs ended"
+
+
+def nothing(name: str, platform: str) -> Recorded:
+    """The other side of a stack that is new, or removed."""
+    return Recorded(Snapshot(name, platform, {}, ()))

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the names of stacks to their reviews: both sides recorded, side by side, then evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from catalog.platforms import default_platform, platform_in, platforms
+from components.plan.build import plan_of
+from components.plan.show import plain
+from components.platform.review import Snapshot
+from schemas.judge import Judged, judge_file
+from schemas.several import check_together, find_neighbours
+from trainyard.review.evaluate import Circumstances, Findings, review
+from trainyard.review.model import Review, StackKind
+from trainyard.review.preview import read_preview
+from trainyard.review.recorder import RecordingProcess, nothing
+from trainyard.review.sides import Side
+from trainyard.review.snapshots import Recorded
+
+Progress = Callable[[str], None]
+_FEW = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What one review is about. `names`: of stack files. `before` None: nothing is compared, all is new."""
+
+    names: Sequence[str]
+    after: Side
+    before: Side | None
+    circumstances: Circumstances
+    rehearsal: Mapping[str, Any] | None = None
+    pack: Mapping[str, Any] = field(default_factory=dict)
+    shown: Callable[[Path], str] = str
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """One stack's file on both sides, judged. None: the side has none."""
+
+    name: str
+    before: Judged | None
+    after: Judged | None
+
+    @property
+    def kind(self) -> StackKind:
+        return "changed" if self.before and self.after else "new" if self.after else "removed"
+
+
+def review_stacks(wanted: Wanted, progress: Progress) -> Iterator[Review]:
+    """One after the other; while one side of a stack is recorded, so is the other side of the next."""
+    sides = _judged(wanted)
+    with ExitStack() as open_until_the_end:
+        # The last to be closed: closing the processes is what ends a recording that nobody waits for any more.
+        pool = open_until_the_end.enter_context(ThreadPoolExecutor(1))
+        after = before = open_until_the_end.enter_context(RecordingProcess(wanted.after.code))
+        # A second process for the same code costs its imports, which a few stacks do not earn.
+        if wanted.before and (wanted.before.code != wanted.after.code or len(sides) > _FEW):
+            before = open_until_the_end.enter_context(RecordingProcess(wanted.before.code))
+        earlier = [pool.submit(_record, before, one.name, one.before) if one.before else None for one in sides]
+        try:
+            for number, (one, future) in enumerate(zip(sides, earlier, strict=True), 1):
+                progress(f"reviewing {one.name} ({number} of {len(sides)})")
+                yield _reviewed(wanted, one, after, future)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def review_preview(wanted: Wanted, file: Path) -> Review:
+    """As the engine saw it. Raises PreviewError."""
+    (one,) = _judged(replace(wanted, before=None))
+    assert one.after is not None
+    plan = plain(plan_of(one.after)) if not one.after.errors else {}
+    seen = read_preview(file, one.name, _platform(one.after), plan)
+    known = replace(wanted.circumstances, by_engine=seen.replaced)
+    kind: StackKind = "changed" if seen.before.resources and seen.after.resources else "new"
+    if seen.before.resources and not seen.after.resources:
+        kind = "removed"
+    return review(seen.before, seen.after, kind, _findings(wanted, one), known, wanted.rehearsal)
+
+
+def _judged(wanted: Wanted) -> list[_Sides]:
+    """`check` reads both sides, and says of each what is new."""
+    found = [
+        (name, wanted.before.file(name) if wanted.before else None, wanted.after.file(name)) for name in wanted.names
+    ]
+    before = _check([file for _, file, _ in found])
+    after = _check([file for _, _, file in found])
+    return [
+        _Sides(name.removeprefix("Pulumi.").removesuffix(".yaml"), then, now)
+        for (name, _, _), then, now in zip(found, before, after, strict=True)
+    ]
+
+
+def _check(files: Sequence[Path | None]) -> list[Judged | None]:
+    there = [file for file in files if file is not None]
+    judged = [judge_file(file, str(file)) for file in there]
+    together = iter(check_together(judged, find_neighbours(tuple(there), judged)))
+    return [next(together) if file is not None else None for file in files]
+
+
+def _reviewed(wanted: Wanted, one: _Sides, after: RecordingProcess, earlier: Future[Recorded] | None) -> Review:
+    platform = _platform(one.after or one.before)
+    then = earlier.result() if earlier else nothing(one.name, platform)
+    now = _record(after, one.name, one.after, then if earlier else None) if one.after else nothing(one.name, platform)
+    snapshot = now.snapshot
+    if then.snapshot.refused and one.after and not snapshot.refused:
+        unread = f"the other side: {then.snapshot.refused}"
+        known = replace(wanted.circumstances, remarks=(*wanted.circumstances.remarks, unread))
+        return review(then.snapshot, snapshot, one.kind, _findings(wanted, one), known, wanted.rehearsal)
+    return review(then.snapshot, snapshot, one.kind, _findings(wanted, one), wanted.circumstances, wanted.rehearsal)
+
+
+def _record(process: RecordingProcess, name: str, judged: Judged | None, before: Recorded | None = None) -> Recorded:
+    assert judged is not None
+    platform = _platform(judged)
+    if not judged.errors:
+        return process.record(judged.folder / f"Pulumi.{name}.yaml", platform, before)
+    first = judged.errors[0]
+    refused = f"the stack file has errors, so nothing of it is compared: {first.code} {first.message}"
+    return Recorded(Snapshot(name, platform, {}, (), refused=refused))
+
+
+def _platform(judged: Judged | None) -> str:
+    data = judged.source.data if judged else None
+    config = data.get("config") if isinstance(data, Mapping) else None
+    named = platform_in(config) if isinstance(config, Mapping) else default_platform()
+    return named if named in platforms() else default_platform()
+
+
+def _findings(wanted: Wanted, one: _Sides) -> Findings:
+    judged = one.after or one.before
+    assert judged is not None
+    file = wanted.shown(wanted.after.stacks / f"Pulumi.{one.name}.yaml")
+    return Findings(
+        file,
+        one.before.findings if one.before else (),
+        one.after.findings if one.after else (),
+        wanted.pack,
+    )

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two sides of a change: the working tree, and a revision of it in a folder aside."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainyard.review.recorder import MODULE
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+_RECORDER = Path(*MODULE.split(".")).with_suffix(".py")
+# What would make git run other programs, or look elsewhere.
+_GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+
+_OLDER = "that revision has no review yet: today's code reads its stack files, so changes of code do not show"
+
+
+class RevisionError(Exception):
+    """A revision that cannot be read; the text is for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Where stack files lie and whose code reads them. `commit`: short, or empty. `remark`: for people."""
+
+    code: Path
+    stacks: Path
+    commit: str = ""
+    remark: str = ""
+
+    def file(self, name: str) -> Path | None:
+        file = self.stacks / name
+        return file if file.is_file() else None
+
+
+def working_tree(stacks: Path) -> Side:
+    """As it lies there, whether committed or not."""
+    try:
+        commit = _git(stacks, "rev-parse", "--short=12", "HEAD")
+    except RevisionError:
+        return Side(CHECKOUT, stacks)
+    try:
+        changed = _git(stacks, "status", "--porcelain", "--untracked-files=no")
+    except RevisionError:
+        changed = ""
+    return Side(CHECKOUT, stacks, commit + ("+" if changed else ""))
+
+
+@contextmanager
+def revision(stacks: Path, name: str) -> Iterator[Side]:
+    """The same folder at a revision. The folder aside goes again, whatever happens."""
+    top = Path(_git(stacks, "rev-parse", "--show-toplevel"))
+    commit = _git(stacks, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", about=name)
+    with tempfile.TemporaryDirectory(prefix="trainyard-against-") as folder:
+        tree = Path(folder, "tree")
+        tree.mkdir()
+        index = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
+        _git(top, "read-tree", commit, variables=index)
+        _git(top, "checkout-index", "--all", "--quiet", f"--prefix={tree}{os.sep}", variables=index)
+        code, remark = _code_of(top.resolve(), tree)
+        yield Side(code, tree / stacks.resolve().relative_to(top.resolve()), commit[:12], remark)
+
+
+def _code_of(top: Path, tree: Path) -> tuple[Path, str]:
+    """Each side runs its own code, so that a change of a component shows."""
+    if not CHECKOUT.is_relative_to(top):
+        return CHECKOUT, ""
+    own = tree / CHECKOUT.relative_to(top)
+    if (own / _RECORDER).is_file():
+        return own, ""
+    return (
+        CHECKOUT,
+        "that revision has no review yet: today's code reads its stack files, so its own code is not compared",
+    )
+
+
+def _git(folder: Path, *words: str, variables: dict[str, str] | None = None, about: str = "") -> str:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(
+            [*_GIT, "-C", str(folder), *words],
+            env={**kept, **(variables or {})},
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            check=False,
+        )
+    except FileNotFoundError:
+        raise RevisionError("git is not installed, and `--against` needs it") from None
+    if done.returncode:
+        said = next(iter(done.stderr.strip().splitlines()), "")
+        if about:
+            said = f"no revision `{about}` is here; in a shallow clone fetch it first (`git fetch origin {about}`)"
+        raise RevisionError(said.removeprefix("fatal: ") or f"git {words[0]} failed")
+    return done.stdout.strip()
