@@ -51,6 +51,8 @@ class NetworkPlan:
     nat: bool
     subnet: str | None
     rules: tuple[PortRule, ...]
+    # Frameworks whose jobs are in other stacks, and whose ports are open here.
+    frameworks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

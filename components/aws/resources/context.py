@@ -15,6 +15,8 @@ from components.filling import Filler
 
 # The tag that says why something has a public address. People, auditors and policy packs look for it.
 PUBLIC_ADDRESS = "public-address"
+# The tag of a rule that lets in others than nodes: whom it is for.
+OPEN_PORT = "open-port"
 
 
 @dataclass(frozen=True)
