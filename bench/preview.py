@@ -76,17 +76,26 @@ def rows() -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="trainyard-bench-") as place, ExitStack() as stack:
         team = Team(Path(place), shipped=True)
         stack.callback(team.end)
-        team.trainyard("preview", "local")
-        env = team.env({"TRAINYARD_STACKS": str(team.stacks), "GRPC_VERBOSITY": "NONE"})
-        copy = team.home / "pulumi" / "stacks" / team.file.name
-        ours = Program(ROOT, env, ("--stack", "local", "--config-file", str(copy)))
-        flat = _flat(Path(place) / "flat", team, copy, env)
+        ours = program_of(team)
+        flat = _flat(Path(place) / "flat", team, stack_file(team), ours.env)
         made = ours.makes()
         if made != flat.makes():
             raise RuntimeError(f"the programs make different resources: {made}, {flat.makes()}")
         plain, judged, peer = in_turns(ours.spent, lambda: ours.spent(*PACK), flat.spent)
         size = f"{made.total()} resources"
         return [*_rows(size, plain, peer, PLAIN_AIM), *_rows(f"{size}, policies judged", judged, peer, JUDGED_AIM)]
+
+
+def stack_file(team: Team) -> Path:
+    """The copy of the stack file that the commands give to Pulumi."""
+    return team.home / "pulumi" / "stacks" / team.file.name
+
+
+def program_of(team: Team) -> Program:
+    """Our program on the team's stack, which is not there yet."""
+    team.trainyard("preview", "local")
+    env = team.env({"TRAINYARD_STACKS": str(team.stacks), "GRPC_VERBOSITY": "NONE"})
+    return Program(ROOT, env, ("--stack", "local", "--config-file", str(stack_file(team))))
 
 
 def _flat(folder: Path, team: Team, copy: Path, env: Mapping[str, str]) -> Program:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from textwrap import fill
 
-from policies.rule import PolicyRule, rules
+from policies.rule import PolicyRule, StackRule, all_rules
 
 WIDTH = 119
 _CODE = re.compile(r"`[^`]+`")
@@ -17,15 +17,51 @@ HEAD = """\
 
 Written by `python -m policies.describe > docs/policies.md`; edit the rules under `policies/rules/` instead.
 
-This [CrossGuard](https://www.pulumi.com/docs/iac/crossguard/) pack judges the properties of each resource before it
-is made, whichever program made the request. It knows nothing of stack files and plans.
+This [CrossGuard](https://www.pulumi.com/docs/iac/crossguard/) pack judges resources before they are made, whichever
+program made the request. Most rules judge the properties of one resource; some judge all resources of a stack together.
+It knows nothing of stack files and plans, but for two keys of the stack's configuration: the environment and waivers.
 
     pulumi preview --policy-pack policies
 
 A rule answers pass, fail or unknown. A *mandatory* failure stops the deployment; an *advisory* failure is a remark.
 Unknown is never a pass: `preview` remarks on it under `not-known-yet`, and `up` asks again once the value is there.
-You can change levels without touching the rules: `--policy-pack-config FILE` with
-`{"unversioned-bucket": "mandatory"}`.
+`trainyard review` gives the same verdicts from recorded resources, without the engine (`policies/offline.py`).
+`preview` judges a whole stack before anything is made. `up` does so at its end, and in the preview that it begins with.
+
+## Levels, ceilings and environments
+
+You change levels without touching the rules: `--policy-pack-config FILE` with `{"unversioned-bucket": "mandatory"}`.
+`all` stands for every rule that the file does not name. Any rule takes an object instead of a level:
+
+    {
+      "all-tcp": {"levels": {"dev": "advisory", "*": "mandatory"}},
+      "public-bucket": {"waivable": false},
+      "budget": {
+        "enforcementLevel": "mandatory",
+        "ceilings": {"dev": {"nodes": 4, "gpus": 8, "usd": 200}, "*": {"nodes": 32}},
+        "prices": {"BM.GPU.H100.8": 61.5}
+      }
+    }
+
+- `enforcementLevel` is the rule's level everywhere, `levels` that by environment. `*` stands for those not named, and
+  the level `disabled` turns a rule off.
+- `waivable: false` takes the rule from what a stack may waive.
+- What else a rule takes stands below it. The environment is `trainyard:environment`; for programs without that key, the
+  tag `environment` of the resources.
+
+## Waivers
+
+A stack that breaks a rule on purpose says so in its file, with a reason and the last day:
+
+    config:
+      trainyard:waivers:
+        unversioned-bucket: { reason: scratch data of one experiment, until: "2026-12-31" }
+
+Until then each failure of that rule is a remark that names the waiver, whatever the rule's level. From the next day on
+the rule holds again, and its failure says that the waiver ended. `trainyard check` refuses a waiver of an unknown rule
+(TY720) or without a reason, and warns of one that has ended (TY722); `plan` and `review` show waivers.
+
+## Reasons in tags
 
 A resource that is opened wider than usual on purpose says so in a tag (a freeform tag on OCI), which people and
 auditors see in the console. trainyard's components set the tag from the stack file. The rule still judges whether the
@@ -34,34 +70,44 @@ reason holds.
 - `all-tcp` on a security list names the frameworks that need it, such as `horovod` (the catalog has to agree that they
   choose ports by themselves), or `proof-of-concept`. A security group that opens everything to itself needs no tag:
   EFA's traffic has no ports.
+- `launch` on a job without runs says what a run would tell: `nodes=4 ports=29400,29500-29563`.
+- `open-port` on a rule of AWS is `chosen` where the stack lets people in, or `endpoints` of AWS's services.
+- `opened-for` on a security list names frameworks whose jobs are in other stacks (`trainyard:network: { frameworks }`).
 - `public-address` on what has a public address on AWS is `chosen` where the stack asks for one, or `nat`.
 - `tenancy-wide` on a policy is `chosen` where the stack has `access: { scope: tenancy }`. With `proof-of-concept` the
-  policy may grant `all-resources` too.
+  policy may grant `all-resources` too, and the stack's dynamic groups may match in every compartment.
 - `wildcard-policies` on a policy of AWS is `proof-of-concept` where everything is meant.
+
+## Rules
 """
 
 
 def document() -> str:
-    return "\n".join([HEAD, *_list(), *(line for rule in rules() for line in _rule(rule))])
+    return "\n".join([HEAD, *_list(), *(line for rule in all_rules() for line in _rule(rule))])
 
 
 def _list() -> Iterator[str]:
     yield "| rule | level | what it demands |"
     yield "| --- | --- | --- |"
-    for rule in rules():
+    for rule in all_rules():
         yield f"| [{rule.id}](#{rule.id}) | {rule.level} | {rule.asks} |"
     yield ""
 
 
-def _rule(rule: PolicyRule) -> Iterator[str]:
+def _rule(rule: PolicyRule | StackRule) -> Iterator[str]:
     yield f"## {rule.id}"
     yield ""
     yield _wrapped(f"{rule.asks} Remedy: {rule.remedy}.")
     yield ""
-    yield _wrapped(f"It judges {', '.join(f'`{kind}`' for kind in rule.types)}.")
+    judges = "It judges whole stacks, by their" if isinstance(rule, StackRule) else "It judges"
+    yield _wrapped(f"{judges} {', '.join(f'`{kind}`' for kind in rule.types)}.")
     yield ""
+    if isinstance(rule, StackRule):
+        for name, schema in rule.settings.items():
+            yield _wrapped(f"- Setting `{name}`: {schema['description']}", "  ")
     for title, examples in (("Passes", rule.passes), ("Fails", rule.fails), ("Unknown", rule.unknown)):
-        yield _wrapped(f"- {title}: {'; '.join(examples)}", "  ")
+        if examples:
+            yield _wrapped(f"- {title}: {'; '.join(examples)}", "  ")
     yield ""
 
 

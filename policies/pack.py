@@ -1,77 +1,136 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns the rules into policies of Pulumi's CrossGuard, and the engine's properties into plain values."""
+"""The pack as the engine asks for it: CrossGuard's protocol, on the rules.
+
+One call of the engine is one reading of a resource, however many rules judge it. The whole stack is judged on the same
+inputs that the rules for single resources saw: the engine itself gives what resources have become.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import date
 from typing import Any
 
-from pulumi_policy import (
-    EnforcementLevel,
-    Policy,
-    ReportViolation,
-    ResourceValidationArgs,
-    ResourceValidationPolicy,
-)
-from pulumi_policy.proxy import UnknownValueError
+from google.protobuf import empty_pb2
 
+from catalog.version import VERSION
 from launcher.escaping import terminal, terminal_lines
-from policies.rule import JudgedResource, PolicyRule, PolicyVerdict, Unknown, rules
+from policies.judging import PolicyResult, PolicyTerms, judge_resource, judge_stack
+from policies.rule import JudgedResource, PolicyRule, StackRule, all_rules
+from policies.settings import ADVISORY, DISABLED, MANDATORY, NOT_KNOWN_YET, RuleSettings, settings_of
+from policies.waivers import KEY, from_json
+from policies.wire import analyzer_pb2, analyzer_pb2_grpc, plain, plugin_pb2
 
 NAME = "trainyard"
-NOT_KNOWN_YET = "not-known-yet"
+LATER = "Some values exist only after other resources are made. `pulumi up` checks these rules again."
+ENVIRONMENT = "trainyard:environment"
+_LEVELS = {
+    ADVISORY: analyzer_pb2.ADVISORY,
+    MANDATORY: analyzer_pb2.MANDATORY,
+    DISABLED: analyzer_pb2.DISABLED,
+}
+_WORDS = {number: word for word, number in _LEVELS.items()} | {analyzer_pb2.REMEDIATE: MANDATORY}
 
 
-def policies() -> list[Policy]:
-    """A policy for each rule, and one that only reports verdicts that are still unknown."""
-    remarks = ResourceValidationPolicy(
-        name=NOT_KNOWN_YET,
-        description="Some values exist only after other resources are made. `pulumi up` checks these rules again.",
-        enforcement_level=EnforcementLevel.ADVISORY,
-        validate=_remark,
+class Pack(analyzer_pb2_grpc.AnalyzerServicer):
+    """Answers the engine. `today` is asked at each verdict: a waiver ends at midnight, also during a long `up`."""
+
+    def __init__(self, today: Callable[[], date] = date.today) -> None:
+        self._today = today
+        self._terms = PolicyTerms(today())
+        self._asks = {rule.id: rule.asks for rule in all_rules()}
+        self._seen: dict[str, JudgedResource] = {}
+        self._lock = threading.Lock()
+
+    def GetAnalyzerInfo(self, request: Any, context: Any) -> Any:  # noqa: N802  # the names are the protocol's
+        listed = [*(_described(rule) for rule in all_rules()), _later()]
+        return analyzer_pb2.AnalyzerInfo(name=NAME, version=VERSION, supportsConfig=True, policies=listed)
+
+    def GetPluginInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
+        return plugin_pb2.PluginInfo(version=VERSION)
+
+    def ConfigureStack(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Only two keys of the stack's configuration are read."""
+        config: Mapping[str, str] = request.config
+        self._terms = replace(
+            self._terms, environment=config.get(ENVIRONMENT, ""), waivers=from_json(config.get(KEY, ""))
+        )
+        return analyzer_pb2.AnalyzerStackConfigureResponse()
+
+    def Configure(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """The engine has judged the configuration by the schemas of GetAnalyzerInfo."""
+        settings = {
+            name: RuleSettings(_WORDS[said.enforcementLevel], plain(said.properties))
+            for name, said in request.policyConfig.items()
+        }
+        self._terms = replace(self._terms, settings=settings)
+        return empty_pb2.Empty()
+
+    def Analyze(self, request: Any, context: Any) -> Any:  # noqa: N802
+        resource = _resource(request)
+        with self._lock:
+            self._seen[resource.urn] = resource
+        return self._answer(judge_resource(resource, self._now()))
+
+    def AnalyzeStack(self, request: Any, context: Any) -> Any:  # noqa: N802
+        resources = [self._seen.get(one.urn) or _resource(one) for one in request.resources]
+        return self._answer(judge_stack(resources, self._now()))
+
+    def Remediate(self, request: Any, context: Any) -> Any:  # noqa: N802
+        return analyzer_pb2.RemediateResponse()
+
+    def _now(self) -> PolicyTerms:
+        return replace(self._terms, on=self._today())
+
+    def _answer(self, results: Iterable[PolicyResult]) -> Any:
+        return analyzer_pb2.AnalyzeResponse(diagnostics=[self._diagnostic(result) for result in results])
+
+    def _diagnostic(self, result: PolicyResult) -> Any:
+        later = result.outcome == "unknown"
+        asks = LATER if later else self._asks[result.rule]
+        return analyzer_pb2.AnalyzeDiagnostic(
+            policyName=NOT_KNOWN_YET if later else result.rule,
+            policyPackName=NAME,
+            policyPackVersion=VERSION,
+            description=asks,
+            message=f"{asks}\n{message(result)}",
+            urn=result.urn,
+            enforcementLevel=_LEVELS[result.level],
+        )
+
+
+def message(result: PolicyResult) -> str:
+    """What a person reads of a result, harmless on a terminal."""
+    of = f"{result.resource}: " if result.resource else ""
+    if result.outcome == "unknown":
+        return terminal(f"{of}{result.rule}: {result.because}")
+    waived = f"{terminal(result.waiver)}\n" if result.waiver else ""
+    return waived + terminal_lines(f"{of}{result.because}\nremedy: {result.remedy}")
+
+
+def _resource(asked: Any) -> JudgedResource:
+    return JudgedResource(asked.type, plain(asked.properties), asked.name, asked.urn, asked.options.protect)
+
+
+def _described(rule: PolicyRule | StackRule) -> Any:
+    info = analyzer_pb2.PolicyInfo(
+        name=rule.id,
+        description=rule.asks,
+        enforcementLevel=_LEVELS[rule.level],
+        remediation_steps=rule.remedy,
+        policy_type=_kind(isinstance(rule, StackRule)),
     )
-    return [*(_policy(rule) for rule in rules()), remarks]
+    info.configSchema.properties.update(settings_of(rule))
+    return info
 
 
-def resource(args: ResourceValidationArgs) -> JudgedResource:
-    return JudgedResource(args.resource_type, _mapping(args.props, ""))
+def _later() -> Any:
+    return analyzer_pb2.PolicyInfo(
+        name=NOT_KNOWN_YET, description=LATER, enforcementLevel=_LEVELS[ADVISORY], policy_type=_kind(False)
+    )
 
 
-def _policy(rule: PolicyRule) -> ResourceValidationPolicy:
-    def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
-        for _, verdict in _verdicts((rule,), args):
-            if verdict.outcome == "fail":
-                report(terminal_lines(f"{args.name}: {verdict.because}\nremedy: {rule.remedy}"), args.urn)
-
-    level = EnforcementLevel(rule.level)
-    return ResourceValidationPolicy(rule.id, rule.asks, validate, level, remediation_steps=rule.remedy)
-
-
-def _remark(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    for rule, verdict in _verdicts(rules(), args):
-        if verdict.outcome == "unknown":
-            report(terminal(f"{args.name}: {rule.id}: {verdict.because}"), args.urn)
-
-
-def _verdicts(chosen: Sequence[PolicyRule], args: ResourceValidationArgs) -> Iterator[tuple[PolicyRule, PolicyVerdict]]:
-    concerned = [rule for rule in chosen if args.resource_type in rule.types]
-    if concerned:
-        subject = resource(args)
-        yield from ((rule, rule.verdict(subject)) for rule in concerned)
-
-
-def _mapping(proxy: Mapping[str, Any], path: str) -> dict[str, Any]:
-    return {key: _value(proxy, key, f"{path}.{key}" if path else key) for key in proxy}
-
-
-def _value(proxy: Any, key: Any, path: str) -> Any:
-    """The value of a key of Pulumi's proxies. They raise if a preview does not know it."""
-    try:
-        value = proxy[key]
-    except UnknownValueError:
-        return Unknown(path)
-    if isinstance(value, Mapping):
-        return _mapping(value, path)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_value(value, index, f"{path}[{index}]") for index in range(len(value))]
-    return value
+def _kind(of_stack: bool) -> Any:
+    return analyzer_pb2.POLICY_TYPE_STACK if of_stack else analyzer_pb2.POLICY_TYPE_RESOURCE

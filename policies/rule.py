@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy rule is, and the verdicts that it gives. Each file of policies/rules declares one, called `RULE`."""
+"""What a policy rule is, of a resource or of a whole stack, and the verdicts that it gives.
+
+Each file of policies/rules declares one, called `RULE`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -30,22 +33,25 @@ def unknown(because: str) -> PolicyVerdict:
     return PolicyVerdict("unknown", because)
 
 
-class NotKnownError(Exception):
-    """A rule used a value that exists only after other resources are made."""
+NOT_YET = "is not known yet"
 
-    def __init__(self, path: str) -> None:
+
+class NotKnownError(Exception):
+    """A rule used a value that exists only after other resources are made, or that nobody may read here."""
+
+    def __init__(self, path: str, why: str = NOT_YET) -> None:
         super().__init__(path)
-        self.path = path
+        self.path, self.why = path, why
 
 
 class Unknown:
     """A value that a preview does not know. Using it in any way ends the rule, so that no rule passes by accident."""
 
-    def __init__(self, path: str = "value") -> None:
-        self._path = path
+    def __init__(self, path: str = "value", why: str = NOT_YET) -> None:
+        self._path, self._why = path, why
 
     def _refuse(self, *_: object) -> NoReturn:
-        raise NotKnownError(self._path)
+        raise NotKnownError(self._path, self._why)
 
     __bool__ = __len__ = __iter__ = __contains__ = __getitem__ = __getattr__ = _refuse
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = __str__ = __int__ = __float__ = _refuse
@@ -58,7 +64,7 @@ def attempt(judge: Callable[[T], PolicyVerdict], value: T) -> PolicyVerdict:
     try:
         return judge(value)
     except NotKnownError as missing:
-        return unknown(f"`{missing.path}` is not known yet")
+        return unknown(f"`{missing.path}` {missing.why}")
 
 
 def every(judge: Callable[[Any], PolicyVerdict], items: Iterable[Any]) -> PolicyVerdict:
@@ -87,6 +93,9 @@ class JudgedResource:
 
     type: str
     properties: Mapping[str, Any]
+    name: str = ""
+    urn: str = ""
+    protect: bool = False
 
     @property
     def tags(self) -> Mapping[str, Any]:
@@ -95,6 +104,7 @@ class JudgedResource:
         return tags
 
 
+Level = Literal["mandatory", "advisory"]
 Examples = Mapping[str, JudgedResource]
 Judge = Callable[[JudgedResource], PolicyVerdict]
 
@@ -109,7 +119,7 @@ class PolicyRule:
     """A mandatory rule stops the deployment, an advisory one only remarks. Its examples are its tests."""
 
     id: str
-    level: Literal["mandatory", "advisory"]
+    level: Level
     asks: str
     remedy: str
     types: tuple[str, ...]
@@ -123,11 +133,84 @@ class PolicyRule:
         return attempt(self.judge, resource)
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedStack:
+    """All resources of a stack. `settings`: the rule's own part of the pack's configuration."""
+
+    resources: tuple[JudgedResource, ...]
+    environment: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, *types: str) -> tuple[JudgedResource, ...]:
+        return tuple(one for one in self.resources if one.type in types)
+
+
+# What is judged of a stack: one of its resources, or None for the stack as a whole.
+StackVerdict = tuple[JudgedResource | None, PolicyVerdict]
+JudgeStack = Callable[[JudgedStack], Iterable[StackVerdict]]
+
+
+@dataclass(frozen=True, slots=True)
+class StackRule:
+    """A rule that no single resource answers. Its judge sees all of them.
+
+    `settings`: what of it a pack's configuration may set, as properties of a JSON Schema.
+    """
+
+    id: str
+    level: Level
+    asks: str
+    remedy: str
+    types: tuple[str, ...]
+    judge: JudgeStack
+    passes: Mapping[str, JudgedStack]
+    fails: Mapping[str, JudgedStack]
+    unknown: Mapping[str, JudgedStack]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def verdicts(self, stack: JudgedStack) -> tuple[StackVerdict, ...]:
+        """Every verdict but passes. A value that the rule needs for all of them, and is not known, is one unknown."""
+        try:
+            found = tuple(self.judge(stack))
+        except NotKnownError as missing:
+            return ((None, unknown(f"`{missing.path}` {missing.why}")),)
+        return tuple((judged, verdict) for judged, verdict in found if verdict.outcome != "pass")
+
+
+def each(judge: Judge, resources: Iterable[JudgedResource]) -> Iterator[StackVerdict]:
+    """A verdict on each of these resources of a stack."""
+    return ((resource, attempt(judge, resource)) for resource in resources)
+
+
+def is_tagged(resource: JudgedResource, tag: str, value: str) -> bool:
+    """Whether a tag is known to be there. Reasons for what is open stand in tags: one nobody knows is none."""
+    try:
+        return bool(resource.tags.get(tag) == value)
+    except NotKnownError:
+        return False
+
+
 @cache
-def rules() -> tuple[PolicyRule, ...]:
+def _declared() -> tuple[PolicyRule | StackRule, ...]:
     """All rules, sorted by file name. A new file is a new rule."""
     names = sorted(path.stem for path in RULES.glob("*.py") if path.stem != "__init__")
     return tuple(import_module(f"policies.rules.{name}").RULE for name in names)
+
+
+@cache
+def rules() -> tuple[PolicyRule, ...]:
+    """The rules that judge one resource at a time."""
+    return tuple(rule for rule in _declared() if isinstance(rule, PolicyRule))
+
+
+@cache
+def stack_rules() -> tuple[StackRule, ...]:
+    """The rules that judge a whole stack."""
+    return tuple(rule for rule in _declared() if isinstance(rule, StackRule))
+
+
+def all_rules() -> tuple[PolicyRule | StackRule, ...]:
+    return _declared()
 
 
 def refusing(resource: JudgedResource) -> frozenset[str]:

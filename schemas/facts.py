@@ -10,6 +10,7 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ class Facts:
 
     By job: `packages`, what its requirements file holds; `unnamed`, the requirements file beside the code of a job
     without `requirements`; `imports`, what its script certainly imports; `modules`, all that its code may import.
-    `texts` are the files of `Stack.text_files`, by their paths there.
+    `texts` are the files of `Stack.text_files`, by their paths there. `today`: waivers end.
     """
 
     platforms: Mapping[str, Mapping[str, Any]]
@@ -87,6 +88,7 @@ class Facts:
     imports: Mapping[str, tuple[Import, ...]] = field(default_factory=dict)
     modules: Mapping[str, frozenset[str]] = field(default_factory=dict)
     texts: Mapping[str, TextFile] = field(default_factory=dict)
+    today: date = date.min
 
     def framework_names(self) -> tuple[str, ...]:
         return (*_known_frameworks(), *self.own_frameworks)
@@ -141,6 +143,7 @@ def gather(stack: Stack, folder: Path) -> Facts:
         modules={name: _modules(job, folder, folders) for name, job in stack.jobs.items() if job.requirements},
         imports={name: _imports(job, folder, folders) for name, job in stack.jobs.items()},
         texts={name: _read_text(folder / name) for name in stack.text_files()},
+        today=date.today(),
     )
 
 

@@ -150,6 +150,14 @@ class Uses:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiver:
+    """Why this stack may break a rule of the policy pack, and the last day on which it may: `2026-12-31`."""
+
+    reason: str
+    until: str
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
     name: str
     ocpus: float | None = None
@@ -319,6 +327,7 @@ class Stack:
     logs: Logs = Logs()
     uses: Uses | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+    waivers: Mapping[str, Waiver] = field(default_factory=dict)  # rule of the policy pack -> why it may be broken
     frameworks: Mapping[str, str] = field(default_factory=dict)  # own framework -> its file, beside the stack file
     jobs: Mapping[str, Job] = field(default_factory=dict)
 

@@ -13,7 +13,7 @@ from schemas.model import PortRange
 
 TCP = "6"
 ANYWHERE = "0.0.0.0/0"
-ALL_TCP = "all-tcp"
+ALL_TCP, OPENED_FOR = "all-tcp", "opened-for"
 # OCI allows 255 characters in the description of a rule.
 LONGEST_DESCRIPTION = 255
 # OCI's default limit for each direction of a list. A subnet can have five lists.
@@ -62,9 +62,13 @@ def security_lists(rules: SecurityRules) -> tuple[SecurityRules, ...]:
 
 
 def list_tags(network: OciNetworkPlan) -> dict[str, str]:
-    """A tag that says who needs every port, if anybody does. People and policies look for the reason on the list."""
+    """Tags that say who needs every port, and which frameworks' jobs are in other stacks, if there are any.
+
+    People and policies look for the reason on the list.
+    """
     needed_by = sorted({rule.framework or network.mode for rule in network.rules if rule.ports is None})
-    return {ALL_TCP: ", ".join(needed_by)} if needed_by else {}
+    reasons = {ALL_TCP: ", ".join(needed_by), OPENED_FOR: ", ".join(network.frameworks)}
+    return {tag: reason for tag, reason in reasons.items() if reason}
 
 
 def _merged(rules: Iterable[PortRule], peer: str, peer_type: PeerType) -> tuple[SecurityRule, ...]:

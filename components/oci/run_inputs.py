@@ -14,6 +14,10 @@ from components.plan.model import JobPlan, NodePlan, RunPlan
 from components.plan.ports import ResolvedJob
 from schemas.model import EnvValue, Run
 
+LAUNCH = "launch"
+# OCI takes so many characters as a tag's value.
+LONGEST_TAG = 256
+
 
 class Filler(Protocol):
     """Fills in the references that a plan leaves to the platform: with values, or with Pulumi's outputs."""
@@ -36,6 +40,18 @@ class Where:
 
 def job_tags(plan: OciPlan, job: JobPlan) -> dict[str, str]:
     return {**plan.tags, "job": job.name}
+
+
+def launch_tags(job: JobPlan) -> dict[str, str]:
+    """What a run would tell of its nodes, on a job that has none: `nodes=4 ports=29400,29500-29563`.
+
+    Somebody else starts it, and who judges resources knows the job alone.
+    """
+    if job.runs:
+        return {}
+    ports = dict.fromkeys("all" if one is None else str(one) for role in job.roles for one in role.ports.values())
+    said = f"nodes={job.nodes} ports={','.join(ports)}"
+    return {LAUNCH: said} if len(said) <= LONGEST_TAG else {}
 
 
 def run_inputs(plan: OciPlan, job: JobPlan, run: RunPlan, where: Where, filler: Filler) -> dict[str, Any]:

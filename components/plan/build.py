@@ -106,6 +106,7 @@ def build_plan(
         logs=_logs(stack),
         uses=stack.uses.stack if stack.uses else None,
         taken=stack.uses.take if stack.uses else (),
+        waivers=stack.waivers,
         jobs={name: job_plan(stack, job, platform) for name, job in jobs.items()},
     )
     return platform.lower(stack, plan, jobs)

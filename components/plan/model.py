@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeVar
 
-from schemas.model import AccessMode, Code, EnvValue, Input, Layout, NetworkMode, PortRange, Shape, Stack, Until
+from schemas.model import AccessMode, Code, EnvValue, Input, Layout, NetworkMode, PortRange, Shape, Stack, Until, Waiver
 
 T = TypeVar("T")
 
@@ -51,6 +51,8 @@ class NetworkPlan:
     nat: bool
     subnet: str | None
     rules: tuple[PortRule, ...]
+    # Frameworks whose jobs are in other stacks, and whose ports are open here.
+    frameworks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,7 @@ class Plan:
     logs: LogsPlan
     uses: str | None
     taken: tuple[str, ...]
+    waivers: Mapping[str, Waiver] = field(default_factory=dict)
     jobs: Mapping[str, JobPlan] = field(default_factory=dict)
 
 

@@ -73,6 +73,7 @@ def network_plan(
         nat=network.nat,
         subnet=network.subnet,
         rules=tuple(dict.fromkeys((*_between(stack, jobs, opened), *_outward(stack, services)))),
+        frameworks=tuple(opened),
     )
 
 

@@ -103,6 +103,7 @@ def _head(plan: Plan, words: Words) -> Iterator[str]:
     if plan.uses:
         rows.append(("uses", f"{', '.join(plan.taken)} of stack {plan.uses}"))
     rows.append(("tags", ", ".join(f"{key}={value}" for key, value in plan.tags.items())))
+    rows += [("waived", f"{rule} until {one.until}: {one.reason}") for rule, one in plan.waivers.items()]
     yield from table((title, value) for title, value in rows if value)
 
 

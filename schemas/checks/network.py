@@ -7,6 +7,7 @@ import ipaddress
 from collections.abc import Iterator
 from dataclasses import fields
 
+from catalog import production
 from schemas.checks.registry import Wrong, at, rule
 from schemas.code import host_of
 from schemas.convert import camel, default_of
@@ -162,4 +163,4 @@ def undocumented_ports(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 def is_production(stack: Stack) -> bool:
-    return any(word in ("prod", "production", "prd", "live") for word in stack.environment.split("-"))
+    return production.is_production(stack.environment)

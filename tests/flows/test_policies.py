@@ -6,15 +6,21 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from catalog.version import VERSION
-from policies.pack import NAME, NOT_KNOWN_YET
-from policies.rule import Examples, PolicyRule, Unknown, rules
+from policies.offline import verdicts
+from policies.pack import NAME
+from policies.rule import Examples, JudgedResource, PolicyRule, StackRule, rules, stack_rules
+from policies.settings import NOT_KNOWN_YET
+from tests.support.policy_examples import snapshot, written
 from trainyard import engine
 
 PROJECT = Path(__file__).with_name("policies_project")
@@ -44,7 +50,14 @@ class Project:
             cwd=self.program, env=self.env, capture_output=True, text=True, timeout=SLOW_SECONDS,
         )  # fmt: skip
 
-    def judged(self, command: str, *resources: tuple[str, str, Any], options: tuple[str, ...] = ()) -> tuple[bool, str]:
+    def configure(self, **config: Any) -> None:
+        """Keys of the stack file."""
+        file = self.program / "Pulumi.dev.yaml"
+        values = {"config": {f"trainyard:{key}": value for key, value in config.items()}}
+        kept = yaml.safe_load(file.read_text()) if file.exists() else {}
+        file.write_text(yaml.safe_dump({**(kept or {}), **values}))
+
+    def judged(self, command: str, *resources: tuple[Any, ...], options: tuple[str, ...] = ()) -> tuple[bool, str]:
         """Whether the engine went on, and all that it printed."""
         (self.program / "resources.json").write_text(json.dumps(resources))
         done = self.pulumi(command, "--policy-pack", str(PACK), *options)
@@ -56,20 +69,24 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-def written(value: Any) -> Any:
-    """An example's properties as JSON for the program."""
-    if isinstance(value, Unknown):
-        return {"later": True}
-    if isinstance(value, Mapping):
-        return {key: written(item) for key, item in value.items()}
-    return [written(item) for item in value] if isinstance(value, list) else value
+def as_row(resource: JudgedResource) -> tuple[str, str, Any, bool]:
+    """A resource as the program takes it."""
+    return resource.type, resource.name, written(resource.properties, {"later": True}), resource.protect
 
 
-def resources(kind: str) -> Iterator[tuple[PolicyRule, tuple[str, str, Any]]]:
+def examples(kind: str) -> Iterator[tuple[PolicyRule, JudgedResource]]:
     for rule in rules():
-        examples: Examples = getattr(rule, kind)
-        for number, example in enumerate(examples.values()):
-            yield rule, (example.type, f"{rule.id}-{kind}-{number}", written(example.properties))
+        of_kind: Examples = getattr(rule, kind)
+        for number, example in enumerate(of_kind.values()):
+            yield rule, replace(example, name=f"{rule.id}-{kind}-{number}")
+
+
+def offline(resources: Sequence[JudgedResource], config: Mapping[str, Any], **plan: Any) -> set[tuple[str, str, str]]:
+    """What a review says of them, as the engine prints it. What is said of no resource stands at the stack."""
+    return {
+        (one.level, NOT_KNOWN_YET if one.outcome == "unknown" else one.rule, one.resource or "examples-dev")
+        for one in verdicts(snapshot(resources, **plan), config, date.today())
+    }
 
 
 def told(said: str) -> set[tuple[str, str, str]]:
@@ -78,38 +95,90 @@ def told(said: str) -> set[tuple[str, str, str]]:
 
 
 def test_the_engine_hears_what_the_rules_say_of_their_examples(project: Project) -> None:
-    went_on, said = project.judged("preview", *(example for kind in KINDS for _, example in resources(kind)))
+    """And a review says the same of them all without the engine."""
+    every = [resource for kind in KINDS for _, resource in examples(kind)]
+    went_on, said = project.judged("preview", *map(as_row, every))
     assert not went_on
     heard = told(said)
     lines = {line.strip() for line in said.splitlines()}
-    for rule, (_, name, _) in resources("passes"):
-        assert (rule.level, rule.id, name) not in heard
-    for rule, (_, name, _) in resources("fails"):
-        assert (rule.level, rule.id, name) in heard
+    for rule, one in examples("passes"):
+        assert (rule.level, rule.id, one.name) not in heard
+    for rule, one in examples("fails"):
+        assert (rule.level, rule.id, one.name) in heard
         assert f"remedy: {rule.remedy}" in lines
-    for rule, (_, name, _) in resources("unknown"):
-        assert (rule.level, rule.id, name) not in heard
-        assert ("advisory", NOT_KNOWN_YET, name) in heard
-        assert any(line.startswith(f"{name}: {rule.id}: ") for line in lines), name
+    for rule, one in examples("unknown"):
+        assert (rule.level, rule.id, one.name) not in heard
+        assert ("advisory", NOT_KNOWN_YET, one.name) in heard
+        assert any(line.startswith(f"{one.name}: {rule.id}: ") for line in lines), one.name
     assert "Traceback" not in said
+    assert heard == offline(every, {})
+
+
+@pytest.mark.parametrize("rule", stack_rules(), ids=lambda rule: rule.id)
+def test_the_engine_hears_what_a_rule_says_of_a_whole_stack(rule: StackRule, project: Project, tmp_path: Path) -> None:
+    """The first failer and the first passer of each: tests/unit/policies holds all of them to the engine's protocol."""
+    for kind, expected in (("fails", True), ("passes", False)):
+        stack = next(iter(getattr(rule, kind).values()))
+        resources = [replace(one, name=f"{kind}-{number}") for number, one in enumerate(stack.resources)]
+        config = {rule.id: {"enforcementLevel": rule.level, **stack.settings}}
+        settings = tmp_path / "settings.json"
+        settings.write_text(json.dumps(config))
+        plan = {"environment": stack.environment} if stack.environment else {}
+        project.configure(**plan)
+        _, said = project.judged("preview", *map(as_row, resources), options=("--policy-pack-config", str(settings)))
+        heard = told(said)
+        assert heard == offline(resources, config, **plan), said
+        assert any((level, policy) == (rule.level, rule.id) for level, policy, _ in heard) is expected, said
+
+
+def test_a_waived_failure_lets_the_preview_go_on_and_names_the_waiver(project: Project) -> None:
+    opened = (BUCKET, "data", {"freeformTags": TAGS, "versioning": "Enabled", "accessType": "ObjectRead"}, True)
+    project.configure(waivers={"public-bucket": {"reason": "a public data set", "until": "2999-12-31"}})
+    went_on, said = project.judged("preview", opened)
+    assert went_on, said
+    assert told(said) == {("advisory", "public-bucket", "data")}
+    assert "waived until 2999-12-31: a public data set" in said
+    project.configure(waivers={"public-bucket": {"reason": "a public data set", "until": "2020-12-31"}})
+    went_on, said = project.judged("preview", opened)
+    assert not went_on
+    assert "its waiver ended on 2020-12-31" in said
+
+
+def test_a_level_by_environment_and_a_setting_that_is_none(project: Project, tmp_path: Path) -> None:
+    opened = (BUCKET, "data", {"freeformTags": TAGS, "versioning": "Enabled", "accessType": "ObjectRead"}, True)
+    settings = tmp_path / "settings.json"
+    options = ("--policy-pack-config", str(settings))
+    settings.write_text(json.dumps({"public-bucket": {"levels": {"dev": "advisory"}}}))
+    went_on, said = project.judged("preview", opened, options=options)
+    assert went_on, said
+    assert told(said) == {("advisory", "public-bucket", "data")}
+    settings.write_text(json.dumps({"budget": {"ceilings": {"dev": {"nodes": "many"}}}}))
+    went_on, said = project.judged("preview", opened, options=options)
+    assert not went_on
+    assert "ceilings" in said
 
 
 def test_a_failer_stops_the_preview_with_the_remedy_and_a_passer_goes_on(project: Project) -> None:
     private = {"freeformTags": TAGS, "versioning": "Enabled"}
-    went_on, said = project.judged("preview", (BUCKET, "data", private | {"accessType": "ObjectRead"}))
+    went_on, said = project.judged("preview", (BUCKET, "data", private | {"accessType": "ObjectRead"}, True))
     assert not went_on
     assert told(said) == {("mandatory", "public-bucket", "data")}
     assert "Traceback" not in said
     assert "data: accessType ObjectRead lets anybody read objects" in said
     assert "remedy: set accessType: NoPublicAccess" in said
-    went_on, said = project.judged("preview", (BUCKET, "data", private))
+    went_on, said = project.judged("preview", (BUCKET, "data", private, True))
     assert went_on, said
     assert told(said) == set()
     assert f"{NAME}@v{VERSION}" in said
 
 
 def test_what_a_preview_cannot_know_is_remarked_on_and_judged_by_up(project: Project) -> None:
-    bucket = (BUCKET, "data", {"freeformTags": TAGS, "versioning": {"later": True}, "accessType": {"later": True}})
+    bucket = (
+        BUCKET,
+        "data",
+        {"freeformTags": TAGS, "versioning": {"later": True}, "accessType": {"later": True}},
+        True,
+    )
     went_on, said = project.judged("preview", bucket)
     assert went_on, said
     assert told(said) == {("advisory", NOT_KNOWN_YET, "data")}
@@ -121,7 +190,7 @@ def test_what_a_preview_cannot_know_is_remarked_on_and_judged_by_up(project: Pro
 
 
 def test_a_team_can_raise_a_remark_to_a_demand(project: Project, tmp_path: Path) -> None:
-    bucket = (BUCKET, "data", {"freeformTags": TAGS})
+    bucket = (BUCKET, "data", {"freeformTags": TAGS}, True)
     went_on, said = project.judged("preview", bucket)
     assert went_on, said
     assert told(said) == {("advisory", "unversioned-bucket", "data")}

@@ -7,6 +7,7 @@ import json
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from datetime import date
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
@@ -37,6 +38,7 @@ from schemas.model import (
     Secret,
     Shape,
     Uses,
+    Waiver,
     Was,
 )
 
@@ -60,6 +62,9 @@ NARROW: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (OciStack, "tenancy"): ocids,
     (OciStack, "jobs"): st.deferred(lambda: st.dictionaries(names, of(OciJob), max_size=2)),
     (OciStack, "tags"): st.dictionaries(words, texts, max_size=2),
+    (OciStack, "waivers"): st.deferred(lambda: st.dictionaries(words, of(Waiver), max_size=1)),
+    (Waiver, "reason"): words,
+    (Waiver, "until"): st.dates().map(date.isoformat),
     (OciStack, "frameworks"): st.dictionaries(words, texts, max_size=1),
     (OciAccess, "domain_endpoint"): st.just("https://idcs.example.com"),
     (OciNetwork, "vcn"): ocids,

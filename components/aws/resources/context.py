@@ -18,6 +18,8 @@ from components.context import Borrowed, Filler
 
 # The tag that says why something has a public address. People, auditors and policy packs look for it.
 PUBLIC_ADDRESS = "public-address"
+# The tag of a rule that lets in others than nodes: whom it is for.
+OPEN_PORT = "open-port"
 PACKAGES = ("cloudwatch", "ec2", "ecr", "iam", "s3", "secretsmanager", "vpc")
 
 

@@ -12,7 +12,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components.aws.plan import AwsNetworkPlan
-from components.aws.resources.context import PUBLIC_ADDRESS, resource_tags
+from components.aws.resources.context import OPEN_PORT, PUBLIC_ADDRESS, resource_tags
 from components.plan.model import INTERNET
 from schemas.model import PortRange
 
@@ -52,7 +52,8 @@ def nodes_group(
     _egress("nodes-to-nodes", itself, "everything between the nodes, as EFA needs it", tags, opts)
     for item in plan.ingress:
         source = f"{item.cidr}-{item.ports}"
-        _ingress(f"from-{source}", _tcp(group, item.ports, cidr_ipv4=item.cidr), item.why, tags, opts)
+        chosen = {**tags, OPEN_PORT: "chosen"}
+        _ingress(f"from-{source}", _tcp(group, item.ports, cidr_ipv4=item.cidr), item.why, chosen, opts)
     for peer in to_services:
         to = {"cidr_ipv4": peer.cidr, "referenced_security_group_id": peer.group, "prefix_list_id": peer.prefix_list}
         named = {key: value for key, value in to.items() if value is not None}
@@ -69,7 +70,8 @@ def endpoint_group(
     """The group of the endpoints: HTTPS from the nodes' subnet, and nothing else."""
     group = _group("endpoints", vpc, f"{prefix}-endpoints", "Endpoints of the services of AWS", tags, opts)
     ours = _tcp(group, HTTPS, cidr_ipv4=subnet)
-    _ingress("endpoints-from-nodes", ours, "nodes reach the services of AWS", tags, opts)
+    for_endpoints = {**tags, OPEN_PORT: "endpoints"}
+    _ingress("endpoints-from-nodes", ours, "nodes reach the services of AWS", for_endpoints, opts)
     return group
 
 

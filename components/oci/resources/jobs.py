@@ -16,7 +16,7 @@ import pulumi_oci as oci
 
 from components.oci.plan import ComputeTargetPlan, OciPlan
 from components.oci.resources.context import Context
-from components.oci.run_inputs import Where, job_tags, run_inputs
+from components.oci.run_inputs import Where, job_tags, launch_tags, run_inputs
 from components.oci.stack import MachineShare
 from components.plan.model import JobPlan, RunPlan
 from components.run import Run, RunProvider, aliases
@@ -75,7 +75,7 @@ class Job(pulumi.ComponentResource):
             project_id=args.place.project,
             display_name=args.plan.display_name,
             delete_related_job_runs=True,
-            freeform_tags=job_tags(args.context.plan, args.plan),
+            freeform_tags=job_tags(args.context.plan, args.plan) | launch_tags(args.plan),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=args.after,

@@ -3,12 +3,23 @@
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from policies.describe import document
-from policies.rule import RULES, JudgedResource, PolicyRule, Unknown, rules
+from policies.rule import (
+    RULES,
+    JudgedResource,
+    JudgedStack,
+    PolicyRule,
+    StackRule,
+    Unknown,
+    all_rules,
+    rules,
+    stack_rules,
+)
 
 ROOT = Path(__file__).parents[3]
 
@@ -28,13 +39,40 @@ def test_a_rule_says_of_its_examples_what_it_promises(rule: PolicyRule, resource
     assert bool(verdict.because) == (outcome != "pass")
 
 
-@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
-def test_a_rule_is_whole(rule: PolicyRule) -> None:
+def stacks() -> Iterator[object]:
+    for rule in stack_rules():
+        for outcome, named in (("pass", rule.passes), ("fail", rule.fails), ("unknown", rule.unknown)):
+            for name, stack in named.items():
+                yield pytest.param(rule, stack, outcome, id=f"{rule.id}-{outcome}-{name}".replace(" ", "_"))
+
+
+@pytest.mark.parametrize(("rule", "stack", "outcome"), [*stacks()])
+def test_a_rule_says_of_its_stacks_what_it_promises(rule: StackRule, stack: JudgedStack, outcome: str) -> None:
+    said = rule.verdicts(stack)
+    assert {verdict.outcome for _, verdict in said} == ({outcome} if outcome != "pass" else set()), said
+    assert all(verdict.because for _, verdict in said)
+    # A verdict without a resource is on the whole stack, which is told where nobody could know the resource.
+    assert all(resource in stack.resources for resource, verdict in said if verdict.outcome == "fail")
+
+
+@pytest.mark.parametrize("rule", stack_rules(), ids=lambda rule: rule.id)
+def test_nothing_known_of_a_stack_is_never_a_pass(rule: StackRule) -> None:
+    """The resources of the rule's types, with every property unknown; the others as they are."""
+    for stack in rule.fails.values():
+        hidden = tuple(
+            replace(one, properties={key: Unknown(key) for key in one.properties}) if one.type in rule.types else one
+            for one in stack.resources
+        )
+        assert rule.verdicts(replace(stack, resources=hidden)), stack
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.id)
+def test_a_rule_is_whole(rule: PolicyRule | StackRule) -> None:
     file = RULES / f"{rule.id.replace('-', '_')}.py"
     assert file.is_file()
     assert rule.passes
     assert rule.fails
-    assert rule.unknown
+    assert rule.unknown or rule.id == "unprotected-data"
     assert rule.remedy
     assert rule.asks.endswith(".")
     assert len(set(rule.types)) == len(rule.types)
@@ -48,7 +86,7 @@ def test_nothing_known_is_never_a_pass(rule: PolicyRule) -> None:
 
 
 def test_ids_are_unique() -> None:
-    ids = [rule.id for rule in rules()]
+    ids = [rule.id for rule in all_rules()]
     assert len(set(ids)) == len(ids) == len(list(RULES.glob("*.py"))) - 1
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the resources that resources.json lists; `{"later": true}` is a value that another resource will have."""
+"""Makes the resources that resources.json lists: type, name, properties, and whether it is protected.
+
+`{"later": true}` is a value that another resource will have.
+"""
 
 import json
 from pathlib import Path
@@ -11,8 +14,8 @@ import pulumi
 class Anything(pulumi.CustomResource):
     later: pulumi.Output[Any]
 
-    def __init__(self, kind: str, name: str, properties: dict[str, Any]) -> None:
-        super().__init__(kind, name, {**properties, "later": None})
+    def __init__(self, kind: str, name: str, properties: dict[str, Any], protect: bool = False) -> None:
+        super().__init__(kind, name, {**properties, "later": None}, pulumi.ResourceOptions(protect=protect))
 
 
 def resolved(value: Any) -> Any:
@@ -24,5 +27,5 @@ def resolved(value: Any) -> Any:
 
 
 other = Anything("oci:Other/other:Other", "other", {})
-for kind, name, properties in json.loads(Path("resources.json").read_text()):
-    Anything(kind, name, resolved(properties))
+for kind, name, properties, *protect in json.loads(Path("resources.json").read_text()):
+    Anything(kind, name, resolved(properties), *protect)

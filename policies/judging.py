@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdicts of the pack on resources and stacks, as a team has set it, on a day: for the engine and for reviews."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, Literal
+
+from policies.rule import JudgedResource, JudgedStack, NotKnownError, PolicyRule, PolicyVerdict, StackRule
+from policies.rule import rules as resource_rules
+from policies.rule import stack_rules as rules_of_stacks
+from policies.settings import ADVISORY, DISABLED, NOT_KNOWN_YET, RuleSettings
+from policies.waivers import Waiver
+
+ENVIRONMENT_TAG = "environment"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyResult:
+    """A verdict that somebody has to know of: passes are none. `resource` is its name; empty: the whole stack.
+
+    `waiver` says who answers for a waived failure until when. `level` is what the verdict counts as, here and today.
+    """
+
+    rule: str
+    level: str
+    resource: str
+    outcome: Literal["fail", "unknown", "waived"]
+    because: str
+    remedy: str
+    waiver: str = ""
+    urn: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyTerms:
+    """What verdicts rest on besides resources. `environment` empty: resources say it in their tags."""
+
+    on: date
+    environment: str = ""
+    settings: Mapping[str, RuleSettings] = field(default_factory=dict)
+    waivers: Mapping[str, Waiver] = field(default_factory=dict)
+
+    def of(self, rule: str) -> RuleSettings:
+        return self.settings.get(rule, RuleSettings())
+
+    def level(self, rule: PolicyRule | StackRule, environment: str) -> str:
+        return self.of(rule.id).level_in(environment, rule.level)
+
+
+def judge_resource(resource: JudgedResource, terms: PolicyTerms) -> Iterator[PolicyResult]:
+    """What the rules for single resources say of one."""
+    environment = terms.environment or environment_of((resource,))
+    for rule in resource_rules():
+        if resource.type in rule.types and terms.level(rule, environment) != DISABLED:
+            yield from _result(rule, resource, rule.verdict(resource), terms, environment)
+
+
+def judge_stack(resources: Sequence[JudgedResource], terms: PolicyTerms) -> Iterator[PolicyResult]:
+    """What the rules for whole stacks say of all resources together."""
+    environment = terms.environment or environment_of(resources)
+    for rule in rules_of_stacks():
+        if terms.level(rule, environment) != DISABLED:
+            stack = JudgedStack(tuple(resources), environment, terms.of(rule.id).properties)
+            for resource, verdict in rule.verdicts(stack):
+                yield from _result(rule, resource, verdict, terms, environment)
+
+
+def judge_all(resources: Sequence[JudgedResource], terms: PolicyTerms) -> Iterator[PolicyResult]:
+    for resource in resources:
+        yield from judge_resource(resource, terms)
+    yield from judge_stack(resources, terms)
+
+
+def environment_of(resources: Iterable[JudgedResource]) -> str:
+    """The environment by the first tag that names one."""
+    for resource in resources:
+        try:
+            named: Any = resource.tags.get(ENVIRONMENT_TAG)
+            if named:
+                return str(named)
+        except (NotKnownError, AttributeError):
+            continue
+    return ""
+
+
+def _result(
+    rule: PolicyRule | StackRule,
+    resource: JudgedResource | None,
+    verdict: PolicyVerdict,
+    terms: PolicyTerms,
+    environment: str,
+) -> Iterator[PolicyResult]:
+    if verdict.outcome == "pass":
+        return
+    name, urn = (resource.name, resource.urn) if resource else ("", "")
+    if verdict.outcome == "unknown":
+        level = terms.of(NOT_KNOWN_YET).level_in(environment, ADVISORY)
+        if level != DISABLED:
+            yield PolicyResult(rule.id, level, name, "unknown", verdict.because, rule.remedy, urn=urn)
+        return
+    level, waiver, because = terms.level(rule, environment), terms.waivers.get(rule.id), verdict.because
+    if waiver and waiver.holds(terms.on) and terms.of(rule.id).waivable:
+        yield PolicyResult(rule.id, ADVISORY, name, "waived", because, rule.remedy, str(waiver), urn)
+        return
+    if waiver:
+        ended = f"its waiver ended on {waiver.until.isoformat()}"
+        because = f"{because}; {'the pack lets nobody waive this rule' if waiver.holds(terms.on) else ended}"
+    yield PolicyResult(rule.id, level, name, "fail", because, rule.remedy, urn=urn)

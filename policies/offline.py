@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pack's verdicts on a snapshot: the same as under the engine, without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
+from policies.judging import PolicyResult, PolicyTerms, judge_all
+from policies.rule import JudgedResource, Unknown
+from policies.settings import read_settings
+from policies.waivers import read_waivers
+
+MASKED = "is a secret, which only a deployment reads"
+
+
+def verdicts(side: Snapshot, config: Mapping[str, Any] | None, on: date) -> tuple[PolicyResult, ...]:
+    """What the pack says of a side. `config`: the content of a file for `--policy-pack-config`. `on`: waivers end.
+
+    Raises PolicyConfigError.
+    """
+    terms = PolicyTerms(
+        on=on,
+        environment=str(side.plan.get("environment") or ""),
+        settings=read_settings(config or {}),
+        waivers=read_waivers(side.plan.get("waivers")),
+    )
+    return tuple(judge_all([judged(one) for one in side.resources], terms))
+
+
+def judged(resource: ReviewedResource) -> JudgedResource:
+    properties = {key: _value(value, key) for key, value in resource.inputs.items()}
+    return JudgedResource(resource.type, properties, resource.name, resource.urn, resource.protect)
+
+
+def _value(value: Any, path: str) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _value(item, f"{path}.{key}") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_value(item, f"{path}[{index}]") for index, item in enumerate(value)]
+    if value == UNKNOWN:
+        return Unknown(path)
+    return Unknown(path, MASKED) if value == SECRET else value

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A typing mistake in `replicas` or in a runtime costs thousands. A ceiling by environment stops it before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from policies.costs import accelerators_at_once, dollars_at_most, nodes_at_once
+from policies.jobs import TYPES, PolicyJob, jobs_of
+from policies.rule import (
+    PASS,
+    JudgedResource,
+    JudgedStack,
+    PolicyVerdict,
+    StackRule,
+    StackVerdict,
+    Unknown,
+    every,
+    fail,
+)
+from policies.settings import in_environment
+
+JOB = "oci:DataScience/job:Job"
+RUN = "trainyard:index:Run"
+# Ceiling -> what a job takes of it, and how that is said.
+Counted = Callable[[PolicyJob, Mapping[str, float]], float]
+COUNTED: Mapping[str, tuple[Counted, str]] = {
+    "nodes": (lambda job, _: nodes_at_once(job), "{:g} nodes at once; the ceiling is {:g}"),
+    "gpus": (lambda job, _: accelerators_at_once(job), "{:g} accelerators at once; the ceiling is {:g}"),
+    "usd": (dollars_at_most, "up to $ {:,.2f} in all its runs; the ceiling is $ {:,.2f}"),
+}
+
+
+def judge(stack: JudgedStack) -> Iterator[StackVerdict]:
+    ceilings = in_environment(stack.settings.get("ceilings") or {}, stack.environment)
+    if ceilings:
+        for job in jobs_of(stack):
+            yield job.resource, judge_job(job, ceilings, stack.settings.get("prices") or {})
+
+
+def judge_job(job: PolicyJob, ceilings: Mapping[str, float], prices: Mapping[str, float]) -> PolicyVerdict:
+    def judge_ceiling(ceiling: str) -> PolicyVerdict:
+        count, words = COUNTED[ceiling]
+        taken, most = float(count(job, prices)), float(ceilings[ceiling])
+        return fail(f"the job `{job.name}` takes {words.format(taken, most)}") if taken > most else PASS
+
+    return every(judge_ceiling, [ceiling for ceiling in COUNTED if ceiling in ceilings])
+
+
+def _one(ceilings: Mapping[str, Any]) -> Mapping[str, Any]:
+    number = {"type": "number", "minimum": 0}
+    return {"type": "object", "additionalProperties": False, "properties": dict.fromkeys(ceilings, number)}
+
+
+def _stack(*resources: JudgedResource, environment: str = "dev", prices: Any = None, **ceilings: float) -> JudgedStack:
+    settings = {"ceilings": {"dev": ceilings}, "prices": prices or {}}
+    return JudgedStack(resources, environment, settings)
+
+
+def _run(nodes: int = 4, minutes: Any = 60, retries: int = 0, job: str = "resnet", **more: Any) -> JudgedResource:
+    told = {"TRAINYARD_LAUNCH": json.dumps({"retry": {"count": retries}, "ports": {}})}
+    listed = [{"name": f"worker-{number}", "environment": told} for number in range(nodes)]
+    inputs = {"platform": "oci", "nodes": listed, "maximumRuntimeMinutes": minutes, "tags": {"job": job}, **more}
+    return JudgedResource(RUN, inputs, f"{job}/base")
+
+
+def _job(shape: Any = "VM.GPU.A10.2", **tags: str) -> JudgedResource:
+    return JudgedResource(
+        JOB,
+        {
+            "jobInfrastructureConfigurationDetails": {"shapeName": shape},
+            "jobConfigurationDetails": {"maximumRuntimeInMinutes": "60"},
+            "freeformTags": {"job": "resnet", **tags},
+        },
+        "resnet",
+    )
+
+
+def _openpai(instances: int) -> JudgedResource:
+    role = {"instances": instances, "resourcePerInstance": {"gpu": 4}}
+    protocol = {"taskRoles": {"worker": role}, "jobRetryCount": 0}
+    return _run(instances, platform="openpai", protocol=protocol)
+
+
+def _machines(count: int) -> tuple[JudgedResource, ...]:
+    tags = {"tags": {"job": "resnet"}}
+    template = JudgedResource(
+        "aws:ec2/launchTemplate:LaunchTemplate", {"instanceType": "dl1.24xlarge", **tags}, "resnet"
+    )
+    numbers = range(count)
+    return (template, *(JudgedResource("aws:ec2/instance:Instance", tags, f"resnet/worker-{n}") for n in numbers))
+
+
+RULE = StackRule(
+    id="budget",
+    level="mandatory",
+    asks="No job is above its environment's ceiling of nodes, accelerators or dollars.",
+    remedy="take fewer nodes or runs, a smaller shape, a shorter `maximumRuntimeMinutes` or fewer retries; or raise the"
+    " ceiling in the pack's configuration (`budget`: `ceilings`)",
+    types=TYPES,
+    judge=judge,
+    settings={
+        "ceilings": {
+            "description": "By environment (`*`: all others), the most that a job takes with all its runs: `nodes` and"
+            " `gpus` at once, `usd` in all.",
+            "type": "object",
+            "additionalProperties": _one(COUNTED),
+        },
+        "prices": {
+            "description": "US dollars an hour of a node by shape, before the catalog's; `openpai`: of one there.",
+            "type": "object",
+            "additionalProperties": {"type": "number", "minimum": 0},
+        },
+    },
+    passes={
+        "no ceiling": JudgedStack((_job(), _run(400)), "dev"),
+        "no ceiling for this environment": _stack(_job(), _run(400), environment="prod", nodes=1),
+        "as many as the ceiling": _stack(_job(), _run(4), nodes=4, gpus=8, usd=16),
+        "machines that runs share": _stack(*_machines(2), _run(2), _run(2), nodes=2, gpus=16),
+        "a price of the team's own": _stack(_job(), _run(4), usd=4, prices={"VM.GPU.A10.2": 1}),
+        "a job without runs": _stack(_job(launch="nodes=4 ports=29400"), nodes=4, usd=16),
+        "a job of OpenPAI": _stack(_openpai(2), nodes=2, gpus=8),
+    },
+    fails={
+        "nodes": _stack(_job(), _run(5), nodes=4),
+        "nodes of several runs": _stack(_job(), _run(3), _run(3), nodes=4),
+        "accelerators": _stack(_job(), _run(4), gpus=7),
+        "dollars": _stack(_job(), _run(4, 61), usd=16),
+        "dollars, by retries": _stack(_job(), _run(4, retries=1), usd=16),
+        "machines": _stack(*_machines(3), _run(2), nodes=2),
+        "accelerators of machines": _stack(*_machines(3), _run(2), gpus=16),
+        "a job without runs": _stack(_job(launch="nodes=5 ports=29400"), nodes=4),
+        "a job of OpenPAI": _stack(_openpai(3), gpus=8),
+        "every other environment": JudgedStack((_job(), _run(5)), "dev", {"ceilings": {"*": {"nodes": 4}}}),
+    },
+    unknown={
+        "a shape without a price": _stack(*_machines(2), _run(2), usd=1000),
+        "a shape that the catalog does not know": _stack(_job("VM.New"), _run(2), gpus=1000),
+        "a shape decided elsewhere": _stack(_job(Unknown("shapeName")), _run(2), gpus=1000),
+        "a job that does not say its nodes": _stack(_job(), nodes=4),
+        "a runtime decided elsewhere": _stack(_job(), _run(2, Unknown("maximumRuntimeMinutes")), usd=1000),
+    },
+)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job whose image somebody pushes again runs other code when a run starts again, and nothing in the stack changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from policies.rule import (
+    PASS,
+    JudgedResource,
+    JudgedStack,
+    PolicyVerdict,
+    StackRule,
+    StackVerdict,
+    Unknown,
+    attempt,
+    fail,
+    unknown,
+)
+
+JOB = "oci:DataScience/job:Job"
+RUN = "trainyard:index:Run"
+REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
+AWS_REPOSITORY = "aws:ecr/repository:Repository"
+DIGEST = "@sha256:"
+LATEST = "latest"
+
+
+def judge(stack: JudgedStack) -> Iterator[StackVerdict]:
+    """Each image once, at the first that runs it."""
+    judged: set[str] = set()
+    for resource in stack.of(RUN, JOB):
+        for image in _images(resource):
+            verdict = attempt(lambda one: judge_image(str(one), stack), image)
+            said = verdict.because or str(image)
+            if said not in judged:
+                judged.add(said)
+                yield resource, verdict
+
+
+def judge_image(image: str, stack: JudgedStack) -> PolicyVerdict:
+    if DIGEST in image:
+        return PASS
+    path, _, tag = image.rpartition(":") if ":" in image.rpartition("/")[2] else (image, "", LATEST)
+    if tag == LATEST:
+        return fail(f"`{image}` is another image whenever somebody pushes one")
+    immutable = _immutable(path, stack)
+    if immutable is None:
+        return unknown(f"whether `{image}` can be pushed again: its repository is not in this stack")
+    return PASS if immutable else fail(f"`{image}` can be pushed again")
+
+
+def _immutable(path: str, stack: JudgedStack) -> bool | None:
+    """Whether tags of an image's repository stay what they are. None: it is not of this stack."""
+    for resource in stack.of(REPOSITORY, AWS_REPOSITORY):
+        name = str(resource.properties.get("displayName") or resource.properties.get("name"))
+        if path == name or path.endswith(f"/{name}"):
+            if resource.type == REPOSITORY:
+                return bool(resource.properties.get("isImmutable"))
+            return str(resource.properties.get("imageTagMutability")).startswith("IMMUTABLE")
+    return None
+
+
+def _images(resource: JudgedResource) -> Iterator[object]:
+    properties = resource.properties
+    if resource.type == RUN:
+        found = [properties.get("image")]
+    else:
+        details = properties.get("jobNodeConfigurationDetails") or {}
+        groups = details.get("jobNodeGroupConfigurationDetailsLists") or ()
+        environments = [part.get("jobEnvironmentConfigurationDetails") or {} for part in (properties, *groups)]
+        found = [environment.get("image") for environment in environments]
+    yield from (image for image in found if image is not None)
+
+
+def _stack(image: object, *repositories: JudgedResource) -> JudgedStack:
+    return JudgedStack((*repositories, JudgedResource(RUN, {"image": image}, "resnet/base")))
+
+
+def _repository(immutable: object) -> JudgedResource:
+    return JudgedResource(REPOSITORY, {"displayName": "vision/dt", "isImmutable": immutable}, "repository")
+
+
+IMAGE = "iad.ocir.io/axexamplens/vision/dt:1.4"
+BY_DIGEST = f"iad.ocir.io/axexamplens/vision/dt:1.4{DIGEST}{'0' * 64}"
+
+RULE = StackRule(
+    id="mutable-tags",
+    # Advisory, because a stack may choose it: people try images out under one tag.
+    level="advisory",
+    asks="The image of a job is the same whenever a run starts.",
+    remedy="name the image by its digest, or set `trainyard:registry: { immutable: true }`",
+    types=(RUN, JOB),
+    judge=judge,
+    passes={
+        "by its digest": _stack(BY_DIGEST, _repository(False)),
+        "a tag of an immutable repository": _stack(IMAGE, _repository(True)),
+        "a tag of an immutable repository of AWS": _stack(
+            "123456789012.dkr.ecr.us-east-1.amazonaws.com/vision/gaudi:1.15",
+            JudgedResource(AWS_REPOSITORY, {"name": "vision/gaudi", "imageTagMutability": "IMMUTABLE"}, "repository"),
+        ),
+    },
+    fails={
+        "a tag of a repository that takes it again": _stack(IMAGE, _repository(False)),
+        "latest": _stack("nvcr.io/nvidia/pytorch:latest"),
+        "no tag": _stack("localhost:5000/pytorch"),
+        "a job's image": JudgedStack(
+            (
+                _repository(False),
+                JudgedResource(JOB, {"jobEnvironmentConfigurationDetails": {"image": IMAGE}}, "resnet"),
+            )
+        ),
+        "a group's image": JudgedStack(
+            (
+                _repository(None),
+                JudgedResource(
+                    JOB,
+                    {
+                        "jobNodeConfigurationDetails": {
+                            "jobNodeGroupConfigurationDetailsLists": [
+                                {"jobEnvironmentConfigurationDetails": {"image": IMAGE}}
+                            ]
+                        }
+                    },
+                    "resnet",
+                ),
+            )
+        ),
+    },
+    unknown={
+        "a repository that is not of this stack": _stack("nvcr.io/nvidia/pytorch:24.01-py3"),
+        "an image decided elsewhere": _stack(Unknown("image")),
+        "a repository decided elsewhere": _stack(IMAGE, _repository(Unknown("isImmutable"))),
+    },
+)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trial opens what production has to keep shut. It is moved to production by changing one word of its stack file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from catalog.production import WORDS, is_production
+from policies.rule import (
+    PASS,
+    JudgedResource,
+    JudgedStack,
+    PolicyVerdict,
+    StackRule,
+    StackVerdict,
+    Unknown,
+    each,
+    fail,
+    unknown,
+)
+
+PROOF_OF_CONCEPT = "proof-of-concept"
+# The tags that say why something is wide open.
+TAGS = ("all-tcp", "tenancy-wide", "wildcard-policies")
+TYPES = (
+    "oci:Core/securityList:SecurityList",
+    "oci:Identity/policy:Policy",
+    "aws:iam/policy:Policy",
+)
+
+
+def judge(stack: JudgedStack) -> Iterator[StackVerdict]:
+    names: Sequence[str] = stack.settings.get("production") or WORDS
+    yield from each(lambda one: judge_resource(one, stack.environment, names), stack.of(*TYPES))
+
+
+def judge_resource(resource: JudgedResource, of_stack: str, names: Sequence[str]) -> PolicyVerdict:
+    tag = next((tag for tag in TAGS if resource.tags.get(tag) == PROOF_OF_CONCEPT), None)
+    if tag is None:
+        return PASS
+    reason = f"has the tag `{tag}: {PROOF_OF_CONCEPT}`"
+    environment = of_stack or str(resource.tags.get("environment") or "")
+    if not environment:
+        return unknown(f"{reason}, and nothing says in which environment it is")
+    if is_production(environment, names):
+        return fail(f"{reason} in the environment `{environment}`")
+    return PASS
+
+
+def _stack(tag: str, environment: Any, kind: int = 0, **settings: Any) -> JudgedStack:
+    tags = {tag: PROOF_OF_CONCEPT, "environment": environment}
+    properties = {"tags" if TYPES[kind].startswith("aws:") else "freeformTags": tags}
+    return JudgedStack((JudgedResource(TYPES[kind], properties, "open"),), settings=settings)
+
+
+RULE = StackRule(
+    id="proof-of-concept-in-production",
+    level="mandatory",
+    asks="Nothing of a proof of concept is in production.",
+    remedy="use `least-privilege` or `documented` as the mode of `trainyard:access`, and `least` or `documented` as"
+    " that of `trainyard:network`",
+    types=TYPES,
+    judge=judge,
+    settings={
+        "production": {
+            "description": "Names, or words of names, of environments that are production.",
+            "type": "array",
+            "items": {"type": "string"},
+            "default": list(WORDS),
+        }
+    },
+    passes={
+        "a trial in its own environment": _stack("tenancy-wide", "poc", 1),
+        "a name that only begins alike": _stack("all-tcp", "product-search"),
+        "production, without a trial": JudgedStack(
+            (JudgedResource(TYPES[0], {"freeformTags": {"all-tcp": "horovod", "environment": "prod"}}, "rules"),)
+        ),
+        "another word for production": _stack("all-tcp", "prod", production=["live"]),
+    },
+    fails={
+        "every port": _stack("all-tcp", "prod"),
+        "the whole tenancy": _stack("tenancy-wide", "eu-prod", 1),
+        "every action of AWS": _stack("wildcard-policies", "production", 2),
+        "a word of the team's own": _stack("all-tcp", "live", production=["live"]),
+    },
+    unknown={
+        "no environment": _stack("all-tcp", ""),
+        "an environment decided elsewhere": _stack("all-tcp", Unknown("freeformTags.environment")),
+    },
+)

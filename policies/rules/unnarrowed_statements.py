@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A statement without its bucket or repository covers those of every team in the compartment or account."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from components.oci.iam.wildcards import StatementError
+
+from components.oci.iam.parse import parse
+from components.oci.iam.permissions import grants, type_of
+from policies.conditions import held_to
+from policies.documents import IDENTITY_POLICIES, listed, readable_statements
+from policies.rule import (
+    PASS,
+    Judge,
+    JudgedResource,
+    PolicyRule,
+    PolicyVerdict,
+    Unknown,
+    by_type,
+    every,
+    fail,
+    is_tagged,
+)
+
+POLICY = "oci:Identity/policy:Policy"
+# Resource types of OCI that keep a team's data -> what a statement is narrowed by.
+NARROWED_BY = {
+    "objects": "target.bucket.name",
+    "buckets": "target.bucket.name",
+    "repos": "target.repo.name",
+}
+# ARNs of AWS that name no bucket and no repository. Statements on `*` are what wildcard-policies reports.
+ANY_OF_AWS = {"arn:aws:s3:::*": "bucket", "repository/*": "repository"}
+PROOF_OF_CONCEPT = "proof-of-concept"
+# The tags by which a policy says that it is for a trial.
+TRIAL_TAGS = ("tenancy-wide", "wildcard-policies")
+
+
+def judge_policy(resource: JudgedResource) -> PolicyVerdict:
+    return _outside_trials(resource, every(judge_statement, resource.properties.get("statements") or ()))
+
+
+def judge_document(resource: JudgedResource) -> PolicyVerdict:
+    statements = readable_statements(resource.properties.get(IDENTITY_POLICIES[resource.type]))
+    return _outside_trials(resource, every(judge_statement_of_aws, statements))
+
+
+def judge_statement(text: Any) -> PolicyVerdict:
+    try:
+        statement = parse(str(text))
+    except StatementError:
+        return PASS  # statements-parse reports it
+    granted = {type_of(permission) for permission in grants(statement.grant)}
+    missing = {
+        variable
+        for kind, variable in NARROWED_BY.items()
+        if kind in granted and held_to(statement.condition, variable) is None
+    }
+    return fail(f"`{text}` has no {' and no '.join(sorted(missing))}") if missing else PASS
+
+
+def judge_statement_of_aws(statement: Mapping[str, Any]) -> PolicyVerdict:
+    if statement.get("Effect") != "Allow":
+        return PASS
+    for resource in map(str, listed(statement.get("Resource"))):
+        for ending, what in ANY_OF_AWS.items():
+            if resource.startswith(ending) if ending.startswith("arn:") else resource.endswith(ending):
+                return fail(f"grants {', '.join(map(str, listed(statement.get('Action'))))} on every {what}")
+    return PASS
+
+
+def _outside_trials(resource: JudgedResource, verdict: PolicyVerdict) -> PolicyVerdict:
+    trial = any(is_tagged(resource, tag, PROOF_OF_CONCEPT) for tag in TRIAL_TAGS)
+    return PASS if trial and verdict.outcome == "fail" else verdict
+
+
+def _policy(*statements: Any, trial: bool = False) -> JudgedResource:
+    tags = {"tenancy-wide": PROOF_OF_CONCEPT} if trial else {}
+    return JudgedResource(POLICY, {"statements": list(statements), "freeformTags": tags})
+
+
+def _document(action: str, resource: Any) -> JudgedResource:
+    statement = {"Effect": "Allow", "Action": action, "Resource": resource}
+    return JudgedResource("aws:iam/policy:Policy", {"policy": {"Statement": [statement]}})
+
+
+ROWS: Mapping[str, Judge] = {POLICY: judge_policy, **dict.fromkeys(IDENTITY_POLICIES, judge_document)}
+OBJECTS = "Allow dynamic-group runs to manage objects in compartment training"
+IMAGES = "Allow dynamic-group runs to read repos in compartment training"
+
+RULE = PolicyRule(
+    id="unnarrowed-statements",
+    level="mandatory",
+    asks="Statements on objects and images name their bucket and their repository.",
+    remedy="add `where target.bucket.name = '…'` or `where target.repo.name = '…'`; on AWS name them in Resource;"
+    f" in a trial, tag the policy `{TRIAL_TAGS[0]}: {PROOF_OF_CONCEPT}`"
+    f" (`{TRIAL_TAGS[1]}: {PROOF_OF_CONCEPT}` on AWS)",
+    types=tuple(ROWS),
+    judge=by_type(ROWS),
+    passes={
+        "its bucket": _policy(f"{OBJECTS} where target.bucket.name = 'vision'"),
+        "its bucket, and more": _policy(f"{OBJECTS} where all {{target.bucket.name = 'a', request.region = 'iad'}}"),
+        "its repository": _policy(f"{IMAGES} where target.repo.name = 'vision/dt'"),
+        "what has no bucket": _policy("Allow group scientists to read metrics in compartment training"),
+        "for a trial": _policy("Allow dynamic-group runs to manage all-resources in tenancy", trial=True),
+        "a bucket of AWS": _document("s3:GetObject", "arn:aws:s3:::vision-dev-training/*"),
+        "a repository of AWS": _document("ecr:BatchGetImage", "arn:aws:ecr:us-east-1:123456789012:repository/vision"),
+    },
+    fails={
+        "every bucket": _policy(OBJECTS),
+        "every repository": _policy(IMAGES),
+        "every bucket, by a family": _policy("Allow group scientists to manage object-family in compartment training"),
+        "every bucket but one": _policy(f"{OBJECTS} where target.bucket.name != 'audit'"),
+        "a pattern of every name": _policy(f"{OBJECTS} where target.bucket.name = /*/"),
+        "its bucket, or any in a region": _policy(
+            f"{OBJECTS} where any {{target.bucket.name = 'a', request.region = 'iad'}}"
+        ),
+        "every bucket of AWS": _document("s3:GetObject", ["arn:aws:s3:::*"]),
+        "every repository of AWS": _document("ecr:BatchGetImage", "arn:aws:ecr:us-east-1:123456789012:repository/*"),
+    },
+    unknown={
+        "names another resource": _policy(Unknown("statements[0]")),
+        "a document of another resource": JudgedResource("aws:iam/policy:Policy", {"policy": Unknown("policy")}),
+    },
+)

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pulumi destroy`, or a change that replaces a bucket, deletes what it keeps. Protection makes both stop and ask."""
+
+from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, fail
+
+TYPES = (
+    "oci:ObjectStorage/bucket:Bucket",
+    "oci:Artifacts/containerRepository:ContainerRepository",
+    "aws:s3/bucket:Bucket",
+    "aws:ecr/repository:Repository",
+)
+
+
+def judge(resource: JudgedResource) -> PolicyVerdict:
+    # Whether it also survives the stack (retainOnDelete) is not among what the engine tells a pack.
+    return PASS if resource.protect else fail("it goes with the stack, and its content with it")
+
+
+RULE = PolicyRule(
+    id="unprotected-data",
+    # Advisory, because a stack may choose it: scratch data goes with its stack.
+    level="advisory",
+    asks="Buckets and repositories are protected, and outlive a mistake.",
+    remedy="protect it (`keep: true` under `trainyard:bucket` or `trainyard:registry`, which is the default)",
+    types=TYPES,
+    judge=judge,
+    passes={kind.rsplit(":", 1)[0].split("/")[0]: JudgedResource(kind, {}, protect=True) for kind in TYPES},
+    fails={f"{kind.rsplit(':', 1)[0].split('/')[0]}, not protected": JudgedResource(kind, {}) for kind in TYPES},
+    # Nothing about it can be unknown: options of a resource are what its program says.
+    unknown={},
+)

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A port that stays open after its job is gone is open for whatever listens there next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from catalog import frameworks
+from policies.jobs import EVERY_PORT, JOB, RUN, Ports, jobs_of, launch_tag, ports_of_run, ports_of_tag
+from policies.rule import (
+    PASS,
+    JudgedResource,
+    JudgedStack,
+    NotKnownError,
+    PolicyVerdict,
+    StackRule,
+    StackVerdict,
+    Unknown,
+    each,
+    every,
+    fail,
+    unknown,
+)
+
+LISTS = ("oci:Core/securityList:SecurityList", "oci:Core/defaultSecurityList:DefaultSecurityList")
+GROUP_RULE = "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule"
+INGRESS_RULE = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
+RULE_OF_GROUP = "aws:ec2/securityGroupRule:SecurityGroupRule"
+GROUP = "aws:ec2/securityGroup:SecurityGroup"
+TYPES = (*LISTS, GROUP_RULE, INGRESS_RULE, RULE_OF_GROUP, GROUP)
+# The tag that names frameworks whose jobs are in other stacks, on what is open for them.
+OPENED_FOR = "opened-for"
+# The tag of a rule of AWS that lets in others than nodes: `chosen` where a stack asks for it, `endpoints` of services.
+OPEN_PORT, REASONS = "open-port", ("chosen", "endpoints")
+# The protocols that have ports, by OCI's numbers and by AWS's names.
+WITH_PORTS = ("6", "17", "tcp", "udp")
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Ports that jobs use. `unknown`: what else might use one, and nobody knows."""
+
+    ports: tuple[Ports, ...]
+    unknown: str
+
+    def covers(self, opened: Ports) -> bool:
+        """Whether jobs use each of these ports: several ranges may touch one another."""
+        at, last = opened
+        for first, end in sorted(self.ports):
+            if first <= at <= end:
+                at = end + 1
+        return at > last
+
+
+def judge(stack: JudgedStack) -> Iterator[StackVerdict]:
+    used = used_ports(stack)
+    yield from each(lambda one: judge_resource(one, used), stack.of(*TYPES))
+
+
+def judge_resource(resource: JudgedResource, used: Used) -> PolicyVerdict:
+    if resource.tags.get(OPEN_PORT) in REASONS:
+        return PASS
+    lent = _with_frameworks(used, str(resource.tags.get(OPENED_FOR) or ""))
+
+    def judge_ports(opened: Ports) -> PolicyVerdict:
+        # Who needs every port is a question of its own (all-tcp).
+        if opened[1] - opened[0] >= EVERY_PORT[1] - 1 or lent.covers(opened):
+            return PASS
+        said = str(opened[0]) if opened[0] == opened[1] else f"{opened[0]}-{opened[1]}"
+        return unknown(f"{said}: {lent.unknown}") if lent.unknown else fail(f"{said} is open, and no job uses it")
+
+    return every(judge_ports, [*opened_by(resource)])
+
+
+def opened_by(resource: JudgedResource) -> Iterator[Ports]:
+    """The ports that a resource lets in. What opens every port of a protocol opens (0, 65535)."""
+    properties = resource.properties
+    if resource.type in LISTS:
+        yield from (ports for rule in properties.get("ingressSecurityRules") or () for ports in _of_oci(rule))
+    elif resource.type == GROUP_RULE:
+        yield from _of_oci(properties) if properties.get("direction") == "INGRESS" else ()
+    elif resource.type == GROUP:
+        yield from (ports for rule in properties.get("ingress") or () for ports in _of_aws(rule))
+    elif resource.type == INGRESS_RULE or properties.get("type") == "ingress":
+        yield from _of_aws(properties)
+
+
+def _of_oci(rule: Mapping[str, Any]) -> Iterator[Ports]:
+    if str(rule.get("protocol")) in WITH_PORTS:
+        options = rule.get("tcpOptions") or rule.get("udpOptions") or {}
+        range_ = options.get("destinationPortRange") or options
+        yield int(range_.get("min") or EVERY_PORT[0]), int(range_.get("max") or EVERY_PORT[1])
+
+
+def _of_aws(rule: Mapping[str, Any]) -> Iterator[Ports]:
+    """Members of a group may reach one another on all ports: EFA needs it."""
+    if rule.get("self") or rule.get("referencedSecurityGroupId") is not None:
+        return
+    if str(rule.get("ipProtocol") or rule.get("protocol")) in WITH_PORTS:
+        yield int(rule.get("fromPort") or 0), int(rule.get("toPort") or EVERY_PORT[1])
+
+
+def used_ports(stack: JudgedStack) -> Used:
+    ports: list[Ports] = []
+    missing: list[str] = []
+    for job in jobs_of(stack):
+        try:
+            for run in job.runs:
+                ports += ports_of_run(run)
+            if job.job is not None and not job.runs:
+                said = launch_tag(job.job).get("ports")
+                ports += ports_of_tag(said or "")
+                missing += [] if said is not None else [f"nothing says what ports the job `{job.name}` uses"]
+        except NotKnownError:
+            missing.append(f"the ports of the job `{job.name}` are not known yet")
+    return Used(tuple(ports), "; ".join(missing))
+
+
+def _with_frameworks(used: Used, named: str) -> Used:
+    """The same, and the ports of frameworks whose jobs are in other stacks."""
+    names = [name for name in named.replace(",", " ").split() if name]
+    own = [name for name in names if name not in frameworks.names()]
+    ports = [ports for name in names if name not in own for ports in _of_framework(name)]
+    unknowns = [used.unknown, f"the catalog does not know {', '.join(own)}" if own else ""]
+    return Used((*used.ports, *ports), "; ".join(filter(None, unknowns)))
+
+
+def _of_framework(name: str) -> Iterator[Ports]:
+    strategies = (None, *frameworks.document(name).get("strategies", {}))
+    for row in (row for strategy in strategies for row in frameworks.framework(name, strategy).ports):
+        yield from ports_of_tag(str(row.default))
+
+
+def _list(*ports: Sequence[Any], source: str = "10.20.0.0/24", **tags: str) -> JudgedResource:
+    rules = [{"source": source, "protocol": "6", "tcpOptions": {"min": first, "max": last}} for first, last in ports]
+    return JudgedResource(LISTS[0], {"ingressSecurityRules": rules, "freeformTags": tags}, "rules")
+
+
+def _run(told: Any = None, **ports: Sequence[int] | None) -> JudgedResource:
+    document = {"retry": {"count": 0}, "ports": {name: {"range": said} for name, said in ports.items()}}
+    environment = {"TRAINYARD_LAUNCH": json.dumps(document) if told is None else told}
+    inputs = {"nodes": [{"name": "main-0", "environment": environment}], "tags": {"job": "resnet"}}
+    return JudgedResource(RUN, inputs, "resnet/base")
+
+
+def _job(**tags: str) -> JudgedResource:
+    return JudgedResource(JOB, {"freeformTags": {"job": "resnet", **tags}}, "resnet")
+
+
+def _ingress(**more: Any) -> JudgedResource:
+    return JudgedResource(
+        INGRESS_RULE, {"ipProtocol": "tcp", "fromPort": 6006, "toPort": 6006, "cidrIpv4": "10.0.0.0/16", **more}, "in"
+    )
+
+
+RULE = StackRule(
+    id="unused-ports",
+    # Advisory, because the documents of a framework name ports that not every job uses.
+    level="advisory",
+    asks="Every open port is one that a job uses.",
+    remedy="close it (`trainyard:network: { mode: least }` opens what jobs use), or say who uses it: frameworks of"
+    f" other stacks in the tag `{OPENED_FOR}`, people on AWS by the tag `{OPEN_PORT}: chosen`",
+    types=TYPES,
+    judge=judge,
+    passes={
+        "a job's port": JudgedStack((_list((29400, 29400)), _run(rendezvous=[29400, 29400]))),
+        "two ranges that touch": JudgedStack((_list((29400, 29563)), _run(a=[29400, 29499], b=[29500, 29563]))),
+        "a job without runs": JudgedStack((_list((29400, 29400)), _job(launch="nodes=2 ports=29400,29500-29563"))),
+        "a job that uses every port": JudgedStack((_list((29400, 29400)), _run(data=None))),
+        "every port, which is another rule's": JudgedStack((_list((None, None)),)),
+        "for a framework's jobs elsewhere": JudgedStack((_list((8786, 8786), **{OPENED_FOR: "dask"}),)),
+        "within a group of AWS": JudgedStack((_ingress(cidrIpv4=None, referencedSecurityGroupId="sg-0a1b2c3d"),)),
+        "for people, by choice": JudgedStack((_ingress(tags={OPEN_PORT: "chosen"}),)),
+    },
+    fails={
+        "no job": JudgedStack((_list((29400, 29400)),)),
+        "another port": JudgedStack((_list((22, 22)), _run(rendezvous=[29400, 29400]))),
+        "a wider range": JudgedStack((_list((29400, 29563)), _run(a=[29400, 29400], b=[29500, 29563]))),
+        "another port than a framework's": JudgedStack((_list((22, 22), **{OPENED_FOR: "dask"}),)),
+        "a rule of AWS": JudgedStack((_ingress(),)),
+        "by a group's own rules": JudgedStack(
+            (
+                JudgedResource(
+                    GROUP,
+                    {"ingress": [{"protocol": "tcp", "fromPort": 22, "toPort": 22, "cidrBlocks": ["10.0.0.0/8"]}]},
+                ),
+            )
+        ),
+        "into a group of OCI": JudgedStack(
+            (
+                JudgedResource(
+                    GROUP_RULE,
+                    {
+                        "direction": "INGRESS",
+                        "protocol": "17",
+                        "udpOptions": {"destinationPortRange": {"min": 53, "max": 53}},
+                    },
+                    "dns",
+                ),
+            )
+        ),
+    },
+    unknown={
+        "a port decided elsewhere": JudgedStack((_list((Unknown("min"), 9000)),)),
+        "a run that is told later": JudgedStack((_list((22, 22)), _run(Unknown("TRAINYARD_LAUNCH")))),
+        "a job that does not say its ports": JudgedStack((_list((29400, 29400)), _job())),
+        "a framework of the team's own": JudgedStack((_list((9999, 9999), **{OPENED_FOR: "ray-of-ours"}),)),
+    },
+)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a team sets of the pack: levels, for all environments or for one, ceilings, and which rules nobody waives.
+
+The engine reads the file of `--policy-pack-config`; a review without the engine reads the same file here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from policies.rule import PolicyRule, StackRule, all_rules
+
+MANDATORY, ADVISORY, DISABLED = "mandatory", "advisory", "disabled"
+LEVELS = (MANDATORY, ADVISORY, DISABLED)
+# In the configuration file: every rule that has no level of its own there.
+ALL = "all"
+# The policy under which verdicts that are still unknown are reported.
+NOT_KNOWN_YET = "not-known-yet"
+# In settings by environment: every environment that is not named.
+OTHERS = "*"
+# How Pulumi's engine says `mandatory` for a rule that could also mend a resource. Ours mend nothing.
+_SAME_AS_MANDATORY = "remediate"
+SHARED: Mapping[str, Any] = {
+    "levels": {
+        "description": "The rule's level by environment; `*` stands for those not named.",
+        "type": "object",
+        "additionalProperties": {"type": "string", "enum": list(LEVELS)},
+    },
+    "waivable": {"description": "false: no stack may waive this rule.", "type": "boolean"},
+}
+
+
+class PolicyConfigError(ValueError):
+    """What is wrong with a configuration of the pack."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSettings:
+    """What a configuration says of one rule. `level` None: nothing."""
+
+    level: str | None = None
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+    def level_in(self, environment: str, otherwise: str) -> str:
+        level = in_environment(self.properties.get("levels") or {}, environment) or self.level or otherwise
+        return MANDATORY if level == _SAME_AS_MANDATORY else str(level)
+
+    @property
+    def waivable(self) -> bool:
+        return self.properties.get("waivable") is not False
+
+
+def in_environment(by_environment: Mapping[str, Any], environment: str) -> Any:
+    """What is set for an environment, else what is set for all others, else None."""
+    return by_environment.get(environment, by_environment.get(OTHERS))
+
+
+def settings_of(rule: PolicyRule | StackRule) -> Mapping[str, Any]:
+    """The properties of a rule's configuration, as JSON Schema."""
+    return {**SHARED, **(rule.settings if isinstance(rule, StackRule) else {})}
+
+
+def read_settings(config: Mapping[str, Any]) -> Mapping[str, RuleSettings]:
+    """The settings by rule, from the content of a configuration file. Raises PolicyConfigError."""
+    schemas = {rule.id: settings_of(rule) for rule in all_rules()} | {NOT_KNOWN_YET: {}}
+    for name in config:
+        if name != ALL and name not in schemas:
+            raise PolicyConfigError(f"`{name}` is not a rule of the pack (docs/policies.md lists them)")
+    everywhere = _level(ALL, config[ALL]) if ALL in config else None
+    return {name: _settings(name, config.get(name), everywhere, schema) for name, schema in schemas.items()}
+
+
+def _settings(name: str, said: Any, everywhere: str | None, schema: Mapping[str, Any]) -> RuleSettings:
+    if said is None:
+        return RuleSettings(everywhere)
+    if not isinstance(said, Mapping):
+        return RuleSettings(_level(name, said))
+    properties = {key: value for key, value in said.items() if key != "enforcementLevel"}
+    wrong = [*_wrong(properties, schema)]
+    if wrong:
+        raise PolicyConfigError(f"`{name}`: {'; '.join(wrong)}")
+    level = _level(name, said["enforcementLevel"]) if "enforcementLevel" in said else everywhere
+    return RuleSettings(level, properties)
+
+
+def _level(name: str, said: Any) -> str:
+    if said not in (*LEVELS, _SAME_AS_MANDATORY):
+        raise PolicyConfigError(f"`{name}`: {said!r} is not a level; use {', '.join(LEVELS)}")
+    return str(said)
+
+
+def _wrong(properties: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+    from jsonschema import Draft202012Validator
+
+    whole = {"type": "object", "additionalProperties": False, "properties": schema}
+    for error in sorted(Draft202012Validator(whole).iter_errors(properties), key=lambda one: list(one.path)):
+        place = ".".join(map(str, error.path))
+        yield f"{place}: {error.message}" if place else error.message

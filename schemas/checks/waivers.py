@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of waivers: each is of a rule that exists, and ends on a day that exists and has not gone by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+from catalog.policy_rules import rule_ids
+from schemas.checks.registry import Wrong, at, rule
+from schemas.facts import Facts
+from schemas.model import Stack
+from schemas.names import suggestion
+
+
+@rule("TY720", "a waiver of a rule that does not exist")
+def unknown_rule(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name in stack.waivers:
+        if name not in rule_ids():
+            remedy = f"{suggestion(name, rule_ids())} docs/policies.md lists the rules"
+            yield Wrong(at("waivers", name), f"the policy pack has no rule `{name}`", remedy)
+
+
+@rule("TY721", "a waiver ends on a day that does not exist")
+def unknown_day(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, waiver in stack.waivers.items():
+        if _day(waiver.until) is None:
+            message = f"`{waiver.until}` is not a day of the calendar"
+            yield Wrong(at("waivers", name, "until"), message, 'write the last day, as year-month-day: "2026-12-31"')
+
+
+@rule("TY722", "a waiver that has ended", severity="warning")
+def ended(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    """No error: a stack that keeps the rule by now is as good as it was yesterday. The pack judges the others."""
+    for name, waiver in stack.waivers.items():
+        until = _day(waiver.until)
+        if until is not None and until < facts.today:
+            message = f"the waiver of `{name}` ended on {until.isoformat()}, so the rule holds again"
+            yield Wrong(
+                at("waivers", name, "until"), message, "remove it if the stack keeps the rule, or have it renewed"
+            )
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None

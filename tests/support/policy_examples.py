@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples that rules carry, as the engine's messages and as a snapshot of a review."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from components.platform.review import UNKNOWN, ReviewedResource, Snapshot
+from policies.rule import JudgedResource, Unknown
+from policies.wire import analyzer_pb2
+
+# How the engine writes a text that a preview does not know.
+LATER = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+
+
+def named(resources: Iterable[JudgedResource], prefix: str) -> tuple[JudgedResource, ...]:
+    """The same resources under names and URNs of their own, as resources of one stack have."""
+    given = [replace(one, name=f"{prefix}-{number}") for number, one in enumerate(resources)]
+    return tuple(replace(one, urn=f"urn:pulumi:dev::vision::{one.type}::{one.name}") for one in given)
+
+
+def written(value: Any, unknown: Any) -> Any:
+    """Properties with `unknown` in place of what is not known."""
+    if isinstance(value, Unknown):
+        return unknown
+    if isinstance(value, Mapping):
+        return {key: written(item, unknown) for key, item in value.items()}
+    return [written(item, unknown) for item in value] if isinstance(value, list | tuple) else value
+
+
+def asked(resource: JudgedResource) -> Any:
+    """What the engine asks about a resource before it is made."""
+    message = analyzer_pb2.AnalyzeRequest(type=resource.type, name=resource.name, urn=resource.urn)
+    message.properties.update(written(resource.properties, LATER))
+    message.options.protect = resource.protect
+    return message
+
+
+def asked_of_stack(resources: Sequence[JudgedResource]) -> Any:
+    """What the engine asks at the end."""
+    listed = []
+    for one in resources:
+        message = analyzer_pb2.AnalyzerResource(type=one.type, name=one.name, urn=one.urn)
+        message.properties.update(written(one.properties, LATER))
+        message.options.protect = one.protect
+        listed.append(message)
+    return analyzer_pb2.AnalyzeStackRequest(resources=listed)
+
+
+def configured(**config: Any) -> Any:
+    """The stack's configuration, as the engine gives it to a pack."""
+    texts = {f"trainyard:{key}": one if isinstance(one, str) else json.dumps(one) for key, one in config.items()}
+    return analyzer_pb2.AnalyzerStackConfigureRequest(stack="dev", config=texts)
+
+
+def snapshot(resources: Iterable[JudgedResource], **plan: Any) -> Snapshot:
+    reviewed = tuple(
+        ReviewedResource(one.type, one.name, one.urn, "", written(one.properties, UNKNOWN), protect=one.protect)
+        for one in resources
+    )
+    return Snapshot("dev", "oci", plan, reviewed)
