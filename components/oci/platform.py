@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from components.platform.files import StoreOpener, StoreRequest
     from components.platform.images import ImagePlatform
     from components.platform.inputs import OwnInputs
+    from components.platform.live import LiveQuestion, LiveSide
     from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
     from components.platform.rehearsal import RehearsalPlatform
@@ -131,6 +132,11 @@ class OciPlatform(Platform):
         from components.oci.client.files import make
 
         return make(request)
+
+    def live(self, question: LiveQuestion) -> LiveSide:
+        from components.oci.client.live import make
+
+        return make(question)
 
     @property
     def local(self) -> LocalPlatform:

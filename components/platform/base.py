@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from components.platform.files import StoreOpener, StoreRequest
     from components.platform.images import ImagePlatform
     from components.platform.inputs import OwnInputs
+    from components.platform.live import LiveQuestion, LiveSide
     from components.platform.local import LocalPlatform
     from components.platform.look import Question, RunLook
     from components.platform.rehearsal import RehearsalPlatform
@@ -85,6 +86,12 @@ class Answers:
             pass
 
         return NoAnswers()
+
+    def live(self, question: LiveQuestion) -> LiveSide:
+        """The stack as its cloud has it now. A platform without an answer of its own has runs only."""
+        from components.platform.live import LiveSide
+
+        return LiveSide(question.declared, question.declared)
 
     def _without_local_cloud(self) -> Exception:
         from components.platform.local import LocalStackError

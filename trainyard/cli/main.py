@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "data": ("data:data", "Move files to and from a stack's bucket: put, get, list."),
     "down": ("down:down", "Take a stack down from the local cloud."),
+    "drift": ("drift:drift", "Show what changed in a stack's cloud behind its back, and what nobody declared."),
     "environments": (
         "environments:environments",
         "List or make what stands in for images on this machine.",

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stack of AWS as its account has it now. Here: its bucket, registry, logs and secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from components.aws.client.live_access import JUDGED as ACCESS_JUDGED
+from components.aws.client.live_access import AccessReader
+from components.aws.client.live_documents import as_declared, principals_in
+from components.aws.client.live_ec2 import JUDGED as EC2_JUDGED
+from components.aws.client.live_ec2 import Ec2Reader
+from components.aws.client.session import session_of_caller
+from components.platform.calls import call_of
+from components.platform.live import LiveQuestion, LiveSide, Reading
+from components.platform.review import ReviewedResource
+from components.s3.calls import ACCESS_CODES, attempt, code_of, is_gone
+from components.s3.session import Session
+
+BUCKET, REPOSITORY = "aws:s3/bucket:Bucket", "aws:ecr/repository:Repository"
+PRIVATE = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"
+BUCKET_POLICY = "aws:s3/bucketPolicy:BucketPolicy"
+VERSIONING = "aws:s3/bucketVersioning:BucketVersioning"
+REPOSITORY_POLICY = "aws:ecr/repositoryPolicy:RepositoryPolicy"
+SECRET_POLICY = "aws:secretsmanager/secretPolicy:SecretPolicy"
+LOG_GROUP, SECRET = "aws:cloudwatch/logGroup:LogGroup", "aws:secretsmanager/secret:Secret"
+JUDGED = {**EC2_JUDGED, **ACCESS_JUDGED}
+Row = Mapping[str, Any]
+
+
+def make(question: LiveQuestion) -> LiveSide:
+    return _Reader(question, session_of_caller(question.config, question.cloud, question.profile)).read()
+
+
+def _is_refused(error: BaseException | None) -> bool:
+    return code_of(error) in ACCESS_CODES
+
+
+class _Reader:
+    def __init__(self, question: LiveQuestion, session: Session) -> None:
+        self._session = session
+        self._question = question
+        self._call = call_of("drift", question.tell)
+        self._declared = question.declared
+        self._reading = Reading(question.declared, _is_refused)
+
+    def read(self) -> LiveSide:
+        Ec2Reader(self._session, self._call, self._reading).read()
+        for bucket in self._declared.of(BUCKET):
+            self._bucket(bucket)
+        self._beside()
+        AccessReader(self._question, self._session, self._reading).read()
+        return self._reading.side(JUDGED)
+
+    def _asked(self, what: str, operation: Callable[[], Any]) -> Any:
+        return attempt(self._call, what, operation)
+
+    def _bucket(self, bucket: ReviewedResource) -> None:
+        name, client = str(bucket.inputs.get("bucket")), self._session.client("s3")
+        if self._told(f"the bucket {name}", bucket, lambda: client.head_bucket(Bucket=name), _nothing) is None:
+            return
+        settings: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Mapping[str, Any]]]] = {
+            PRIVATE: (lambda: client.get_public_access_block(Bucket=name), _private),
+            BUCKET_POLICY: (lambda: client.get_bucket_policy(Bucket=name), lambda told: {"policy": told["Policy"]}),
+            VERSIONING: (
+                lambda: client.get_bucket_versioning(Bucket=name),
+                lambda told: {"versioningConfiguration": {"status": told.get("Status", "Disabled")}},
+            ),
+        }
+        for type_, (ask, told) in settings.items():
+            for one in self._declared.of(type_):
+                if one.inputs.get("bucket") == name:
+                    self._told(f"the {one.type.rpartition(':')[2]} of {name}", one, ask, told)
+
+    def _told(
+        self, what: str, one: ReviewedResource, ask: Callable[[], Any], told: Callable[[Any], Mapping[str, Any]]
+    ) -> Any:
+        """What a read of one resource says. None where it is gone or may not be read; both are kept."""
+        gone = object()
+
+        def read() -> Any:
+            try:
+                return ask()
+            except Exception as error:
+                if _is_not_there(error):
+                    return gone
+                raise
+
+        answer = self._reading.allowed(what, lambda: self._asked(f"Read {what}", read))
+        if answer is gone:
+            self._reading.gone(one)
+            return None
+        if answer is not None:
+            inputs = {key: as_declared(one.inputs.get(key), value) for key, value in told(answer).items()}
+            self._reading.found(one, inputs)
+        return answer
+
+    def _beside(self) -> None:
+        """Registry, logs and secrets: whether they are there, and who else was let in."""
+        for one in self._declared.of(REPOSITORY):
+            self._repository(one)
+        for one in self._declared.of(LOG_GROUP):
+            self._log_group(one)
+        for one in self._declared.of(SECRET):
+            self._secret(one)
+
+    def _repository(self, one: ReviewedResource) -> None:
+        client, what = self._session.client("ecr"), f"the repository {one.id}"
+
+        def told(answer: Any) -> Mapping[str, Any]:
+            return {"imageTagMutability": answer["repositories"][0]["imageTagMutability"]}
+
+        self._told(what, one, lambda: client.describe_repositories(repositoryNames=[one.id]), told)
+        ask = partial(client.get_repository_policy, repositoryName=one.id)
+        self._policy(what, lambda: ask()["policyText"], REPOSITORY_POLICY, {"repository": one.id})
+
+    def _log_group(self, one: ReviewedResource) -> None:
+        ask = partial(self._session.client("logs").describe_log_groups, logGroupNamePrefix=one.id)
+        answer = self._reading.allowed("the log groups", lambda: self._asked("List the log groups", ask))
+        if answer is None:
+            return
+        row = next((row for row in answer["logGroups"] if row["logGroupName"] == one.id), None)
+        if row is None:
+            self._reading.gone(one)
+        else:
+            self._reading.found(one, {"retentionInDays": row.get("retentionInDays")})
+
+    def _secret(self, one: ReviewedResource) -> None:
+        client, what = self._session.client("secretsmanager"), f"the secret {one.inputs.get('name')}"
+        self._told(what, one, lambda: client.describe_secret(SecretId=one.id), _nothing)
+        ask = partial(client.get_resource_policy, SecretId=one.id)
+        self._policy(what, lambda: ask().get("ResourcePolicy"), SECRET_POLICY, {"secretArn": one.id})
+
+    def _policy(self, what: str, ask: Callable[[], str | None], type_: str, inputs: Mapping[str, str]) -> None:
+        """A policy of the resource itself: the stack declares none here."""
+
+        def read() -> str | None:
+            try:
+                return ask()
+            except Exception as error:
+                if _is_not_there(error):
+                    return None
+                raise
+
+        text = self._reading.allowed(f"the policy of {what}", lambda: self._asked(f"Read the policy of {what}", read))
+        if text:
+            named = ", ".join(principals_in(text)) or "nobody by name"
+            self._reading.add(
+                type_, next(iter(inputs.values())), {**inputs, "policy": text}, f"policy of {what}, for {named}"
+            )
+
+
+def _is_not_there(error: Exception) -> bool:
+    code = code_of(error)
+    return (
+        is_gone(error) or code.startswith("NoSuch") or code.endswith(("NotFound", "NotFoundError", "NotFoundException"))
+    )
+
+
+def _nothing(row: Any) -> Mapping[str, Any]:
+    return {}
+
+
+def _private(told: Any) -> Mapping[str, Any]:
+    rows = told["PublicAccessBlockConfiguration"]
+    return {key[0].lower() + key[1:]: value for key, value in rows.items()}

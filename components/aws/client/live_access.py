@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what with a stack of AWS now: its role, its policies, and what others of the account were granted.
+
+An account has many policies, and most are its own order: that administrators may do everything is no news. A statement
+counts if it names something of the stack (its bucket, its repository, its role), or if it was made after the stack.
+What other stacks of trainyard say they made is declared by their files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from components.aws.iam.decide import fits_action, fits_arn
+from components.platform.calls import call_of
+from components.platform.live import LiveQuestion, Reading, foreign_stack
+from components.s3.calls import attempt, pages
+from components.s3.session import Session
+
+ROLE, POLICY = "aws:iam/role:Role", "aws:iam/policy:Policy"
+PROFILE = "aws:iam/instanceProfile:InstanceProfile"
+ATTACHMENTS = {
+    "role": "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+    "group": "aws:iam/groupPolicyAttachment:GroupPolicyAttachment",
+    "user": "aws:iam/userPolicyAttachment:UserPolicyAttachment",
+}
+INLINE = {
+    "role": "aws:iam/rolePolicy:RolePolicy",
+    "group": "aws:iam/groupPolicy:GroupPolicy",
+    "user": "aws:iam/userPolicy:UserPolicy",
+}
+JUDGED: Mapping[str, frozenset[str]] = {POLICY: frozenset({"policy"})}
+_KINDS = {"role": "RoleDetailList", "group": "GroupDetailList", "user": "UserDetailList"}
+# Roles that AWS makes and keeps for its services.
+_OF_SERVICES = "/aws-service-role/"
+_ANOTHER = "another-0f0e0d"
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A policy that a principal has. `policy`: its ARN, empty where it is the principal's own."""
+
+    kind: str
+    principal: str
+    policy: str
+    name: str
+    document: Any
+    made: datetime | None
+
+
+class AccessReader:
+    def __init__(self, question: LiveQuestion, session: Session, reading: Reading) -> None:
+        self._question, self._session, self._reading = question, session, reading
+        self._declared = question.declared
+        self._call = call_of("drift", question.tell)
+
+    def read(self) -> None:
+        account = self._reading.allowed("who may do what in the account", self._account)
+        if account is None:
+            return
+        roles = {row["RoleName"]: row for row in account["RoleDetailList"]}
+        self._roles(roles)
+        policies = {row["Arn"]: row for row in account["Policies"]}
+        self._policies(policies)
+        held = list(_held(account, policies))
+        self._attachments(held)
+        made = min((one for one in self._moments(roles, policies) if one), default=None)
+        caller = tuple(self._caller())
+        for one in held:
+            self._others(one, account, made, caller)
+
+    def _account(self) -> dict[str, list[Any]]:
+        """Principals and policies of the account. AWS's own policies are left out: there are a thousand."""
+        wanted = ["User", "Role", "Group", "LocalManagedPolicy"]
+        client = self._session.client("iam")
+        listing = pages(self._call, "List who may do what", client, "get_account_authorization_details", Filter=wanted)
+        told: dict[str, list[Any]] = {key: [] for key in (*_KINDS.values(), "Policies")}
+        for page in listing:
+            for key, rows in told.items():
+                rows += page.get(key) or ()
+        return told
+
+    def _roles(self, roles: Mapping[str, Row]) -> None:
+        profiles = {
+            one["InstanceProfileName"]: name
+            for name, row in roles.items()
+            for one in row.get("InstanceProfileList") or ()
+        }
+        for one in self._declared.of(ROLE):
+            row = roles.get(one.id)
+            if row is None:
+                self._reading.gone(one)
+                continue
+            live, given = row["AssumeRolePolicyDocument"], one.inputs.get("assumeRolePolicy")
+            same = _loaded(given) == _loaded(live)
+            text = given if same else json.dumps(_loaded(live), sort_keys=True)
+            self._reading.found(one, {"assumeRolePolicy": text})
+        for one in self._declared.of(PROFILE):
+            self._reading.found(one, {"role": profiles.get(one.id, "none")})
+
+    def _policies(self, policies: Mapping[str, Row]) -> None:
+        for one in self._declared.of(POLICY):
+            row = policies.get(one.id)
+            if row is None:
+                self._reading.gone(one)
+                continue
+            live, given = _document(row), one.inputs.get("policy")
+            self._reading.found(one, {"policy": given if _loaded(given) == live else json.dumps(live, sort_keys=True)})
+
+    def _attachments(self, held: list[Held]) -> None:
+        """What the stack attached, and what else is attached to its own role."""
+        there = {(one.kind, one.principal, one.policy) for one in held}
+        declared = set()
+        for kind, type_ in ATTACHMENTS.items():
+            for one in self._declared.of(type_):
+                place = (kind, str(one.inputs.get(kind)), str(one.inputs.get("policyArn")))
+                declared.add(place)
+                if place not in there:
+                    self._reading.gone(one)
+        ours = {one.id for one in self._declared.of(ROLE)}
+        for policy in held:
+            place = (policy.kind, policy.principal, policy.policy)
+            if policy.kind == "role" and policy.principal in ours and place not in declared:
+                self._add(policy, policy.document)
+
+    def _others(self, one: Held, account: Mapping[str, Any], made: datetime | None, caller: tuple[str, ...]) -> None:
+        """What somebody else was granted. What lets the deployer make the stack names its things, too."""
+        own = {resource.id for resource in self._declared.of(ROLE, POLICY)}
+        title = f"{one.kind} {one.principal}"
+        if one.policy in own or (one.kind == "role" and one.principal in own) or title in self._question.known:
+            return
+        newer = made is not None and one.made is not None and one.made > made
+        if title in caller and not newer:
+            return
+        statements = [row for row in _allowing(one.document) if self._counts(row, newer)]
+        if statements and not self._is_another_stacks(one, account):
+            self._add(one, {**_loaded(one.document), "Statement": statements})
+
+    def _add(self, one: Held, document: Any) -> None:
+        """A policy of a principal's own, as the program would write it: a document and who has it."""
+        text = json.dumps(_loaded(document), sort_keys=True) if document else ""
+        words = f"policy {one.name} of the {one.kind} {one.principal}"
+        identity = f"{one.kind}/{one.principal}/{one.policy or one.name}"
+        if one.policy:
+            inputs = {one.kind: one.principal, "policyArn": one.policy}
+            if text:
+                policy = {"name": one.name, "policy": text}
+                self._reading.add(POLICY, one.policy, policy, f"policy {one.name}")
+            self._reading.add(ATTACHMENTS[one.kind], identity, inputs, words)
+        else:
+            self._reading.add(
+                INLINE[one.kind], identity, {one.kind: one.principal, "name": one.name, "policy": text}, words
+            )
+
+    def _counts(self, statement: Row, newer: bool) -> bool:
+        patterns = _texts(statement.get("Resource"))
+        if not patterns:  # NotResource: everything but something
+            return newer and any(_acts(statement, service) for service in ("s3", "ecr", "iam"))
+        for service, arn, another in self._things():
+            reaches = _acts(statement, service) and any(fits_arn(one, arn) for one in patterns)
+            if reaches and (newer or not any(fits_arn(one, another) for one in patterns)):
+                return True
+        return False
+
+    def _things(self) -> Iterator[tuple[str, str, str]]:
+        """Of each thing of the stack: the service, its ARN, and the ARN of another one of its kind."""
+        account, region = self._session.account, self._session.region_name
+        for one in self._declared.resources:
+            name = one.id
+            match one.type:
+                case "aws:s3/bucket:Bucket":
+                    yield "s3", f"arn:aws:s3:::{name}", f"arn:aws:s3:::{_ANOTHER}"
+                    yield "s3", f"arn:aws:s3:::{name}/key", f"arn:aws:s3:::{_ANOTHER}/key"
+                case "aws:ecr/repository:Repository":
+                    place = f"arn:aws:ecr:{region}:{account}:repository/"
+                    yield "ecr", place + name, place + _ANOTHER
+                case "aws:cloudwatch/logGroup:LogGroup":
+                    place = f"arn:aws:logs:{region}:{account}:log-group:"
+                    yield "logs", f"{place}{name}:*", f"{place}{_ANOTHER}:*"
+                case "aws:secretsmanager/secret:Secret":
+                    place = f"arn:aws:secretsmanager:{region}:{account}:secret:"
+                    yield "secretsmanager", name, place + _ANOTHER
+                case "aws:iam/role:Role":
+                    place = f"arn:aws:iam::{account}:role/"
+                    yield from ((service, place + name, place + _ANOTHER) for service in ("iam", "sts"))
+                case "aws:ec2/instance:Instance" | "aws:ec2/securityGroup:SecurityGroup" | "aws:ec2/subnet:Subnet":
+                    kind = {"Instance": "instance", "SecurityGroup": "security-group", "Subnet": "subnet"}
+                    place = f"arn:aws:ec2:{region}:{account}:{kind[one.type.rpartition(':')[2]]}/"
+                    yield from ((service, place + name, place + _ANOTHER) for service in ("ec2", "ssm"))
+
+    def _is_another_stacks(self, one: Held, account: Mapping[str, Any]) -> bool:
+        """By the tags of the policy, or of the role whose own policy it is."""
+        if not one.policy:
+            rows = account[_KINDS[one.kind]]
+            name = f"{one.kind.capitalize()}Name"
+            tags = next((row.get("Tags") or () for row in rows if row[name] == one.principal), ())
+        else:
+            client = self._session.client("iam")
+            what = f"the tags of the policy {one.name}"
+            ask = self._reading.allowed(
+                what, lambda: attempt(self._call, f"Read {what}", lambda: client.list_policy_tags(PolicyArn=one.policy))
+            )
+            tags = (ask or {}).get("Tags") or ()
+        return foreign_stack({tag["Key"]: tag["Value"] for tag in tags}, self._declared.stack)
+
+    def _moments(self, roles: Mapping[str, Row], policies: Mapping[str, Row]) -> Iterator[datetime | None]:
+        """When parts of the stack were made."""
+        for one in self._declared.of(ROLE):
+            yield (roles.get(one.id) or {}).get("CreateDate")
+        for one in self._declared.of(POLICY):
+            yield (policies.get(one.id) or {}).get("CreateDate")
+
+    def _caller(self) -> Iterator[str]:
+        """Whoever asks: what lets a deployer make the stack names its things, too."""
+        arn = self._reading.allowed(
+            "who asks",
+            lambda: attempt(
+                self._call, "Ask who calls", lambda: self._session.client("sts").get_caller_identity()["Arn"]
+            ),
+        )
+        kind, _, name = str(arn or "").rpartition(":")[2].partition("/")
+        if kind == "user":
+            yield f"user {name.rpartition('/')[2]}"
+        elif kind == "assumed-role":
+            yield f"role {name.partition('/')[0]}"
+
+
+def _held(account: Mapping[str, Any], policies: Mapping[str, Row]) -> Iterator[Held]:
+    for kind, key in _KINDS.items():
+        for row in account[key]:
+            if row.get("Path", "/").startswith(_OF_SERVICES):
+                continue
+            name, made = str(row[f"{kind.capitalize()}Name"]), row.get("CreateDate")
+            for one in row.get(f"{kind.capitalize()}PolicyList") or ():
+                yield Held(kind, name, "", one["PolicyName"], one["PolicyDocument"], made)
+            for one in row.get("AttachedManagedPolicies") or ():
+                policy = policies.get(one["PolicyArn"])
+                moments = [made, policy.get("UpdateDate") or policy.get("CreateDate") if policy else None]
+                newest = max((moment for moment in moments if moment), default=None)
+                document = _document(policy) if policy else None
+                yield Held(kind, name, one["PolicyArn"], one["PolicyName"], document, newest)
+
+
+def _document(policy: Row) -> Any:
+    """The version in force."""
+    versions = policy.get("PolicyVersionList") or ()
+    return _loaded(next((one.get("Document") for one in versions if one.get("IsDefaultVersion")), None))
+
+
+def _loaded(document: Any) -> Any:
+    if not isinstance(document, str):
+        return document
+    try:
+        return json.loads(document)
+    except ValueError:
+        return document
+
+
+def _allowing(document: Any) -> Iterator[Row]:
+    loaded = _loaded(document)
+    rows = loaded.get("Statement", []) if isinstance(loaded, Mapping) else []
+    for row in rows if isinstance(rows, list) else [rows]:
+        if isinstance(row, Mapping) and row.get("Effect") == "Allow":
+            yield row
+
+
+def _acts(statement: Row, service: str) -> bool:
+    """Whether it allows anything of a service. What `NotAction` leaves is much of every other one."""
+    actions = _texts(statement.get("Action"))
+    if not actions:
+        return not any(fits_action(one, f"{service}:any") for one in _texts(statement.get("NotAction")))
+    return any(one == "*" or one.lower().split(":")[0] == service for one in actions)
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(one) for one in (value if isinstance(value, list) else [] if value is None else [value])]

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What EC2 has of a stack now: its network, the rules of its groups, and its machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from components.aws.client.live_documents import as_declared
+from components.platform.calls import Call
+from components.platform.live import Reading
+from components.platform.review import ReviewedResource
+from components.s3.calls import attempt, pages
+from components.s3.session import Session
+
+VPC, SUBNET = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"
+ROUTE = "aws:ec2/route:Route"
+ASSOCIATION = "aws:ec2/routeTableAssociation:RouteTableAssociation"
+ROUTES, ENDPOINT = "aws:ec2/routeTable:RouteTable", "aws:ec2/vpcEndpoint:VpcEndpoint"
+GROUP = "aws:ec2/securityGroup:SecurityGroup"
+INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
+EGRESS = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"
+INSTANCE, TEMPLATE = "aws:ec2/instance:Instance", "aws:ec2/launchTemplate:LaunchTemplate"
+RULE_INPUTS = frozenset({
+    "cidrIpv4", "cidrIpv6", "fromPort", "ipProtocol", "prefixListId", "referencedSecurityGroupId", "toPort",
+})  # fmt: skip
+JUDGED: Mapping[str, frozenset[str]] = {INGRESS: RULE_INPUTS, EGRESS: RULE_INPUTS}
+# A machine in one of these states does not come back.
+_ENDED = frozenset({"terminated", "shutting-down"})
+Row = Mapping[str, Any]
+
+
+class Ec2Reader:
+    def __init__(self, session: Session, call: Call, reading: Reading) -> None:
+        self._session, self._call, self._reading = session, call, reading
+        self._declared = reading.declared
+
+    def read(self) -> None:
+        self._places()
+        self._endpoints()
+        self._routes()
+        self._rules()
+        self._machines()
+
+    def _rows(self, operation: str, key: str, filters: Mapping[str, Sequence[str]]) -> list[Row] | None:
+        """What EC2 lists by these filters: an id that is no more is no error there. None where it may not be listed."""
+        wanted = [{"Name": name, "Values": list(values)} for name, values in filters.items()]
+        words = operation.removeprefix("describe_").replace("_", " ")
+        client = self._session.client("ec2")
+
+        def read() -> list[Row]:
+            if not client.can_paginate(operation):
+                return list(
+                    attempt(self._call, f"List the {words}", lambda: getattr(client, operation)(Filters=wanted))[key]
+                )
+            listing = pages(self._call, f"List the {words}", client, operation, Filters=wanted)
+            return [row for page in listing for row in page[key]]
+
+        return self._reading.allowed(f"the {words}", read) if all(filters.values()) else []
+
+    def _all(
+        self, type_: str, operation: str, key: str, by: tuple[str, str], told: Callable[[Row], Mapping[str, Any]]
+    ) -> None:
+        """Every resource of a type. `by`: the filter of its list, and where a row has the same: its id, or its name."""
+        declared = self._declared.of(type_)
+        named = {one.urn: str(one.inputs.get("name")) if type_ == TEMPLATE else one.id for one in declared}
+        rows = self._rows(operation, key, {by[0]: list(named.values())})
+        if rows is None:
+            return
+        there = {row[by[1]]: row for row in rows if row.get("State") not in ("deleted", "deleting")}
+        for one in declared:
+            if named[one.urn] in there:
+                self._reading.found(one, told(there[named[one.urn]]))
+            else:
+                self._reading.gone(one)
+
+    def _places(self) -> None:
+        self._all(VPC, "describe_vpcs", "Vpcs", ("vpc-id", "VpcId"), lambda row: {"cidrBlock": row["CidrBlock"]})
+        self._all(SUBNET, "describe_subnets", "Subnets", ("subnet-id", "SubnetId"), _subnet)
+        self._all(GROUP, "describe_security_groups", "SecurityGroups", ("group-id", "GroupId"), _nothing)
+        self._all(ROUTES, "describe_route_tables", "RouteTables", ("route-table-id", "RouteTableId"), _nothing)
+        self._all(
+            TEMPLATE,
+            "describe_launch_templates",
+            "LaunchTemplates",
+            ("launch-template-name", "LaunchTemplateName"),
+            _nothing,
+        )
+        nat, gateway = "aws:ec2/natGateway:NatGateway", "aws:ec2/internetGateway:InternetGateway"
+        self._all(nat, "describe_nat_gateways", "NatGateways", ("nat-gateway-id", "NatGatewayId"), _nothing)
+        by = ("internet-gateway-id", "InternetGatewayId")
+        self._all(gateway, "describe_internet_gateways", "InternetGateways", by, _nothing)
+
+    def _endpoints(self) -> None:
+        """Of the stack's VPC: what a policy of one lets through is a way for data out."""
+        declared = {one.id: one for one in self._declared.of(ENDPOINT)}
+        places = sorted({str(one.inputs.get("vpcId")) for one in declared.values()})
+        rows = self._rows("describe_vpc_endpoints", "VpcEndpoints", {"vpc-id": places})
+        if rows is None:
+            return
+        there = {row["VpcEndpointId"]: row for row in rows if row.get("State") not in ("deleted", "deleting")}
+        for identity, one in declared.items():
+            if identity in there:
+                self._reading.found(one, _endpoint(there[identity], one))
+            else:
+                self._reading.gone(one)
+        for identity in sorted(there.keys() - declared.keys()):
+            service = there[identity]["ServiceName"]
+            self._reading.add(
+                ENDPOINT, identity, {"serviceName": service}, f"endpoint {identity} of {service} in the stack's VPC"
+            )
+
+    def _routes(self) -> None:
+        """Where the stack's route tables lead, and which table its subnets have."""
+        tables = {one.id for one in self._declared.of(ROUTES)}
+        rows = self._rows("describe_route_tables", "RouteTables", {"route-table-id": sorted(tables)}) or []
+        declared = {
+            (one.inputs.get("routeTableId"), one.inputs.get("destinationCidrBlock")): one
+            for one in self._declared.of(ROUTE)
+        }
+        live = {(row["RouteTableId"], route.get("DestinationCidrBlock") or route.get("DestinationIpv6CidrBlock")): route
+                for row in rows for route in row["Routes"] if _leads(route)}  # fmt: skip
+        for place, one in declared.items():
+            if rows and place not in live:
+                self._reading.gone(one)
+        for (table, block), route in live.items():
+            target = _target(route)
+            known = declared.get((table, block))
+            if known is not None:
+                named = str(known.inputs.get("gatewayId") or known.inputs.get("natGatewayId"))
+                self._reading.found(known, {"target": target}, {"target": named})
+            else:
+                inputs = {"routeTableId": table, "destinationCidrBlock": block, "target": target}
+                self._reading.add(ROUTE, f"{table}_{block}", inputs, f"route to {block} by {target} in {table}")
+        there = {
+            one["SubnetId"]: row["RouteTableId"] for row in rows for one in row["Associations"] if "SubnetId" in one
+        }
+        for one in self._declared.of(ASSOCIATION):
+            if rows and one.inputs.get("routeTableId") in tables:
+                table = there.get(str(one.inputs.get("subnetId")))
+                self._reading.found(one, {"routeTableId": table or "the main one"})
+
+    def _rules(self) -> None:
+        """Every rule of the stack's groups, also those that somebody added beside its own."""
+        groups = [one.id for one in self._declared.of(GROUP)]
+        rows = self._rows("describe_security_group_rules", "SecurityGroupRules", {"group-id": groups})
+        if rows is None:
+            return
+        declared = {one.id: one for one in self._declared.of(INGRESS, EGRESS)}
+        there = {row["SecurityGroupRuleId"]: row for row in rows}
+        for identity, one in declared.items():
+            if identity in there:
+                self._reading.found(one, _rule_told(there[identity], one))
+            elif one.inputs.get("securityGroupId") in groups:
+                self._reading.gone(one)
+        for identity, row in there.items():
+            if identity not in declared:
+                inputs = _rule(row)
+                words = f"rule {identity} of the security group {row['GroupId']}: {rule_words(row['IsEgress'], inputs)}"
+                self._reading.add(EGRESS if row["IsEgress"] else INGRESS, identity, inputs, words)
+
+    def _machines(self) -> None:
+        rows = self._rows("describe_instances", "Reservations", {"tag:stack": [self._declared.stack]})
+        if rows is None:
+            return
+        living = [row for group in rows for row in group["Instances"] if row["State"]["Name"] not in _ENDED]
+        there = {row["InstanceId"]: row for row in living}
+        templates = {one.id: one for one in self._declared.of(TEMPLATE)}
+        declared = self._declared.of(INSTANCE)
+        for one in declared:
+            row = there.pop(one.id, None)
+            if row is None:
+                self._reading.gone(one)
+                continue
+            template = templates.get(str((one.inputs.get("launchTemplate") or {}).get("id")))
+            expected = _of_template(template) if template else {}
+            live = {key: value for key, value in _machine(row).items() if key in expected}
+            self._reading.found(one, live, expected)
+        for identity, row in there.items():
+            words = f"machine {identity} ({row['InstanceType']}), which has the stack's tag"
+            self._reading.add(INSTANCE, identity, {"instanceType": row["InstanceType"]}, words)
+
+
+def _nothing(row: Row) -> Mapping[str, Any]:
+    return {}
+
+
+def _subnet(row: Row) -> Mapping[str, Any]:
+    return {"cidrBlock": row["CidrBlock"], "mapPublicIpOnLaunch": row["MapPublicIpOnLaunch"]}
+
+
+def _endpoint(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:
+    """Its policy, where the stack writes one, and its groups."""
+    given = declared.inputs
+    told: dict[str, Any] = {}
+    if given.get("policy"):
+        told["policy"] = as_declared(given["policy"], row.get("PolicyDocument"))
+    if given.get("securityGroupIds"):
+        groups = sorted(one["GroupId"] for one in row.get("Groups") or ())
+        told["securityGroupIds"] = as_declared(given["securityGroupIds"], groups)
+    return told
+
+
+def _leads(route: Row) -> bool:
+    """Not the way within the VPC, nor one that an endpoint put there."""
+    return route.get("GatewayId") != "local" and not str(route.get("GatewayId")).startswith("vpce-")
+
+
+def _target(route: Row) -> str:
+    keys = (
+        "GatewayId",
+        "NatGatewayId",
+        "TransitGatewayId",
+        "VpcPeeringConnectionId",
+        "NetworkInterfaceId",
+        "InstanceId",
+    )
+    return next((str(route[key]) for key in keys if route.get(key)), "nothing that is there")
+
+
+def _rule(row: Row) -> dict[str, Any]:
+    """A rule as the program writes one."""
+    told = {
+        "securityGroupId": row["GroupId"],
+        "ipProtocol": row["IpProtocol"],
+        "cidrIpv4": row.get("CidrIpv4"),
+        "cidrIpv6": row.get("CidrIpv6"),
+        "prefixListId": row.get("PrefixListId"),
+        "referencedSecurityGroupId": (row.get("ReferencedGroupInfo") or {}).get("GroupId"),
+        "fromPort": row.get("FromPort"),
+        "toPort": row.get("ToPort"),
+    }
+    return {key: value for key, value in told.items() if value not in (None, -1)}
+
+
+def _rule_told(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:
+    live = _rule(row)
+    return {key: live.get(key) for key in RULE_INPUTS if live.get(key) != declared.inputs.get(key)}
+
+
+def rule_words(egress: bool, rule: Mapping[str, Any]) -> str:
+    peers = ("cidrIpv4", "cidrIpv6", "referencedSecurityGroupId", "prefixListId")
+    peer = next((str(rule[key]) for key in peers if rule.get(key)), "nobody")
+    first, last = rule.get("fromPort"), rule.get("toPort")
+    ports = "every port" if first is None else f"port {first}" if first == last else f"ports {first} to {last}"
+    protocol = "every protocol" if rule["ipProtocol"] == "-1" else f"{rule['ipProtocol']}, {ports}"
+    return f"{protocol} {'to' if egress else 'from'} {peer}"
+
+
+def _of_template(template: ReviewedResource) -> dict[str, Any]:
+    """What a machine of a launch template is like."""
+    interfaces = template.inputs.get("networkInterfaces") or ()
+    profile = (template.inputs.get("iamInstanceProfile") or {}).get("name")
+    return {
+        "instanceType": template.inputs.get("instanceType"),
+        "iamInstanceProfile": profile or "none",
+        "securityGroups": sorted({group for one in interfaces for group in one.get("securityGroups") or ()}),
+        "subnetId": next((one.get("subnetId") for one in interfaces), None),
+    }
+
+
+def _machine(row: Row) -> dict[str, Any]:
+    profile = str((row.get("IamInstanceProfile") or {}).get("Arn") or "none").rpartition("/")[2]
+    groups = {group["GroupId"] for one in row.get("NetworkInterfaces") or () for group in one.get("Groups") or ()}
+    groups |= {group["GroupId"] for group in row.get("SecurityGroups") or ()}
+    return {
+        "instanceType": row["InstanceType"],
+        "iamInstanceProfile": profile,
+        "securityGroups": sorted(groups),
+        "subnetId": row.get("SubnetId"),
+    }

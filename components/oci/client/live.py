@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stack of OCI as its tenancy has it now. A list tells whether something is gone: an answer to a single read does
+not, because OCI has the same one for what does not exist and for what the caller may not see.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from components.oci.client import sdk
+from components.oci.client.calls import ACCESS_CODES, attempt, pages
+from components.oci.client.live_policies import POLICY, PolicyReader
+from components.oci.client.session import Session, session_of_caller
+from components.platform.calls import call_of
+from components.platform.live import LiveQuestion, LiveSide, Reading, foreign_stack
+from components.platform.review import ReviewedResource
+
+GONE = frozenset({"TERMINATING", "TERMINATED", "DELETING", "DELETED"})
+VCN, SUBNET = "oci:Core/vcn:Vcn", "oci:Core/subnet:Subnet"
+SECURITY_LIST, ROUTES = "oci:Core/securityList:SecurityList", "oci:Core/routeTable:RouteTable"
+GATEWAY = "oci:Core/internetGateway:InternetGateway"
+DYNAMIC_GROUP = "oci:Identity/dynamicGroup:DynamicGroup"
+DOMAINS_GROUP = "oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResourceGroup"
+BUCKET, JOB = "oci:ObjectStorage/bucket:Bucket", "oci:DataScience/job:Job"
+ACCESS_BY_LINK = "oci:ObjectStorage/preauthrequest:Preauthrequest"
+# Their meaning is evaluated: rules by what they let through, statements by what they allow.
+JUDGED = {
+    SECURITY_LIST: frozenset({"ingressSecurityRules", "egressSecurityRules"}),
+    POLICY: frozenset({"statements"}),
+}
+# Of a rule: words for people, and what the cloud adds. Of a job: what changes it where the program said nothing.
+_SAYS_NOTHING = frozenset({"description", "routeType", "cidrBlock", "serviceName"})
+_COUNTS = ("cmd", "commandLineArguments", "entrypoint", "environmentVariables")
+_HUMP = re.compile(r"_([a-z0-9])")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a kind is read: the list that has it, by these inputs; a read of one, where the list tells too little.
+
+    `inputs`: input -> the attribute that it is in the cloud.
+    """
+
+    client: str
+    listing: str
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    read: str = ""
+    within: tuple[str, ...] = ("compartmentId",)
+
+
+KINDS: Mapping[str, Kind] = {
+    VCN: Kind("core", "list_vcns", {"cidrBlocks": "cidr_blocks"}),
+    SUBNET: Kind(
+        "core",
+        "list_subnets",
+        {
+            "cidrBlock": "cidr_block",
+            "prohibitPublicIpOnVnic": "prohibit_public_ip_on_vnic",
+            "routeTableId": "route_table_id",
+            "securityListIds": "security_list_ids",
+        },
+    ),
+    SECURITY_LIST: Kind(
+        "core",
+        "list_security_lists",
+        {"ingressSecurityRules": "ingress_security_rules", "egressSecurityRules": "egress_security_rules"},
+    ),
+    ROUTES: Kind("core", "list_route_tables", {"routeRules": "route_rules"}),
+    "oci:Core/serviceGateway:ServiceGateway": Kind("core", "list_service_gateways", {"services": "services"}),
+    "oci:Core/natGateway:NatGateway": Kind("core", "list_nat_gateways"),
+    POLICY: Kind("identity", "list_policies", {"statements": "statements"}),
+    DYNAMIC_GROUP: Kind("identity", "list_dynamic_groups", {"matchingRule": "matching_rule"}),
+    BUCKET: Kind(
+        "object_storage",
+        "list_buckets",
+        {"accessType": "public_access_type", "versioning": "versioning", "kmsKeyId": "kms_key_id"},
+        "get_bucket",
+        ("namespace", "compartmentId"),
+    ),
+    "oci:Artifacts/containerRepository:ContainerRepository": Kind(
+        "artifacts",
+        "list_container_repositories",
+        {"isPublic": "is_public", "isImmutable": "is_immutable"},
+        "get_container_repository",
+    ),
+    "oci:Logging/logGroup:LogGroup": Kind("logging", "list_log_groups"),
+    "oci:Logging/log:Log": Kind(
+        "logging",
+        "list_logs",
+        {"isEnabled": "is_enabled", "retentionDuration": "retention_duration"},
+        within=("logGroupId",),
+    ),
+    "oci:DataScience/project:Project": Kind("data_science", "list_projects"),
+    JOB: Kind(
+        "data_science",
+        "list_jobs",
+        {
+            "jobConfigurationDetails": "job_configuration_details",
+            "jobEnvironmentConfigurationDetails": "job_environment_configuration_details",
+            "jobInfrastructureConfigurationDetails": "job_infrastructure_configuration_details",
+        },
+        "get_job",
+    ),
+    "oci:DataScience/computeTarget:ComputeTarget": Kind("data_science", "list_compute_targets"),
+    "oci:Vault/secret:Secret": Kind("vault", "list_secrets"),
+}
+
+
+def make(question: LiveQuestion) -> LiveSide:
+    session = session_of_caller(question.config, question.cloud, question.profile)
+    return _Reader(question, session).read()
+
+
+def _is_refused(error: BaseException | None) -> bool:
+    return (getattr(error, "status", None), getattr(error, "code", None)) in ACCESS_CODES
+
+
+class _Reader:
+    def __init__(self, question: LiveQuestion, session: Session) -> None:
+        self._question, self._session = question, session
+        self._call = call_of("drift", question.tell)
+        self._reading = Reading(question.declared, _is_refused)
+        # When the oldest part of the stack was made: what others granted before is the order that it was made in.
+        self._made: datetime | None = None
+        self._lists: dict[tuple[str, ...], list[Any] | None] = {}
+
+    def read(self) -> LiveSide:
+        declared = self._question.declared
+        for resource in declared.resources:
+            if resource.type in KINDS:
+                self._resource(resource, KINDS[resource.type])
+        if declared.of(DOMAINS_GROUP):
+            self._reading.unread("dynamic groups of identity domains are not compared yet")
+        self._network()
+        self._buckets()
+        self._jobs()
+        PolicyReader(self._question, self._session, self._reading, self._list, self._made).read()
+        return self._reading.side(JUDGED)
+
+    def _resource(self, resource: ReviewedResource, kind: Kind) -> None:
+        there = self._list(kind.client, kind.listing, *(str(resource.inputs.get(key)) for key in kind.within))
+        if there is None:
+            return
+        row = next((one for one in there if _is(one, resource)), None)
+        if row is None:
+            self._reading.gone(resource)
+            return
+        made = getattr(row, "time_created", None)
+        self._made = min(filter(None, (self._made, made)), default=None)
+        whole = self._whole(resource, kind) if kind.read else row
+        if whole is not None:
+            told = {key: _plain(getattr(whole, name, None)) for key, name in kind.inputs.items()}
+            self._reading.found(
+                resource, {key: as_declared(resource.inputs.get(key), one) for key, one in told.items()}
+            )
+
+    def _whole(self, resource: ReviewedResource, kind: Kind) -> Any:
+        place = (resource.inputs["namespace"], resource.inputs["name"]) if resource.type == BUCKET else (resource.id,)
+        ask = partial(getattr(self._session.client(kind.client), kind.read), *place)
+        return self._read_one(f"the {resource.name} of the stack", ask)
+
+    def _list(self, client: str, listing: str, *within: str, **more: str) -> list[Any] | None:
+        """What lives in a place, read once. None where the caller may not list it, which is kept."""
+        key = (client, listing, *within, *more.values())
+        if key not in self._lists:
+            words = listing.removeprefix("list_").replace("_", " ")
+
+            def page(**options: Any) -> Any:
+                ask = partial(getattr(self._session.client(client), listing), *within, **more, **options)
+                answer = attempt(self._call, f"List the {words}", ask)
+                # Some lists have their rows one level deeper.
+                return answer if isinstance(answer.data, list) else _Page(answer.data.items, answer.headers)
+
+            rows = self._reading.allowed(f"the {words}", lambda: list(pages(page)))
+            self._lists[key] = None if rows is None else [row for row in rows if not _is_gone(row)]
+        return self._lists[key]
+
+    def _network(self) -> None:
+        """What else leads to the nodes: further lists of their subnet, ways in, and subnets beside it."""
+        declared = self._question.declared
+        ours = {one.id for one in declared.of(SECURITY_LIST)}
+        for subnet in declared.of(SUBNET):
+            compartment = str(subnet.inputs.get("compartmentId"))
+            for row in self._list("core", "list_subnets", compartment) or ():
+                if row.id == subnet.id:
+                    self._further_lists(subnet, [one for one in row.security_list_ids or () if one not in ours])
+        for vcn in declared.of(VCN):
+            compartment = str(vcn.inputs.get("compartmentId"))
+            for row in self._list("core", "list_internet_gateways", compartment, vcn_id=vcn.id) or ():
+                inputs = {"vcnId": vcn.id, "enabled": row.is_enabled, "displayName": row.display_name}
+                self._reading.add(GATEWAY, row.id, inputs, f"internet gateway {row.display_name} in the stack's VCN")
+            known = {one.id for one in declared.of(SUBNET)}
+            for row in self._list("core", "list_subnets", compartment) or ():
+                if row.vcn_id == vcn.id and row.id not in known:
+                    words = f"subnet {row.display_name} ({row.cidr_block}) in the stack's VCN"
+                    self._reading.add("oci:Core/otherSubnet:OtherSubnet", row.id, {"cidrBlock": row.cidr_block}, words)
+
+    def _further_lists(self, subnet: ReviewedResource, lists: Sequence[str]) -> None:
+        for one in lists:
+            what = f"the security list {one} of the nodes' subnet"
+            row = self._read_one(what, partial(self._session.client("core").get_security_list, one))
+            if row is not None:
+                rules = KINDS[SECURITY_LIST].inputs.items()
+                inputs = {key: [as_rule(rule) for rule in _plain(getattr(row, name)) or ()] for key, name in rules}
+                words = f"security list {row.display_name} of the nodes' subnet"
+                self._reading.add(SECURITY_LIST, one, {"vcnId": row.vcn_id, **inputs}, words, subnet.parent)
+
+    def _read_one(self, what: str, ask: Callable[[], Any]) -> Any:
+        return self._reading.allowed(what, lambda: attempt(self._call, f"Read {what}", ask).data)
+
+    def _buckets(self) -> None:
+        """Whoever has such a link needs no policy."""
+        for bucket in self._question.declared.of(BUCKET):
+            place = (str(bucket.inputs.get("namespace")), str(bucket.inputs.get("name")))
+            for row in self._list("object_storage", "list_preauthenticated_requests", *place) or ():
+                inputs = {"bucket": place[1], "accessType": row.access_type, "objectName": row.object_name}
+                words = (
+                    f"pre-authenticated request {row.name} on the bucket {place[1]}: {row.access_type}, "
+                    f"for whoever has its address, until {row.time_expires:%Y-%m-%d}"
+                )
+                self._reading.add(ACCESS_BY_LINK, row.id, inputs, words)
+
+    def _jobs(self) -> None:
+        """Jobs that say they are of this stack."""
+        declared = self._question.declared
+        ours = {one.id for one in declared.of(JOB)}
+        for compartment in sorted({str(one.inputs.get("compartmentId")) for one in declared.of(JOB)}):
+            for row in self._list("data_science", "list_jobs", compartment) or ():
+                tags = row.freeform_tags or {}
+                if (
+                    row.id not in ours
+                    and tags.get("stack") == declared.stack
+                    and not foreign_stack(tags, declared.stack)
+                ):
+                    self._reading.add(JOB, row.id, {"displayName": row.display_name}, f"job {row.display_name}")
+
+
+@dataclass(frozen=True)
+class _Page:
+    data: Iterable[Any]
+    headers: Mapping[str, str]
+
+
+def _is(row: Any, resource: ReviewedResource) -> bool:
+    return bool(row.name == resource.inputs.get("name") if resource.type == BUCKET else row.id == resource.id)
+
+
+def _is_gone(row: Any) -> bool:
+    return getattr(row, "lifecycle_state", None) in GONE
+
+
+def _plain(value: Any) -> Any:
+    """A value of the SDK as the program writes it."""
+    return _camel(sdk.module("util").to_dict(value)) if value is not None else None
+
+
+def _camel(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        rows = ((_HUMP.sub(lambda found: found[1].upper(), key), _camel(item)) for key, item in value.items())
+        return {key: item for key, item in rows if item is not None}
+    return [_camel(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def as_declared(declared: Any, live: Any) -> Any:
+    """The live value; the declared one where it means the same: rules in another order, a number as text."""
+    if isinstance(live, list) and live and all(isinstance(one, Mapping) for one in live):
+        live = [as_rule(one) for one in live]
+        given = declared if isinstance(declared, list) else []
+        return declared if _sorted(live) == _sorted(as_rule(one) for one in given) else live
+    return declared if _means(declared, live) else live
+
+
+def as_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
+    """A rule of a list as Pulumi has it: its ports are those at the destination."""
+    renamed = {("stateless" if key == "isStateless" else key): value for key, value in rule.items()}
+    for key in ("tcpOptions", "udpOptions"):
+        if isinstance(renamed.get(key), Mapping):
+            options = dict(renamed[key])
+            renamed[key] = {**options.pop("destinationPortRange", {}), **options}
+    return renamed
+
+
+def _sorted(rules: Iterable[Mapping[str, Any]]) -> list[str]:
+    return sorted(json.dumps(_bare(rule), sort_keys=True) for rule in rules)
+
+
+def _bare(value: Any) -> Any:
+    """A rule without what says nothing, and its numbers as text, as states have some of them."""
+    if isinstance(value, Mapping):
+        rows = {key: _bare(item) for key, item in value.items() if key not in _SAYS_NOTHING}
+        return {key: item for key, item in rows.items() if item not in ("", "false", {}, [])}
+    if isinstance(value, list):
+        return [_bare(item) for item in value]
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _means(declared: Any, live: Any) -> bool:
+    """Whether what was declared is what is there. The cloud says what was left open, too; some of that counts."""
+    if isinstance(declared, Mapping) and isinstance(live, Mapping):
+        added = any(live.get(key) and key not in declared for key in _COUNTS)
+        return not added and all(_means(value, live.get(key)) for key, value in declared.items())
+    if isinstance(declared, list) and isinstance(live, list):
+        return sorted(map(str, declared)) == sorted(map(str, live))
+    if declared is None or live is None:
+        return not declared and not live
+    return str(declared).lower() == str(live).lower()

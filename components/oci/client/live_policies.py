@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements in force that the stack did not declare and that reach its things.
+
+A tenancy has many policies, and most are its own order: that administrators manage everything is no news. A statement
+counts if it names something of the stack (its bucket, its repository, its groups), if it is for everybody, or if it
+was made after the stack. What other stacks of trainyard say they made is declared by their files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from components.oci.client.calls import attempt
+from components.oci.client.session import Session
+from components.oci.iam import AllOf, AnyOf, Condition, Statement, grants, type_of
+from components.oci.iam.evaluate import compile_condition, variables_in
+from components.oci.iam.judge import Compartments
+from components.oci.iam.parse import parse
+from components.oci.iam.permissions import families, resource_types
+from components.oci.iam.statement import Named, Subject
+from components.oci.iam.wildcards import StatementError
+from components.platform.calls import call_of
+from components.platform.live import LiveQuestion, Reading, foreign_stack
+
+POLICY = "oci:Identity/policy:Policy"
+_GROUPS = (
+    "oci:Identity/dynamicGroup:DynamicGroup",
+    "oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResourceGroup",
+)
+# Kinds of things that statements narrow by a name: type of the resource, the input with the name, types of statements.
+_NAMED: tuple[tuple[str, str, str, frozenset[str]], ...] = (
+    ("oci:ObjectStorage/bucket:Bucket", "name", "target.bucket.name", frozenset({"buckets", "objects"})),
+    ("oci:Artifacts/containerRepository:ContainerRepository", "displayName", "target.repo.name", frozenset({"repos"})),
+    ("oci:Vault/secret:Secret", "secretName", "target.secret.name", frozenset(families()["secret-family"])),
+)
+_NAMES = frozenset(row[2] for row in _NAMED)
+_OTHERS = {
+    "oci:Core/vcn:Vcn": frozenset(families()["virtual-network-family"]),
+    "oci:DataScience/job:Job": frozenset(families()["data-science-family"]),
+    "oci:Logging/logGroup:LogGroup": frozenset(families()["logging-family"]),
+    POLICY: frozenset({"policies", "dynamic-groups"}),
+}
+# The name of no thing of the stack: what holds for it as well is not about the stack.
+_ANOTHER = "\x00another"
+_EVERYBODY = ("any-user", "any-group")
+_Lists = Callable[..., list[Any] | None]
+
+
+@dataclass(frozen=True)
+class Thing:
+    """Something of the stack, as a request for it is judged."""
+
+    types: frozenset[str]
+    compartment: str
+    named: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        return {**self.named, "target.compartment.id": self.compartment}
+
+    @property
+    def another(self) -> Mapping[str, str]:
+        """A thing of the same kind, in the same place, that is not the stack's."""
+        return {**self.variables, **dict.fromkeys(self.named, _ANOTHER)}
+
+
+class PolicyReader:
+    def __init__(
+        self, question: LiveQuestion, session: Session, reading: Reading, lists: _Lists, made: datetime | None
+    ) -> None:
+        self._question, self._session, self._reading, self._lists, self._made = question, session, reading, lists, made
+        self._call = call_of("drift", question.tell)
+        declared = question.declared
+        self._groups = {
+            str(one.inputs.get("name") or one.inputs.get("displayName")).lower() for one in declared.of(*_GROUPS)
+        }
+        self._makes_access = bool(declared.of(POLICY))
+        self._things = tuple(_things(question))
+        self._mine = frozenset[str]()
+
+    def read(self) -> None:
+        self._mine = frozenset(self._caller())
+        ours = {one.id for one in self._question.declared.of(POLICY)}
+        compartments = self._compartments()
+        for place in dict.fromkeys((*compartments.parents, compartments.root)):
+            for policy in self._lists("identity", "list_policies", place) or ():
+                if policy.id not in ours:
+                    self._policy(policy, place, compartments)
+
+    def _compartments(self) -> Compartments:
+        """Those of the stack, and all above them."""
+        root, parents, names = self._session.tenancy, dict[str, str](), dict[str, str]()
+        for start in sorted({thing.compartment for thing in self._things}):
+            at = start
+            while at != root and at not in parents:
+                row = self._compartment(at)
+                parents[at] = row.compartment_id if row is not None else root
+                names[at] = row.name if row is not None else ""
+                at = parents[at]
+        return Compartments(root, parents, names)
+
+    def _compartment(self, ocid: str) -> Any:
+        return self._read_one(f"the compartment {ocid}, and what lies above it", "get_compartment", ocid)
+
+    def _read_one(self, what: str, operation: str, ocid: str) -> Any:
+        ask = partial(getattr(self._session.client("identity"), operation), ocid)
+        return self._reading.allowed(what, lambda: attempt(self._call, f"Read {what}", ask).data)
+
+    def _caller(self) -> Iterator[str]:
+        """The groups of whoever asks: what lets the deployer make the stack names its things, too."""
+        user = self._session.credentials.get("user") if self._session.signer is None else None
+        if user is None:
+            return
+        root = self._session.tenancy
+        for row in self._lists("identity", "list_user_group_memberships", root, user_id=str(user)) or ():
+            yield f"group {row.group_id}"
+            group = self._read_one(f"the group {row.group_id}", "get_group", row.group_id)
+            if group is not None:
+                yield f"group {group.name}"
+
+    def _policy(self, policy: Any, place: str, compartments: Compartments) -> None:
+        tags, stack = policy.freeform_tags or {}, self._question.declared.stack
+        if foreign_stack(tags, stack):
+            return
+        newer = self._made is not None and policy.time_created > self._made
+        texts = [text for text in policy.statements if self._counts(text, place, newer, compartments)]
+        if texts or (tags.get("stack") == stack and tags.get("managed-by") == "trainyard"):
+            inputs = {"compartmentId": place, "name": policy.name, "statements": texts, "freeformTags": tags}
+            self._reading.add(POLICY, policy.id, inputs, f"policy {policy.name}")
+
+    def _counts(self, text: str, place: str, newer: bool, compartments: Compartments) -> bool:
+        try:
+            statement = parse(text)
+        except StatementError:
+            # `admit` lets other tenancies in. Whoever cannot be judged here is shown.
+            named = {name for thing in self._things for name in thing.variables.values()}
+            return newer or any(name in text for name in named)
+        scope = compartments.resolve(statement.location, place)
+        types = {type_of(one) for one in grants(statement.grant)}
+        reached = [
+            thing for thing in self._things
+            if scope in compartments.lineage(thing.compartment) and thing.types & types
+            and may_hold(statement.condition, thing.variables)
+        ]  # fmt: skip
+        who = words_of(statement.subject)
+        if not reached or who in self._question.known or (who in self._mine and not newer):
+            return False
+        narrowed = any(not may_hold(statement.condition, thing.another) for thing in reached if thing.named)
+        return (
+            newer
+            or statement.subject.kind in _EVERYBODY
+            or self._is_ours(statement)
+            or (narrowed and self._makes_access)
+        )
+
+    def _is_ours(self, statement: Statement) -> bool:
+        members = statement.subject.members
+        return any(isinstance(one, Named) and one.name.lower() in self._groups for one in members)
+
+
+def _things(question: LiveQuestion) -> Iterator[Thing]:
+    declared = question.declared
+    for type_, key, variable, types in _NAMED:
+        for one in declared.of(type_):
+            yield Thing(types, str(one.inputs.get("compartmentId")), {variable: str(one.inputs.get(key))})
+    for type_, types in _OTHERS.items():
+        for one in declared.of(type_):
+            yield Thing(types & frozenset(resource_types()), str(one.inputs.get("compartmentId")))
+
+
+def may_hold(condition: Condition | None, target: Mapping[str, str]) -> bool:
+    """Whether a condition may hold for a request for this target: who asks, when and by which call is left open.
+
+    A request for a bucket has no name of a repository.
+    """
+    match condition:
+        case None:
+            return True
+        case AllOf(parts):
+            return all(may_hold(part, target) for part in parts)
+        case AnyOf(parts):
+            return any(may_hold(part, target) for part in parts)
+    asked = variables_in(condition)
+    if asked <= target.keys():
+        return compile_condition(condition)(target)
+    return not any(name in _NAMES for name in asked - target.keys())
+
+
+def words_of(subject: Subject) -> str:
+    """`group Administrators`."""
+    names = (one.name if isinstance(one, Named) else one.ocid for one in subject.members)
+    return " ".join((subject.kind.replace("-", " ") if subject.members else subject.kind, ", ".join(names))).strip()

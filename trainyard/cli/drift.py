@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard drift`: whether a stack's cloud still has what its last `up` made, and nothing beside it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from components.plan.show import json_text
+from schemas.names import plural
+from trainyard.cli.out import json_data, say
+from trainyard.cli.planning import (
+    home_option,
+    named_place,
+    place_option,
+    profile_option,
+    running_cloud,
+    stack_file,
+    stacks_option,
+)
+
+if TYPE_CHECKING:
+    from localcloud.control import Cloud
+    from trainyard.drift.compare import Drift
+
+_WORDS = {
+    "opens": "opens", "closes": "closes", "gains": "gains", "loses": "loses", "undeclared": "new", "gone": "gone",
+    "changed": "changed", "run": "run",
+}  # fmt: skip
+
+
+class _CannotTellError(click.ClickException):
+    """1 says that something has drifted."""
+
+    exit_code = 2
+
+
+@click.command()
+@click.argument("stack", metavar="[STACK_OR_FILE]", required=False)
+@stacks_option
+@click.option("--local", is_flag=True, help="The stack on the local cloud, which `trainyard up --local` brought up.")
+@home_option
+@place_option("the runs are")
+@profile_option
+@click.option(
+    "--state", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
+    help="What `pulumi stack export` printed, where Pulumi cannot be asked here.",
+)  # fmt: skip
+@click.option(
+    "--known", multiple=True, metavar="PRINCIPAL",
+    help="Whose access is the account's own order, such as `group Administrators`; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
+)
+def drift(
+    stack: str | None, stacks: Path, local: bool, home: Path | None, place: str | None, profile: str | None,
+    state: Path | None, known: tuple[str, ...], form: str,
+) -> None:  # fmt: skip
+    """Show what changed in the cloud behind the back of STACK_OR_FILE: rules, statements, groups, machines, runs.
+
+    \b
+    trainyard drift vision-prod
+    trainyard drift vision-dev --local
+    trainyard drift --local                 every stack that is up on the local cloud
+
+    What the stack's last `up` asked for is compared with what is there now: who reaches and may do what is evaluated
+    as `trainyard review` does it. Also shown is what nobody declared, such as a rule added by hand. Nothing is changed.
+    Exits with 0 when there is no drift, with 1 when there is some, and with 2 when it cannot tell.
+    """
+    cloud = running_cloud(home) if local or home else None
+    named = _stacks(stack, cloud)
+    if state is not None and len(named) != 1:
+        raise click.UsageError("--state is the state of one stack: name it")
+    found = [_drift(one, stacks, cloud, place, profile, state, known) for one in named]
+    if form == "json":
+        json_data(json_text([_as_json(one) for one in found]))
+    else:
+        say("\n".join(line for one in found for line in lines(one)))
+    if any(one.remarks for one in found):
+        sys.exit(1)
+
+
+def lines(drift: Drift) -> Iterator[str]:
+    """One line where nothing has drifted."""
+    if not drift.remarks:
+        yield f"{drift.stack}: no drift: its cloud has what the last `up` made"
+    else:
+        yield f"{drift.stack}: {plural(len(drift.remarks), 'difference')} from what the last `up` made"
+        yield from (f"  {_WORDS[one.kind]:8} {one.words}" for one in drift.remarks)
+        yield "  To take it back: `pulumi up --refresh`; what nobody declared goes by the hand that made it"
+    yield from (f"  not read {one}" for one in drift.unread)
+
+
+def _stacks(stack: str | None, cloud: Cloud | None) -> Sequence[str]:
+    if stack is not None:
+        return [stack]
+    if cloud is None:
+        raise click.UsageError("which stack? Name it, or its file; with --local every stack that is up is compared")
+    from components.platform.local import deployed_files
+
+    there = list(deployed_files(cloud.home))
+    if not there:
+        raise _CannotTellError(f"no stack is up on the local cloud in {cloud.home}")
+    return there
+
+
+def _drift(
+    named: str, stacks: Path, cloud: Cloud | None, place: str | None, profile: str | None, state: Path | None,
+    known: tuple[str, ...],
+) -> Drift:  # fmt: skip
+    from catalog.platforms import platform_in
+    from components.platform.calls import ProviderError
+    from components.platform.local import deployed_files
+    from components.platform.status import WantedRuns
+    from trainyard.cli.run_selection import config_of, question_of
+    from trainyard.drift import declared
+    from trainyard.drift.look import find_drift
+
+    stack, _ = named_place(named, stacks)
+    copy = deployed_files(cloud.home).get(stack) if cloud is not None else None
+    file = copy or stack_file(named, stacks)
+    config = config_of(file)
+    try:
+        platform = platform_in(config)
+        if state is not None:
+            made = declared.of_export(state.read_text("utf-8", "replace"), stack, platform)
+        elif cloud is not None:
+            made = declared.of_local(cloud.home, stack, platform)
+        else:
+            made = declared.of_export(declared.export(stack, file), stack, platform)
+        question = question_of(file, cloud, place, WantedRuns(stack), profile)
+        return find_drift(made, question, known)
+    except (declared.DriftError, ProviderError) as error:
+        raise _CannotTellError(f"{stack}: {error}") from error
+
+
+def _as_json(drift: Drift) -> dict[str, object]:
+    return {
+        "stack": drift.stack,
+        "platform": drift.platform,
+        "drift": bool(drift.remarks),
+        "remarks": [{"kind": one.kind, "words": one.words, "resource": one.resource} for one in drift.remarks],
+        "unread": list(drift.unread),
+    }

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The difference between what a stack declared and what its cloud has, as remarks. No remark: nothing has drifted."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.secret_looks import names_secret
+from components.platform.live import LiveSide
+from components.platform.review import SECRET, ReviewedResource, ReviewPlatform, Snapshot
+from components.platform.runs import TERMINAL
+from components.platform.status import RunStatus
+
+# In the order in which a person reads them: what somebody may have got comes first.
+KINDS = ("opens", "closes", "gains", "loses", "undeclared", "gone", "changed", "run")
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_LONGEST = 300
+_CANCELED = "CANCELED"
+_NOTHING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """`resource`: the URN of what it is about, where it is about one thing of the stack."""
+
+    kind: str
+    words: str
+    resource: str = ""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """`unread`: what could not be compared, and why."""
+
+    stack: str
+    platform: str
+    remarks: tuple[Remark, ...]
+    unread: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What rules and statements mean, compared. `judged`: whether anybody evaluated them."""
+
+    remarks: tuple[Remark, ...]
+    judged: bool
+    unread: tuple[str, ...] = ()
+
+
+def compare(side: LiveSide, meaning: Meaning) -> Iterator[Remark]:
+    """Everything but the runs."""
+    yield from meaning.remarks
+    live = {one.urn: one for one in side.snapshot.resources}
+    for urn, words in side.undeclared.items():
+        yield Remark("undeclared", f"{words}: nobody declared it", urn)
+    judged = side.judged if meaning.judged else {}
+    for one in side.declared.resources:
+        if one.urn not in live:
+            yield Remark("gone", f"{title(one)} is gone", one.urn)
+        else:
+            yield from _changes(one, live[one.urn], judged.get(one.type, frozenset()))
+
+
+def evaluate(review: ReviewPlatform, declared: Snapshot, live: Snapshot) -> Meaning:
+    """The same evaluation as a review's, of the same snapshots."""
+    from trainyard.review import gains, reach
+
+    before, after = review.network(declared), review.network(live)
+    unread = () if not after.unjudged else (f"the network: {after.unjudged}",)
+    reached = reach.changed(before, after)
+    remarks = [Remark("opens", reach.words(one)) for one in reached.opened]
+    remarks += [Remark("closes", reach.words(one)) for one in reached.closed]
+    could, can = review.abilities((declared, live))
+    for change in gains.changed(could, can, review):
+        words = f"{change.principal}: {change.words}"
+        remarks.append(Remark("gains" if change.gained else "loses", words))
+    return Meaning(tuple(remarks), True, unread)
+
+
+def compare_runs(declared: Mapping[tuple[str, str], str], seen: Iterable[RunStatus]) -> Iterator[Remark]:
+    """A declared run that is there no more, or that somebody ended. What nobody declared is a try."""
+    there = {(run.job, run.name): run for run in seen}
+    for (job, name), state in sorted(declared.items()):
+        run = there.get((job, name))
+        if run is None:
+            yield Remark(
+                "run", f"run {job}/{name}: no start of it is there any more; a higher `attempt` starts it again"
+            )
+        elif state != _CANCELED and any(node.run.state == _CANCELED for node in run.nodes):
+            was = f"{state} at the last `up`" if state in TERMINAL else "going at the last `up`"
+            yield Remark("run", f"run {job}/{name} was cancelled; it was {was}")
+
+
+def in_order(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
+    return tuple(sorted(dict.fromkeys(remarks), key=lambda one: KINDS.index(one.kind)))
+
+
+def title(resource: ReviewedResource) -> str:
+    """`security list demo-local-rules`."""
+    kind = _HUMPS.sub(" ", resource.type.rpartition(":")[2]).lower()
+    names = ("displayName", "name", "bucket", "secretName")
+    name = next((str(resource.inputs[key]) for key in names if resource.inputs.get(key)), resource.name)
+    return f"{kind} {name}"
+
+
+def _changes(declared: ReviewedResource, live: ReviewedResource, judged: frozenset[str]) -> Iterator[Remark]:
+    for key in sorted({*declared.inputs, *live.inputs} - judged):
+        for path, before, after in _leaves(key, declared.inputs.get(key, _NOTHING), live.inputs.get(key, _NOTHING)):
+            yield Remark("changed", f"{title(declared)}: {path}: {_change(path, before, after)}", declared.urn)
+
+
+def _leaves(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+    if before == after:
+        return
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in sorted({*before, *after}):
+            yield from _leaves(f"{path}.{key}", before.get(key, _NOTHING), after.get(key, _NOTHING))
+    else:
+        yield path, before, after
+
+
+def _change(path: str, before: Any, after: Any) -> str:
+    """What is different. Of lists and of policies' documents only that: a policy has fifty statements."""
+    before, after = _statements(before, after) or (before, after)
+    if not (isinstance(before, list) and isinstance(after, list)):
+        return f"{_shown(path, before)}, now {_shown(path, after)}"
+    less, more = [one for one in before if one not in after], [one for one in after if one not in before]
+    parts = [f"{word} {_shown(path, one)}" for word, rows in (("without", less), ("with", more)) for one in rows]
+    return "; ".join(("now " + parts[0], *parts[1:])) if parts else "now in another order"
+
+
+def _statements(before: Any, after: Any) -> tuple[list[Any], list[Any]] | None:
+    """The statements of two documents. None if they are none."""
+    try:
+        one, other = (json.loads(text)["Statement"] for text in (before, after))
+    except (ValueError, KeyError, TypeError):
+        return None
+    return tuple(rows if isinstance(rows, list) else [rows] for rows in (one, other))  # type: ignore[return-value]
+
+
+def _shown(path: str, value: Any) -> str:
+    """A value for people. What may be a secret is not shown: variables of a job can be."""
+    if value is _NOTHING or value is None:
+        return "nothing"
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    if value == SECRET or "nvironmentVariables" in path or names_secret(path.rpartition(".")[2], text):
+        return SECRET
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a stack declared: what its last `up` asked for, by its state. A file that changed since is for `preview`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from components.platform.local import PROJECT_NAME, states
+from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
+
+# How the engine marks a secret, a file and the like in a state, and what it does not know.
+_SIGNATURE = "4dabf18193072939515e22adb298388d"
+_SECRET = "1b47061264138c4ac30d75fd1eb44270"
+_RUN = "trainyard:index:Run"
+_OPEN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+_SECONDS = 120.0
+_ELSE = "Or name a file with what `pulumi stack export` prints: --state FILE"
+
+
+class DriftError(Exception):
+    """Why a stack cannot be compared. Its text is the whole message."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """`runs`: of each declared run, by job and name, the state in which the last `up` left it."""
+
+    snapshot: Snapshot
+    runs: Mapping[tuple[str, str], str]
+
+
+def of_local(cloud_home: Path, stack: str, platform: str) -> Declared:
+    """From the backend beside a local cloud."""
+    folder = cloud_home.parent / "pulumi" / "state" / ".pulumi" / "stacks"
+    found = (one for one in states(folder) if one.stack == stack and one.project == PROJECT_NAME and any(one.made()))
+    state = next(found, None)
+    if state is None:
+        raise DriftError(f"{stack} is not up on the local cloud in {cloud_home}: `trainyard up {stack} --local`")
+    return of_state(state.rows, stack, platform)
+
+
+def of_export(text: str, stack: str, platform: str) -> Declared:
+    """From what `pulumi stack export` prints."""
+    try:
+        rows = json.loads(text)["deployment"]["resources"]
+        return of_state(rows, stack, platform)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DriftError("this is no state of a stack that is up: `pulumi stack export` prints one") from None
+
+
+def export(stack: str, file: Path) -> str:
+    """The state by plain Pulumi, from the project that the stack's file is of and whatever backend the caller uses."""
+    project = next((folder for folder in file.resolve().parents if (folder / "Pulumi.yaml").is_file()), None)
+    pulumi = shutil.which("pulumi")
+    if project is None or pulumi is None:
+        missing = "the program `pulumi`" if pulumi is None else f"a folder above {file} with a Pulumi.yaml"
+        raise DriftError(f"the state of {stack} is read by Pulumi, and there is no {missing}\n{_ELSE}")
+    words = [pulumi, "stack", "export", "--stack", stack, "--non-interactive"]
+    try:
+        done = subprocess.run(
+            words, cwd=project, capture_output=True, text=True, timeout=_SECONDS, stdin=subprocess.DEVNULL,
+            env={**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true"},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise DriftError(f"Pulumi did not tell the state of {stack} within {_SECONDS:.0f} s\n{_ELSE}") from None
+    if done.returncode:
+        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or ["it gives no reason"]
+        raise DriftError(f"Pulumi does not tell the state of {stack}: {last[0]}\n{_ELSE}")
+    return done.stdout
+
+
+def of_state(rows: Iterable[Mapping[str, Any]], stack: str, platform: str) -> Declared:
+    made = [row for row in rows if not row.get("delete") and not row.get("external")]
+    resources = tuple(_resource(row) for row in made if not str(row["type"]).startswith("pulumi:"))
+    if not any(one.id for one in resources):
+        raise DriftError(f"nothing of {stack} is up: its state is empty")
+    return Declared(Snapshot(stack, platform, {}, resources), dict(_runs(made)))
+
+
+def _resource(row: Mapping[str, Any]) -> ReviewedResource:
+    urn = str(row["urn"])
+    return ReviewedResource(
+        type=str(row["type"]),
+        name=urn.rpartition("::")[2],
+        urn=urn,
+        parent=str(row.get("parent") or ""),
+        inputs={key: _plain(value) for key, value in (row.get("inputs") or {}).items() if not key.startswith("__")},
+        protect=bool(row.get("protect")),
+        retain=bool(row.get("retainOnDelete")),
+        id=str(row.get("id") or ""),
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        kind = value.get(_SIGNATURE)
+        if kind is not None:
+            return SECRET if kind == _SECRET else {key: item for key, item in value.items() if key in ("hash", "path")}
+        return {key: _plain(item) for key, item in value.items() if not str(key).startswith("__")}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return UNKNOWN if value == _OPEN else value
+
+
+def _runs(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], str]]:
+    for row in rows:
+        if row["type"] == _RUN:
+            job, _, name = str(row["urn"]).rpartition("::")[2].partition("/")
+            tags = (row.get("inputs") or {}).get("tags") or {}
+            yield (
+                (str(tags.get("job", job)), str(tags.get("run", name))),
+                str((row.get("outputs") or {}).get("state", "")),
+            )
