@@ -38,9 +38,9 @@ class Changes:
     def makers(self) -> list[Callable[[random.Random], BehindTheBack]]:
         return [
             self.rule_added, self.rule_widened, self.rule_removed, self.second_list, self.way_in,
-            self.statement_widened, self.statement_removed, self.statement_added, self.second_policy, self.policy_for_all, self.policy_above,
-            self.policy_for_our_runs, self.group_changed, self.bucket_opened, self.repository_opened, self.job_changed,
-            self.job_added, self.log_off,
+            self.statement_widened, self.statement_removed, self.statement_added, self.second_policy,
+            self.policy_for_all, self.policy_above, self.policy_for_our_runs, self.group_changed, self.bucket_opened,
+            self.repository_opened, self.job_changed, self.job_added, self.log_off,
         ]  # fmt: skip
 
     def _rules(self, change: Callable[[Any], dict[str, Any]]) -> Undo:
@@ -133,14 +133,14 @@ class Changes:
             place = chance.choice([at for at, text in enumerate(texts) if " where " in text])
             return [*texts[:place], texts[place].partition(" where ")[0], *texts[place + 1 :]]
 
-        return BehindTheBack("a condition less", lambda: self._statements(change), [])
+        return BehindTheBack("a condition less", lambda: self._statements(change), ["gains"])
 
     def statement_removed(self, chance: random.Random) -> BehindTheBack:
         def change(texts: list[str]) -> list[str]:
             place = chance.randrange(len(texts))
             return [*texts[:place], *texts[place + 1 :]]
 
-        return BehindTheBack("a statement less", lambda: self._statements(change), [])
+        return BehindTheBack("a statement less", lambda: self._statements(change), ["loses"])
 
     def statement_added(self, chance: random.Random) -> BehindTheBack:
         text = f"Allow group scientists to manage buckets in compartment id {self.compartment}"
@@ -200,7 +200,7 @@ class Changes:
 
             return turn(update, "ObjectRead", "NoPublicAccess")
 
-        return BehindTheBack("the bucket for everybody", make, [BUCKET, "ObjectRead"])
+        return BehindTheBack("the bucket for everybody", make, [BUCKET, "gains"])
 
     def repository_opened(self, chance: random.Random) -> BehindTheBack:
         identity = self.up.id_of("ContainerRepository", "repository")
@@ -213,7 +213,7 @@ class Changes:
 
             return turn(update, True, False)
 
-        return BehindTheBack("the repository for everybody", make, ["demo/training", "isPublic"])
+        return BehindTheBack("the repository for everybody", make, ["demo/training", "gains"])
 
     def job_changed(self, chance: random.Random) -> BehindTheBack:
         identity, client = self.up.id_of("Job", "line"), self.clients.data_science
