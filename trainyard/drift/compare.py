@@ -57,7 +57,8 @@ def compare(side: LiveSide, meaning: Meaning) -> Iterator[Remark]:
     yield from meaning.remarks
     live = {one.urn: one for one in side.snapshot.resources}
     for urn, words in side.undeclared.items():
-        yield Remark("undeclared", f"{words}: nobody declared it", urn)
+        if words:
+            yield Remark("undeclared", f"{words}: nobody declared it", urn)
     judged = side.judged if meaning.judged else {}
     for one in side.declared.resources:
         if one.urn not in live:

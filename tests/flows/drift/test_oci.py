@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -221,17 +222,15 @@ class Changes:
 
         def make() -> Undo:
             before = client.get_job(identity).data.job_infrastructure_configuration_details
+            larger = copy(before)
+            larger.block_storage_size_in_gbs += 50
 
             def update(details: Any) -> Any:
                 return client.update_job(
                     identity, model.UpdateJobDetails(job_infrastructure_configuration_details=details)
                 )
 
-            changed = oci.util.to_dict(before) | {"block_storage_size_in_gbs": before.block_storage_size_in_gbs + 50}
-            kind = type(before)
-            return turn(
-                update, kind(**{key: value for key, value in changed.items() if key in before.attribute_map}), before
-            )
+            return turn(update, larger, before)
 
         return BehindTheBack("a larger disk", make, ["blockStorageSizeInGbs"])
 

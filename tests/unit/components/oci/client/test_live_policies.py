@@ -56,9 +56,10 @@ class TenancySession:
 
 
 def found(
-    statement: str, place: str = HERE, made: datetime = BEFORE, known: tuple[str, ...] = (), **tags: str
+    statement: str, place: str = HERE, made: datetime = BEFORE, known: tuple[str, ...] = (), stack: str = ""
 ) -> list[str]:
     """The statements that count of one policy."""
+    tags = {"managed-by": "trainyard", "stack": stack} if stack else {}
     policy = SimpleNamespace(
         id="ocid1.policy.other", name="other", statements=[statement], time_created=made, freeform_tags=tags
     )
@@ -129,8 +130,8 @@ def test_what_does_not_reach_the_stack_never_counts(statement: str) -> None:
 
 def test_another_stacks_policy_is_declared_there_and_one_that_bears_this_stacks_name_is_not() -> None:
     statement = f"Allow group others to read objects {IN} where target.bucket.name = 'demo-bucket'"
-    assert found(statement, made=AFTER, **{"managed-by": "trainyard", "stack": "other"}) == []
-    assert found(statement, made=AFTER, **{"managed-by": "trainyard", "stack": "demo"}) == [statement]
+    assert found(statement, made=AFTER, stack="other") == []
+    assert found(statement, made=AFTER, stack="demo") == [statement]
 
 
 def test_what_lets_the_caller_make_the_stack_is_no_news_but_what_it_got_since_is() -> None:
