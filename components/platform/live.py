@@ -78,7 +78,7 @@ class Reading:
         self._live[resource.urn] = None
 
     def add(self, type_: str, identity: str, inputs: Inputs, words: str, parent: str = "") -> None:
-        """Something that is there and that the stack did not declare."""
+        """Something that is there and that the stack did not declare. Without words it is told by something else."""
         urn = f"undeclared::{type_}::{identity}"
         if urn not in self._undeclared:
             self._more.append(ReviewedResource(type_, identity, urn, parent, inputs, id=identity))

@@ -133,6 +133,7 @@ def _drift(
             made = declared.of_local(cloud.home, stack, platform)
         else:
             made = declared.of_export(declared.export(stack, file), stack, platform)
+        made = declared.with_names(made, config)
         question = question_of(file, cloud, place, WantedRuns(stack), profile)
         return find_drift(made, question, known)
     except (declared.DriftError, ProviderError) as error:

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.secret_looks import names_secret
+from catalog.secret_looks import holds_secret, names_secret
 from components.platform.live import LiveSide
-from components.platform.review import SECRET, ReviewedResource, ReviewPlatform, Snapshot
+from components.platform.review import SECRET, Network, Passage, ReviewedResource, ReviewPlatform, Snapshot
 from components.platform.runs import TERMINAL
 from components.platform.status import RunStatus
+from trainyard.review import gains, reach
 
 # In the order in which a person reads them: what somebody may have got comes first.
 KINDS = ("opens", "closes", "gains", "loses", "undeclared", "gone", "changed", "run")
@@ -56,7 +57,8 @@ def compare(side: LiveSide, meaning: Meaning) -> Iterator[Remark]:
     yield from meaning.remarks
     live = {one.urn: one for one in side.snapshot.resources}
     for urn, words in side.undeclared.items():
-        yield Remark("undeclared", f"{words}: nobody declared it", urn)
+        if words:
+            yield Remark("undeclared", f"{words}: nobody declared it", urn)
     judged = side.judged if meaning.judged else {}
     for one in side.declared.resources:
         if one.urn not in live:
@@ -66,19 +68,24 @@ def compare(side: LiveSide, meaning: Meaning) -> Iterator[Remark]:
 
 
 def evaluate(review: ReviewPlatform, declared: Snapshot, live: Snapshot) -> Meaning:
-    """The same evaluation as a review's, of the same snapshots."""
-    from trainyard.review import gains, reach
-
+    """The same evaluation as a review's, in the same words."""
     before, after = review.network(declared), review.network(live)
-    unread = () if not after.unjudged else (f"the network: {after.unjudged}",)
     reached = reach.changed(before, after)
-    remarks = [Remark("opens", reach.words(one)) for one in reached.opened]
-    remarks += [Remark("closes", reach.words(one)) for one in reached.closed]
+    remarks = [Remark("opens", _reach_words(one, after)) for one in reached.opened]
+    remarks += [Remark("opens", one) for one in reached.ways_opened]
+    remarks += [Remark("closes", _reach_words(one, before)) for one in reached.closed]
+    remarks += [Remark("closes", one) for one in reached.ways_closed]
     could, can = review.abilities((declared, live))
     for change in gains.changed(could, can, review):
-        words = f"{change.principal}: {change.words}"
-        remarks.append(Remark("gains" if change.gained else "loses", words))
+        remarks.append(Remark("gains" if change.gained else "loses", change.sentence))
+    # A stack whose network is another one's has none that could drift.
+    unread = (f"the network: {after.unjudged}",) if after.unjudged and not before.unjudged else ()
     return Meaning(tuple(remarks), True, unread)
+
+
+def _reach_words(passage: Passage, network: Network) -> str:
+    outside = "; that is outside of its network" if reach.is_outside(passage, network) else ""
+    return f"{reach.words(passage)}{outside}"
 
 
 def compare_runs(declared: Mapping[tuple[str, str], str], seen: Iterable[RunStatus]) -> Iterator[Remark]:
@@ -116,7 +123,8 @@ def _changes(declared: ReviewedResource, live: ReviewedResource, judged: frozens
 def _leaves(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
     if before == after:
         return
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
+    maps = isinstance(before, Mapping) and isinstance(after, Mapping)
+    if maps and not path.endswith("nvironmentVariables"):
         for key in sorted({*before, *after}):
             yield from _leaves(f"{path}.{key}", before.get(key, _NOTHING), after.get(key, _NOTHING))
     else:
@@ -126,6 +134,8 @@ def _leaves(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]
 def _change(path: str, before: Any, after: Any) -> str:
     """What is different. Of lists and of policies' documents only that: a policy has fifty statements."""
     before, after = _statements(before, after) or (before, after)
+    if SECRET in (before, after):
+        return "another value" if _NOTHING not in (before, after) else "a secret came or went"
     if not (isinstance(before, list) and isinstance(after, list)):
         return f"{_shown(path, before)}, now {_shown(path, after)}"
     less, more = [one for one in before if one not in after], [one for one in after if one not in before]
@@ -143,10 +153,19 @@ def _statements(before: Any, after: Any) -> tuple[list[Any], list[Any]] | None:
 
 
 def _shown(path: str, value: Any) -> str:
-    """A value for people. What may be a secret is not shown: variables of a job can be."""
     if value is _NOTHING or value is None:
         return "nothing"
+    value = _masked(path.rpartition(".")[2], value)
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
-    if value == SECRET or "nvironmentVariables" in path or names_secret(path.rpartition(".")[2], text):
-        return SECRET
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+
+
+def _masked(name: str, value: Any) -> Any:
+    """What may be a secret is not shown: variables of a job can be."""
+    if isinstance(value, Mapping) and not name.endswith("nvironmentVariables"):
+        return {key: _masked(str(key), item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_masked(name, item) for item in value]
+    text = str(value)
+    hidden = name.endswith("nvironmentVariables") or names_secret(_HUMPS.sub("_", name), text) or holds_secret(text)
+    return SECRET if hidden else value

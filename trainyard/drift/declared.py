@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ _SECRET = "1b47061264138c4ac30d75fd1eb44270"
 _RUN = "trainyard:index:Run"
 _OPEN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 _SECONDS = 120.0
+_NAMESPACE, _TEXTS, _PARTS = "trainyard:", ("compartment", "tenancy"), ("bucket", "network", "registry")
 _ELSE = "Or name a file with what `pulumi stack export` prints: --state FILE"
 
 
@@ -60,8 +61,8 @@ def export(stack: str, file: Path) -> str:
     project = next((folder for folder in file.resolve().parents if (folder / "Pulumi.yaml").is_file()), None)
     pulumi = shutil.which("pulumi")
     if project is None or pulumi is None:
-        missing = "the program `pulumi`" if pulumi is None else f"a folder above {file} with a Pulumi.yaml"
-        raise DriftError(f"the state of {stack} is read by Pulumi, and there is no {missing}\n{_ELSE}")
+        missing = "no `pulumi` on the PATH" if pulumi is None else f"no Pulumi.yaml in a folder above {file}"
+        raise DriftError(f"the state of {stack} is read by Pulumi, and there is {missing}\n{_ELSE}")
     words = [pulumi, "stack", "export", "--stack", stack, "--non-interactive"]
     try:
         done = subprocess.run(
@@ -74,6 +75,13 @@ def export(stack: str, file: Path) -> str:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or ["it gives no reason"]
         raise DriftError(f"Pulumi does not tell the state of {stack}: {last[0]}\n{_ELSE}")
     return done.stdout
+
+
+def with_names(declared: Declared, config: Mapping[str, Any]) -> Declared:
+    """With what the words for places come from, as the stack file has it. A state does not tell them apart."""
+    named = {key: config.get(f"{_NAMESPACE}{key}") for key in (*_TEXTS, *_PARTS)}
+    plan = {key: value for key, value in named.items() if isinstance(value, str if key in _TEXTS else Mapping)}
+    return replace(declared, snapshot=replace(declared.snapshot, plan=plan))
 
 
 def of_state(rows: Iterable[Mapping[str, Any]], stack: str, platform: str) -> Declared:

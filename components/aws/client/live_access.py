@@ -149,7 +149,7 @@ class AccessReader:
             inputs = {one.kind: one.principal, "policyArn": one.policy}
             if text:
                 policy = {"name": one.name, "policy": text}
-                self._reading.add(POLICY, one.policy, policy, f"policy {one.name}")
+                self._reading.add(POLICY, one.policy, policy, "")
             self._reading.add(ATTACHMENTS[one.kind], identity, inputs, words)
         else:
             self._reading.add(

@@ -27,12 +27,18 @@ SECURITY_LIST, ROUTES = "oci:Core/securityList:SecurityList", "oci:Core/routeTab
 GATEWAY = "oci:Core/internetGateway:InternetGateway"
 DYNAMIC_GROUP = "oci:Identity/dynamicGroup:DynamicGroup"
 DOMAINS_GROUP = "oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResourceGroup"
+REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
 BUCKET, JOB = "oci:ObjectStorage/bucket:Bucket", "oci:DataScience/job:Job"
 ACCESS_BY_LINK = "oci:ObjectStorage/preauthrequest:Preauthrequest"
 # Their meaning is evaluated: rules by what they let through, statements by what they allow.
 JUDGED = {
     SECURITY_LIST: frozenset({"ingressSecurityRules", "egressSecurityRules"}),
+    SUBNET: frozenset({"securityListIds", "prohibitPublicIpOnVnic", "routeTableId"}),
+    ROUTES: frozenset({"routeRules"}),
     POLICY: frozenset({"statements"}),
+    DYNAMIC_GROUP: frozenset({"matchingRule"}),
+    BUCKET: frozenset({"accessType"}),
+    REPOSITORY: frozenset({"isPublic"}),
 }
 # Of a rule: words for people, and what the cloud adds. Of a job: what changes it where the program said nothing.
 _SAYS_NOTHING = frozenset({"description", "routeType", "cidrBlock", "serviceName"})
@@ -83,7 +89,7 @@ KINDS: Mapping[str, Kind] = {
         "get_bucket",
         ("namespace", "compartmentId"),
     ),
-    "oci:Artifacts/containerRepository:ContainerRepository": Kind(
+    REPOSITORY: Kind(
         "artifacts",
         "list_container_repositories",
         {"isPublic": "is_public", "isImmutable": "is_immutable"},
@@ -219,7 +225,7 @@ class _Reader:
         for bucket in self._question.declared.of(BUCKET):
             place = (str(bucket.inputs.get("namespace")), str(bucket.inputs.get("name")))
             for row in self._list("object_storage", "list_preauthenticated_requests", *place) or ():
-                inputs = {"bucket": place[1], "accessType": row.access_type, "objectName": row.object_name}
+                inputs = {"bucket": place[1], "accessType": row.access_type, "object": row.object_name}
                 words = (
                     f"pre-authenticated request {row.name} on the bucket {place[1]}: {row.access_type}, "
                     f"for whoever has its address, until {row.time_expires:%Y-%m-%d}"

@@ -130,7 +130,8 @@ class PolicyReader:
         texts = [text for text in policy.statements if self._counts(text, place, newer, compartments)]
         if texts or (tags.get("stack") == stack and tags.get("managed-by") == "trainyard"):
             inputs = {"compartmentId": place, "name": policy.name, "statements": texts, "freeformTags": tags}
-            self._reading.add(POLICY, policy.id, inputs, f"policy {policy.name}")
+            where = "the tenancy" if place == compartments.root else f"compartment {compartments.names.get(place, '')}"
+            self._reading.add(POLICY, policy.id, inputs, f"policy {policy.name} in {where}")
 
     def _counts(self, text: str, place: str, newer: bool, compartments: Compartments) -> bool:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -38,9 +39,9 @@ class Changes:
     def makers(self) -> list[Callable[[random.Random], BehindTheBack]]:
         return [
             self.rule_added, self.rule_widened, self.rule_removed, self.second_list, self.way_in,
-            self.statement_widened, self.statement_removed, self.statement_added, self.second_policy, self.policy_for_all, self.policy_above,
-            self.policy_for_our_runs, self.group_changed, self.bucket_opened, self.repository_opened, self.job_changed,
-            self.job_added, self.log_off,
+            self.statement_widened, self.statement_removed, self.statement_added, self.second_policy,
+            self.policy_for_all, self.policy_above, self.policy_for_our_runs, self.group_changed, self.bucket_opened,
+            self.repository_opened, self.job_changed, self.job_added, self.log_off,
         ]  # fmt: skip
 
     def _rules(self, change: Callable[[Any], dict[str, Any]]) -> Undo:
@@ -133,14 +134,14 @@ class Changes:
             place = chance.choice([at for at, text in enumerate(texts) if " where " in text])
             return [*texts[:place], texts[place].partition(" where ")[0], *texts[place + 1 :]]
 
-        return BehindTheBack("a condition less", lambda: self._statements(change), [])
+        return BehindTheBack("a condition less", lambda: self._statements(change), ["gains"])
 
     def statement_removed(self, chance: random.Random) -> BehindTheBack:
         def change(texts: list[str]) -> list[str]:
             place = chance.randrange(len(texts))
             return [*texts[:place], *texts[place + 1 :]]
 
-        return BehindTheBack("a statement less", lambda: self._statements(change), [])
+        return BehindTheBack("a statement less", lambda: self._statements(change), ["loses"])
 
     def statement_added(self, chance: random.Random) -> BehindTheBack:
         text = f"Allow group scientists to manage buckets in compartment id {self.compartment}"
@@ -200,7 +201,7 @@ class Changes:
 
             return turn(update, "ObjectRead", "NoPublicAccess")
 
-        return BehindTheBack("the bucket for everybody", make, [BUCKET, "ObjectRead"])
+        return BehindTheBack("the bucket for everybody", make, [BUCKET, "gains"])
 
     def repository_opened(self, chance: random.Random) -> BehindTheBack:
         identity = self.up.id_of("ContainerRepository", "repository")
@@ -213,7 +214,7 @@ class Changes:
 
             return turn(update, True, False)
 
-        return BehindTheBack("the repository for everybody", make, ["demo/training", "isPublic"])
+        return BehindTheBack("the repository for everybody", make, ["demo/training", "gains"])
 
     def job_changed(self, chance: random.Random) -> BehindTheBack:
         identity, client = self.up.id_of("Job", "line"), self.clients.data_science
@@ -221,17 +222,15 @@ class Changes:
 
         def make() -> Undo:
             before = client.get_job(identity).data.job_infrastructure_configuration_details
+            larger = copy(before)
+            larger.block_storage_size_in_gbs += 50
 
             def update(details: Any) -> Any:
                 return client.update_job(
                     identity, model.UpdateJobDetails(job_infrastructure_configuration_details=details)
                 )
 
-            changed = oci.util.to_dict(before) | {"block_storage_size_in_gbs": before.block_storage_size_in_gbs + 50}
-            kind = type(before)
-            return turn(
-                update, kind(**{key: value for key, value in changed.items() if key in before.attribute_map}), before
-            )
+            return turn(update, larger, before)
 
         return BehindTheBack("a larger disk", make, ["blockStorageSizeInGbs"])
 

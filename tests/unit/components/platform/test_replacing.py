@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which inputs replace a resource: by the rows that plugins and provider have, by options of the program, by secrets."""
+"""Which inputs replace a resource: by the rows of plugins and provider, by options of the program, by secrets."""
 
 from __future__ import annotations
 

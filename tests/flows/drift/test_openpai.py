@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run of a stack on OpenPAI that somebody ended from the portal is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from catalog.environments import Need
+from localcloud.environments.find import MissingEnvironment, find_for
+from tests.support.drifting import StackUp, stack_up
+from tests.support.local_team import Team
+from tests.support.openpai_world import ADMIN, OpenPaiWorld
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.engine
+
+STACK = "openpai-ddp-gloo"
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackUp]:
+    if isinstance(find_for(Need("pytorch", None, frozenset({"torch"}))), MissingEnvironment):
+        pytest.skip("no local environment with PyTorch")
+    team = Team(tmp_path_factory.mktemp("drift"), STACK)
+    team.change("--epochs 2", "--epochs 1000")
+    team.trainyard("up", STACK)
+    yield stack_up(STACK, team.home, team.cloud)
+    team.end()
+
+
+def test_a_run_that_was_stopped_by_hand_is_found(up: StackUp) -> None:
+    up.is_silent()
+    job = up.id_of("Run", "cifar10/base").split("/")[1]
+    answer = OpenPaiWorld(up.cloud).ask("PUT", f"/api/v2/jobs/{job}/executionType", {"value": "STOP"}, user=ADMIN)
+    assert answer.status == 202, answer.content
+    code, said = eventually(up.drift, lambda seen: seen[0] == 1)
+    assert code == 1
+    assert "run cifar10/base was cancelled; it was going at the last `up`" in said
