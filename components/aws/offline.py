@@ -25,7 +25,7 @@ _Answer = Callable[[Mapping[str, Any], OfflineStack], Mapping[str, Any]]
 class AwsOffline(OfflineCloud):
     def prepare(self) -> None:
         import components.aws.resources.deploy  # noqa: F401
-        from components.aws.resources.lean import make_lean
+        from components.aws.resources.context import make_lean
 
         make_lean()
 

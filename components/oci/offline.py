@@ -24,7 +24,7 @@ _Answer = Callable[[Mapping[str, Any], OfflineStack], Mapping[str, Any]]
 class OciOffline(OfflineCloud):
     def prepare(self) -> None:
         import components.oci.resources.deploy  # noqa: F401
-        from components.oci.resources.lean import make_lean
+        from components.oci.resources.context import make_lean
 
         make_lean()
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from components.oci.iam.wildcards import StatementError
-
 from components.oci.iam.matching import parse_rule
+from components.oci.iam.statement import StatementError
 from policies.conditions import held_to
 from policies.rule import (
     PASS,

@@ -4,10 +4,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from components.oci.iam.wildcards import StatementError
-
 from components.oci.iam.parse import parse
 from components.oci.iam.permissions import grants, type_of
+from components.oci.iam.statement import StatementError
 from policies.conditions import held_to
 from policies.documents import IDENTITY_POLICIES, listed, readable_statements
 from policies.rule import (

@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from components.platform.run_platform import RunPlatform
-
 from components.platform.calls import Call
-from components.platform.runs import RunSpec
+from components.platform.runs import RunPlatform, RunSpec
 from components.platform.values import Properties
 
 _FIRST_PAUSE, _GROWTH, _LONGEST_PAUSE = 0.5, 1.5, 20.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
 
 from components.platform.review import EVERY_PORT, Network, Passage
 from trainyard.review.ranges import (
@@ -115,12 +116,17 @@ def _peers(passage: Passage) -> Iterator[str]:
     left: list[Block] = [block]
     for text in passage.but:
         hole = block_of(text)
-        left = [
-            piece
-            for one in left
-            for piece in (one.address_exclude(hole) if hole and hole.subnet_of(one) else [one])  # type: ignore[type-var, arg-type]
-        ]
+        left = [piece for one in left for piece in _without(one, hole)]
     yield from map(str, left)
+
+
+def _without(block: Block, hole: Block | None) -> Iterable[Block]:
+    """The block without a smaller one in it. Blocks of two versions of IP have nothing in common."""
+    if isinstance(block, IPv4Network) and isinstance(hole, IPv4Network):
+        return block.address_exclude(hole) if hole.subnet_of(block) else () if block.subnet_of(hole) else (block,)
+    if isinstance(block, IPv6Network) and isinstance(hole, IPv6Network):
+        return block.address_exclude(hole) if hole.subnet_of(block) else () if block.subnet_of(hole) else (block,)
+    return (block,)
 
 
 def _covered(protocol: str, classes: Iterable[str]) -> Iterator[str]:

@@ -21,8 +21,7 @@ from components.oci.iam.evaluate import compile_condition, variables_in
 from components.oci.iam.judge import Compartments
 from components.oci.iam.parse import parse
 from components.oci.iam.permissions import families, resource_types
-from components.oci.iam.statement import Named, Subject
-from components.oci.iam.wildcards import StatementError
+from components.oci.iam.statement import Named, StatementError, Subject
 from components.platform.calls import call_of
 from components.platform.live import LiveQuestion, Reading, foreign_stack
 

@@ -21,10 +21,10 @@ from components.oci.iam.statement import (
     Named,
     PermissionGrant,
     Statement,
+    StatementError,
     Subject,
     VerbGrant,
 )
-from components.oci.iam.wildcards import StatementError
 from components.platform.review import UNKNOWN, ReviewedResource, Snapshot
 
 POLICY, DYNAMIC_GROUP = "oci:Identity/policy:Policy", "oci:Identity/dynamicGroup:DynamicGroup"

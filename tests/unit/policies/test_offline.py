@@ -12,7 +12,7 @@ import pytest
 from components.platform.review import SECRET, ReviewedResource, Snapshot
 from policies.offline import verdicts
 from policies.pack import Pack, message
-from policies.rule import JudgedResource, rules, stack_rules
+from policies.rule import JudgedResource, PolicyRule, StackRule, rules, stack_rules
 from policies.settings import NOT_KNOWN_YET, PolicyConfigError
 from policies.wire import analyzer_pb2
 from tests.support.policy_examples import asked, asked_of_stack, configured, named, snapshot
@@ -30,7 +30,8 @@ def by_engine(resources: Sequence[JudgedResource], config: Mapping[str, Any], **
     pack = Pack(lambda: TODAY)
     pack.ConfigureStack(configured(**plan), None)
     request = analyzer_pb2.ConfigureAnalyzerRequest()
-    for rule in (*rules(), *stack_rules()):
+    every: tuple[PolicyRule | StackRule, ...] = (*rules(), *stack_rules())
+    for rule in every:
         said = dict(config.get(rule.id, {}))
         request.policyConfig[rule.id].enforcementLevel = LEVELS[said.pop("enforcementLevel", rule.level)]
         request.policyConfig[rule.id].properties.update(said)

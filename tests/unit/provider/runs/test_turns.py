@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from provider.base.engine import Engine, UrnReporter
 
 from components.platform.calls import Call, Cancelled, Stop
 from components.platform.inputs import failures
 from components.platform.runs import NodeRun, RunSpec, fingerprint
 from components.platform.values import Properties
+from provider.base.wire import Engine, UrnReporter
 from provider.runs.platform import RunPlatforms
 from provider.runs.resource import RunResource
 
