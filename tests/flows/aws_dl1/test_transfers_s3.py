@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard data` on S3: whole files and parts, checksums, cuts that are gone on from, and refusals."""
+"""`trainyard data` on S3: whole files and parts, checksums, resumed transfers, and refusals."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code becomes a tree in several threads at once, while other objects end in the middle of it."""
+"""Parsing of code in several threads at once, while the garbage collector runs finalizers."""
 
 from __future__ import annotations
 
