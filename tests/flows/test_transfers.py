@@ -407,7 +407,7 @@ def test_links_and_folders_in_the_way_are_not_followed(place: Place) -> None:
     assert (copy / "good").read_bytes() == b"evil"
     (copy / WORKPLACE).symlink_to(outside)
     assert "it is a link, or not a folder" in place.refused("get", "in/good", "--to", "copy")
-    assert "no folder" in place.refused("get", "in/good", "--to", "copy/good")
+    assert "not a folder" in place.refused("get", "in/good", "--to", "copy/good")
     # Whoever gives a link as DIR means what it points to.
     (place.folder / "named").symlink_to(outside)
     place.run("get", "in/good", "--to", "named")
