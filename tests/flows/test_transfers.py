@@ -377,7 +377,7 @@ def test_hostile_names_never_leave_the_folder(place: Place) -> None:
     copy = place.folder / "copy"
     told = place.refused("get", "in/", "--to", "copy")
     assert files_below(copy) == {"both": b"both", "Case": b"Case", "case": b"case", "good": b"good"}
-    assert "both/deeper: the bucket has a file and a folder of this name" in told
+    assert "both/deeper: the bucket has an object and a folder of this name" in told
     assert "too long" in told
     assert told.count("not fetched: ") == len(HOSTILE) + 2
     assert "\x1b" not in told
