@@ -62,12 +62,13 @@ in_repository = [ -d tests ] || { echo "trainyard: this is a release; tests and 
 # Linters use one processor each, and so does most of what makes an engine or an environment: side by side they take less
 # time. A make that was started with -j shares its jobs, and takes no number of its own.
 AT_ONCE = $(if $(filter --jobserver%,$(MAKEFLAGS)),,-j 6)
-check: .venv/ready ## format, lint, types, import contracts, unit and contract tests: under 90 seconds
+check: .venv/ready ## format, lint, spelling, types, import contracts, unit and contract tests: under 90 seconds
 	@$(in_repository)
 	@$(MAKE) --no-print-directory $(AT_ONCE) format types contracts quick-tests
 
 format: .venv/ready
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet .
+	@.venv/bin/codespell bench catalog components docs launcher localcloud policies provider schemas stacks tests tools trainyard *.md *.py Makefile
 
 types: .venv/ready
 	@.venv/bin/mypy --no-error-summary

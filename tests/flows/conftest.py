@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What most flows of the local cloud stand on."""
+"""Fixtures for flows on the local cloud."""
 
 import pytest
 

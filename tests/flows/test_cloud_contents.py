@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lies in resources: logs and their entries, objects, images, and the tenancy as it is."""
+"""Contents of resources: log entries, objects, images, and the new tenancy."""
 
 from collections.abc import Callable
 from typing import Any

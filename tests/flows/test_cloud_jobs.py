@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What OCI would not take of a job or of a run makes none here either."""
+"""Jobs and runs that OCI refuses are refused here too."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comes over the wire and is not what a client of OCI's would send."""
+"""Requests that no client of OCI would send."""
 
 import os
 import socket

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real engine's reading of a stack file, held to ours."""
+"""Our loading of a stack file, compared with the real engine's."""
 
 from __future__ import annotations
 

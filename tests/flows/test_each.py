@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`each:` through the door a person uses: `plan`, then `up` on the local cloud, then one more value."""
+"""`each:` by its commands: `plan`, then `up` on the local cloud, then one more value."""
 
 from __future__ import annotations
 

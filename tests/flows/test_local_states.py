@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where local stacks are up, as their states and the copies of their files say."""
+"""Which local stacks are up, and on which platform, from states and copies of stack files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run that goes on, as people see it: in a real browser, at a terminal, and after the cloud was stopped."""
+"""A running run in a real browser and at a terminal, and after the cloud was stopped."""
 
 from __future__ import annotations
 

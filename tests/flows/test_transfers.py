@@ -377,7 +377,7 @@ def test_hostile_names_never_leave_the_folder(place: Place) -> None:
     copy = place.folder / "copy"
     told = place.refused("get", "in/", "--to", "copy")
     assert files_below(copy) == {"both": b"both", "Case": b"Case", "case": b"case", "good": b"good"}
-    assert "both/deeper: the bucket has a file and a folder of this name" in told
+    assert "both/deeper: the bucket has an object and a folder of this name" in told
     assert "too long" in told
     assert told.count("not fetched: ") == len(HOSTILE) + 2
     assert "\x1b" not in told
@@ -407,7 +407,7 @@ def test_links_and_folders_in_the_way_are_not_followed(place: Place) -> None:
     assert (copy / "good").read_bytes() == b"evil"
     (copy / WORKPLACE).symlink_to(outside)
     assert "it is a link, or not a folder" in place.refused("get", "in/good", "--to", "copy")
-    assert "no folder" in place.refused("get", "in/good", "--to", "copy/good")
+    assert "not a folder" in place.refused("get", "in/good", "--to", "copy/good")
     # Whoever gives a link as DIR means what it points to.
     (place.folder / "named").symlink_to(outside)
     place.run("get", "in/good", "--to", "named")

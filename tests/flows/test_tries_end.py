@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries that are alive when their job is replaced or goes: every door says so, ends them, and leaves nothing."""
+"""Running tries whose job is replaced or removed: every command reports them, ends them, and leaves nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a stack file to a run that trained, through the door a person uses: the real engine, the local cloud."""
+"""`trainyard up` from a stack file to a trained run, with the real engine and the local cloud."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`up` while the cloud misbehaves: it gets there, or says what stood in the way, and the next `up` gets there."""
+"""`up` with injected faults: it succeeds, or reports the reason, and the next `up` succeeds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One version, whoever is asked for it; what the engine shows of the policy pack is in test_policies.py."""
+"""Every part reports the same version. For the policy pack see test_policies.py."""
 
 from __future__ import annotations
 

@@ -65,9 +65,9 @@ class Folders:
             if _identity(Path(folder)) not in known and not self._is_installed(folder) and not self._is_ours(folder):
                 raise OtherFolderError(
                     f"{folder} does not belong to the project that the engine was started for. The host runs only the "
-                    "folder of its Pulumi.yaml, its `main`, plugins and packages that it names by path, policy packs "
-                    "of the command line, and what is installed in PULUMI_HOME. Name the folder in one of these; if "
-                    "you started the host yourself, start it in the project's folder."
+                    "project: the folder of its Pulumi.yaml, its `main`, plugins and packages that it names by path, "
+                    "policy packs of the command line, and what is installed in PULUMI_HOME. Name the folder in one of "
+                    "these; if you started the host yourself, start it in the project's folder."
                 )
 
     def require_python(self, root: str, options: Mapping[str, object]) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the local AWS has survives the death of its cloud, and what it has is what AWS would take."""
+"""The state of the local AWS survives a kill of the cloud, and is valid for AWS."""
 
 import os
 import signal

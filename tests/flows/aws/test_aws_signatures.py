@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may knock at the local AWS: signatures, dates, tokens, and what is no request of AWS's at all."""
+"""Authentication of the local AWS: signatures, dates, tokens, and requests that are not AWS's."""
 
 import http.client
 import stat

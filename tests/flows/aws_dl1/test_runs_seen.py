@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard runs` on AWS DL1: runs, machines, lines and ends, as people see them."""
+"""`trainyard runs` on AWS DL1: runs, machines, logs and cancelling."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard data` on S3: whole files and parts, checksums, cuts that are gone on from, and refusals."""
+"""`trainyard data` on S3: whole files and parts, checksums, resumed transfers, and refusals."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_another_content_stays_until_it_may_go(world: AwsWorld, here: Path) -> N
     (here / "file").write_text("two")
     kept = trainyard(here, "put", here / "file")
     assert kept.exit_code == 1
-    assert "another content" in kept.output
+    assert "other content" in kept.output
     assert trainyard(here, "put", here / "file", "--overwrite").exit_code == 0
     assert world["s3"].get_object(Bucket=world.bucket, Key="data/file")["Body"].read() == b"two"
 

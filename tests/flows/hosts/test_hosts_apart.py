@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is apart on OCI is apart here: VCNs always, subnets by both sides' rules."""
+"""Separation of networks as on OCI: VCNs always, subnets by both sides' rules."""
 
 from tests.support.cloud_world import World
 from tests.support.network_world import ANYWHERE, Network, egress, ingress

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A site, as root and as somebody without any privilege: by the same calls."""
+"""Network namespaces, made as root and as an account without privileges, by the same calls."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How runs end: each retry and completion policy; nodes that fail at each stage, are stopped, late or lost."""
+"""How runs end: retry and completion policies; nodes that fail at each stage, are stopped, late or lost."""
 
 from __future__ import annotations
 

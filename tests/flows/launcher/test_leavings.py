@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that a script writes where nobody told it to: kept with the output, or named at the end."""
+"""Files that a script writes outside of the output folder: kept with the output, or named at the end."""
 
 from __future__ import annotations
 

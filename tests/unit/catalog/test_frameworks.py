@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A framework's file may be anybody's: what it gets wrong is said, column by column."""
+"""Framework files come from users: each invalid column is named."""
 
 from __future__ import annotations
 

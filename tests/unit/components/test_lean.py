@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lean package gives what the shipped one gives, and imports no more than was asked for."""
+"""A lean package has the same names as the SDK's, and imports only the modules of the names that are used."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the program says when this machine cannot do what a stack asks for."""
+"""The program's errors when this machine lacks something that a stack needs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How verdicts on parts become one, and that nobody reads past an unknown value by accident."""
+"""How verdicts on parts are combined, and that an unknown value is never taken for a pass."""
 
 import operator
 from collections.abc import Callable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Git's ways of writing where a repository is."""
+"""The forms of a git repository's address."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run with `each:` stands for: keys that are safe, unlike and stay, and runs that say what their key spells."""
+"""The runs that `each:` makes: their keys are safe, unique and stable."""
 
 from __future__ import annotations
 

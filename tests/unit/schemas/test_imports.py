@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a script certainly imports, found without running it."""
+"""The modules that a script certainly imports, found by parsing it."""
 
 from __future__ import annotations
 

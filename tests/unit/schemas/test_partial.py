@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One broken value hides nothing of the others, and makes no noise about what rests on it."""
+"""A broken value hides no other finding, and causes none about values that depend on it."""
 
 from __future__ import annotations
 

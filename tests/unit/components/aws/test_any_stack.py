@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random stacks on AWS DL1 that `check` lets through: what they plan, AWS takes by its own models of its calls."""
+"""The plans of random valid stacks on AWS DL1 are valid by botocore's models of AWS's calls."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what, as `trainyard access` tells it."""
+"""The report of `trainyard access`."""
 
 from __future__ import annotations
 

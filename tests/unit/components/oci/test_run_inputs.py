@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run gets of its job's own keys, and that runs without them stay byte for byte."""
+"""A job's own keys in the inputs of its runs; inputs of runs without such keys stay byte for byte."""
 
 from __future__ import annotations
 

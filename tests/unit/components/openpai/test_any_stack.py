@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of random stacks are valid by the protocol, whatever stands in the file."""
+"""The jobs of random stacks are valid by the protocol."""
 
 from __future__ import annotations
 

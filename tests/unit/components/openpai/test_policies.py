@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who tries a failed task again, and when a job is complete: stack file -> protocol."""
+"""Retry and completion policies: from the stack file to the protocol."""
 
 from __future__ import annotations
 

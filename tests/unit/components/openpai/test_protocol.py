@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of OpenPAI by the protocol: what is refused, and what a cluster makes of a job's text and commands."""
+"""The protocol of OpenPAI: invalid jobs, and how a cluster reads a job's text and commands."""
 
 from __future__ import annotations
 

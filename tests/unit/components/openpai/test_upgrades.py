@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job that an earlier release wrote is the same job: what trainyard itself writes is no change, all else is one."""
+"""Jobs of earlier releases: lines that trainyard itself writes are not a change, all others are."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grants: what this stack has use for, and nothing else."""
+"""Grants: those that the stack needs, and no others."""
 
 from __future__ import annotations
 

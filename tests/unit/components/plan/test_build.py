@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs, runs and what each node is told."""
+"""Jobs, runs and launch documents in the plan."""
 
 from __future__ import annotations
 

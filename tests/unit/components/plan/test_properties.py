@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for every plan, whatever the stack."""
+"""Properties of every plan, tested with random stacks."""
 
 import json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which images are built and pushed for a stack, and what is said about the others."""
+"""The images that are built and pushed for a stack, and the remarks on the others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers out of what scripts write; the real ones are in tests/flows/test_run_seen.py."""
+"""Progress lines of scripts as numbers. For real runs see tests/flows/test_run_seen.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pieces of which decisions of the local AWS are made."""
+"""The parts of an access decision of the local AWS."""
 
 import json
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of the local AWS name what AWS has: operations, parameters, and a way from each request to one of them."""
+"""The tables of the local AWS match botocore's models: operations, parameters, routes."""
 
 import subprocess
 import sys

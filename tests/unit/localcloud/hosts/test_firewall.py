@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Security rules as rulesets: what means nothing here lets nobody in. What nft takes: tests/flows/hosts."""
+"""Security rules as nft rulesets: a rule that cannot be read opens nothing. For real nft see tests/flows/hosts."""
 
 from hypothesis import given
 from hypothesis import strategies as st

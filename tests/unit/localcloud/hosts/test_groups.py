@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control groups go with the last node that was in them."""
+"""Control groups are removed with the last node in them."""
 
 from __future__ import annotations
 

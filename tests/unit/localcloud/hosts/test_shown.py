@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node is shown of an environment follows from how trainyard made it. Here every file of it is hostile."""
+"""The parts of an environment that a node sees, when every file of it is hostile."""
 
 from __future__ import annotations
 

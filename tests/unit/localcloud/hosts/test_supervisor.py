@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The supervisor of one node, as the process it is."""
+"""The supervisor of one node, run as a process."""
 
 import json
 import os

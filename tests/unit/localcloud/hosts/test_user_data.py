@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""User data that a stranger wrote: a short text takes neither long to read nor much room."""
+"""Hostile user data: a short text needs little time and memory."""
 
 import time
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which calls a fault strikes, and which askings make no sense."""
+"""Which calls a fault affects, and invalid faults."""
 
 from pathlib import Path
 from typing import Any

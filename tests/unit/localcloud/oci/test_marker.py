@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a local cloud says of itself; to people: tests/flows/test_other_accounts.py."""
+"""The marker by which a local cloud is recognized. Who may read it: tests/flows/test_other_accounts.py."""
 
 from typing import Any, cast
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept of successive status objects."""
+"""The points that are kept of successive status objects."""
 
 from __future__ import annotations
 

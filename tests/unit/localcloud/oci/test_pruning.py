@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What grows is bounded, and what lives is left alone."""
+"""Old rows are pruned, and live resources are kept."""
 
 from collections.abc import Iterator
 from pathlib import Path

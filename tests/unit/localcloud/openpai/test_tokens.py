@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is let in by a token of the local OpenPAI, and who is not any more."""
+"""Tokens of the local OpenPAI: valid, invalid, expired and revoked."""
 
 from __future__ import annotations
 

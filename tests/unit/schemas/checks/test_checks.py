@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must not be complained about, and what a repository cannot hold. tests/broken has what must be."""
+"""Valid files without findings, and broken files that git cannot store. All others are in tests/broken."""
 
 from __future__ import annotations
 

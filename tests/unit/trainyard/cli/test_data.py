@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `trainyard data` says that a stack's platform decides."""
+"""The texts of `trainyard data` that depend on the platform."""
 
 from __future__ import annotations
 

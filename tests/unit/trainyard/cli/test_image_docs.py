@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/images.md says what the commands have, and no more."""
+"""docs/images.md names exactly the options of the commands."""
 
 from __future__ import annotations
 

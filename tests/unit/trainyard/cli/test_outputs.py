@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard runs outputs` names what nobody keeps below the run that made it, whether or not it can fetch the rest."""
+"""`trainyard runs outputs` names lost files under their run, even if it cannot fetch the others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `trainyard runs` says of what it has seen; seeing it is tests/flows/test_runs_command.py."""
+"""The output of `trainyard runs`. For real runs see tests/flows/test_runs_command.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose socket a connection comes from. What servers make of it is in tests/flows/test_other_accounts.py."""
+"""Lookup of the account that opened a connection. For the servers see tests/flows/test_other_accounts.py."""
 
 import os
 import socket
@@ -145,7 +145,7 @@ def _asked(guard: OwnAccountOnly, peer: str) -> str:
 def test_a_way_that_does_not_find_the_server_itself_is_not_used(
     server: socket.socket, monkeypatch: pytest.MonkeyPatch, ways: tuple[Lookup, ...], way: Lookup | None
 ) -> None:
-    """On macOS, and where the tables are empty, nobody can be looked up: then nobody is refused (docs/trust.md)."""
+    """On macOS, or if the tables are empty, no caller can be looked up, and all are answered (docs/trust.md)."""
     monkeypatch.setattr(callers, "WAYS", ways)
     guard = OwnAccountOnly()
     guard.listens_on(server.getsockname()[1])

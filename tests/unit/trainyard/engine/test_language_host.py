@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the language host costs before it does anything; what it does is in tests/flows/test_engine.py."""
+"""The start of the language host. For its work see tests/flows/test_engine.py."""
 
 import subprocess
 import sys

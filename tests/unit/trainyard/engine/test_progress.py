@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command that says nothing is told of, and ends as it would have without that."""
+"""Progress for a silent command, whose exit code and signals stay the same."""
 
 import subprocess
 import sys

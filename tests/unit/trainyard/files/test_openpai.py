@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where runs on OpenPAI keep files: a storage is not open to us, and a bucket is by the keys of the caller."""
+"""Files of runs on OpenPAI: a storage cannot be opened, a bucket only with the caller's keys."""
 
 from pathlib import Path
 

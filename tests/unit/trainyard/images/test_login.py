@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a push goes, and what a tool finds of a login that is good for it alone."""
+"""The endpoint of a push, and the temporary login that a tool gets for it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tool is taken, and the words it is given. Programs here are real ones: small scripts on a PATH of their own."""
+"""Which tool is used, and its command line. The tools are small scripts on a PATH of their own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which stacks need what another one made: the thing itself counts, and not a name that another cloud has too."""
+"""Which stacks depend on another one: by the resource itself, not by an equal name in another cloud."""
 
 from __future__ import annotations
 

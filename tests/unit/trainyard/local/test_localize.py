@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a stack file changes for the local cloud, and that each change is told."""
+"""The changes of a stack file for the local cloud, each with a remark."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run left on a storage of the local cluster. Tasks may put links anywhere in it, also on the way."""
+"""Results on a storage of the local cluster, in which tasks may have put links anywhere."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of jobs, runs and roles that seem to have been renamed, from a state and a plan."""
+"""Warnings about jobs, runs and roles that were probably renamed, from a state and a plan."""
 
 from dataclasses import replace
 from typing import Any

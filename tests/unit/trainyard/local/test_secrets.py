@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a secret reaches Pulumi. What it makes of it: tests/flows/test_secrets.py."""
+"""How a secret is passed to Pulumi. For the result see tests/flows/test_secrets.py."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the doors of a local cloud told of a small run: two workers that reach a main node on one port."""
+"""Recorded answers of a local cloud about a small run: two workers that connect to a main node on one port."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that were judged are judged again under other statements, as they were asked and when."""
+"""Recorded calls are decided again under other statements, with their own values and time."""
 
 from __future__ import annotations
 

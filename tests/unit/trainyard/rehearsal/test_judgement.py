@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what was seen to the verdict, and how it is told."""
+"""From the evidence of a rehearsal to the verdict and its text."""
 
 from __future__ import annotations
 

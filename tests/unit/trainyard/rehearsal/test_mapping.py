@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stack as it is rehearsed: valid for every example, small, and every difference told."""
+"""The mapped stack of a rehearsal: valid for every example, small, with all differences listed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What counts as nothing, and what is said of a node that carried it."""
+"""When a node counts as idle, and the text about it."""
 
 from __future__ import annotations
 

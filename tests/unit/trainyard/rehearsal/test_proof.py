@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each kind of mutation: what makes it fail, what catches it, and when it is let live with a reason."""
+"""Each kind of mutation: when it fails, when it is caught, and when it survives with a reason."""
 
 from __future__ import annotations
 

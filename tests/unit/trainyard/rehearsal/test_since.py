@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host that carries several runs: what each of them did, from counters that go on."""
+"""A host with several runs: the counts of each, as differences of running counters."""
 
 from __future__ import annotations
 

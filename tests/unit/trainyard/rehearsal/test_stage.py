@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rehearsal says of a job that this machine cannot run."""
+"""The report's reason for a job that this machine cannot run."""
 
 from __future__ import annotations
 

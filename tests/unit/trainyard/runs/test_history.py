@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a watch collects; a real one is in tests/flows/test_run_seen.py."""
+"""The points that `runs watch` collects. For a real run see tests/flows/test_run_seen.py."""
 
 from __future__ import annotations
 

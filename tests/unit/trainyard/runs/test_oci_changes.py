@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job's machines say otherwise than its stack file: a shape of its own, or a share of a compute target."""
+"""Differences between a deployed job and its stack file: the shape, or the share of a compute target."""
 
 from __future__ import annotations
 

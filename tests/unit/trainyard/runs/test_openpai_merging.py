@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A deployed job with the difference that a try makes."""
+"""Merging of a try's differences into a deployed job."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What launchers say on a storage of the local cluster. Tasks may have put anything there."""
+"""Launchers' status on a storage of the local cluster, in which tasks may have put anything."""
 
 from pathlib import Path
 

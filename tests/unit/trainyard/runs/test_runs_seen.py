@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs say of themselves, and how job runs become ranks; tests/flows/test_runs_command.py sees real ones."""
+"""Status and progress of runs, and ranks of job runs. For real ones see tests/flows/test_runs_command.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a node of a run is, by its reports and its instance: what needs no cloud."""
+"""The state of a node, from its reports and its instance, without a cloud."""
 
 import json
 from dataclasses import replace
@@ -102,7 +102,7 @@ def test_of_a_forged_ticket_only_what_has_its_type_is_read() -> None:
 
 @pytest.mark.parametrize("state", [["FAILED"], {"FAILED": 1}, None, 5])
 def test_a_state_that_is_no_word_is_not_read(state: Any) -> None:
-    """The training of a node has the role of its machine, and so writes what it likes."""
+    """Training code has the role of its machine, so it can write any text there."""
     assert document_of(json.dumps({"state": state}).encode()) is None
     assert document_of(b'{"state": "FAILED"}') == {"state": "FAILED"}
 
@@ -124,7 +124,7 @@ def test_a_run_id_is_written_and_parsed() -> None:
 
 @pytest.mark.parametrize("odd", [None, 1, True, [], ["a"], {}, {"a": 1}, {"stack": {}, "job": [], "run": 3}])
 def test_whatever_a_ticket_says_it_can_be_shown(odd: Any) -> None:
-    """Whoever may write to the bucket may write anything: one odd ticket must not hide the others."""
+    """Whoever can write to the bucket can write anything: an invalid ticket must not hide the others."""
     node: dict[str, Any] = {"name": "main-0", "environment": {}}
     whole = {"version": 1, "tags": {"stack": "s"}, "nodes": [node]}
     texts = ("region", "stack", "logGroup", "secret", "code", "launcher", "createdAt", "run", "displayName", "tags")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine lacks for machines of the local AWS is said before anything is made."""
+"""Missing requirements for machines of the local AWS are reported before anything is made."""
 
 from __future__ import annotations
 

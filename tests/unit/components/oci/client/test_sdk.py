@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The SDK comes in whole, whoever asks for it first."""
+"""Oracle's SDK is imported completely, whichever thread imports it first."""
 
 import subprocess
 import sys

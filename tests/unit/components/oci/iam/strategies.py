@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Any statement, any tenancy: what the properties of this room are tried on."""
+"""Hypothesis strategies for statements and tenancies."""
 
 from hypothesis import strategies as st
 

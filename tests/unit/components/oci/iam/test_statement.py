@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What OCI's language cannot say cannot be built, so that whatever exists can be printed."""
+"""An invalid statement cannot be built, so every statement can be printed."""
 
 from collections.abc import Callable
 

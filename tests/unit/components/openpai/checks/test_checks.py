@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the broken files cannot show of OpenPAI's checks, and that keys of other platforms do no harm."""
+"""OpenPAI's checks that have no broken file, and keys of other platforms in a stack file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run as a job of the cluster and back: what needs no cluster."""
+"""Conversion between a run and a job of the cluster, without a cluster."""
 
 import base64
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the nodes of a run are, by what the cluster says of its job: what needs no cluster."""
+"""The states of nodes, from the cluster's status of the job, without a cluster."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Job runs put together to training runs, also many of them."""
+"""The console's grouping of job runs to training runs."""
 
 from __future__ import annotations
 
