@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from schemas.model import Access, Job, Logs, NamedAlike, Network, Secret, Shape, Stack, StackPlace
 
@@ -186,8 +186,7 @@ def is_ocid(text: str) -> bool:
     return text.startswith("ocid1.")
 
 
-@dataclass(frozen=True, slots=True)
-class MachineShare:
+class MachineShare(NamedTuple):
     """OCPUs, memory and GPUs: of a whole machine, or of what a node asks of one."""
 
     ocpus: float
