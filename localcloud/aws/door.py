@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from localcloud.aws.account import ACCOUNT
+from localcloud.aws.additions import with_ours
 from localcloud.aws.border.written import written
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.sigv4 import ALGORITHM
@@ -49,7 +50,11 @@ class MotoApps:
 
             # A web page must not be able to read anything here.
             werkzeug_app.DISABLE_GLOBAL_CORS = True
-            self._apps[backend] = werkzeug_app.create_backend_app(backend)
+            self._apps[backend] = app = werkzeug_app.create_backend_app(backend)
+            for view in app.view_functions.values():
+                responses = getattr(view.callback, "__self__", None)
+                if isinstance(responses, type):
+                    view.callback = getattr(with_ours(responses), view.callback.__name__)
         return self._apps[backend]
 
     def _environ(self, call: AwsCall, key_id: str) -> dict[str, Any]:

@@ -32,7 +32,6 @@ class AwsCoverage:
 def coverage() -> Iterator[AwsCoverage]:
     from moto.core.utils import get_service_model
 
-    additions.add_to_moto()
     for service in SERVICES.values():
         names = set(get_service_model(_MODELS.get(service.backend, service.backend)).operation_names)
         refused = table("aws_calls")["refused"].get(service.prefix, {})
@@ -63,6 +62,7 @@ def _handled(service: AwsService) -> Iterator[str]:
         for one in vars(module).values()
         if inspect.isclass(one) and issubclass(one, BaseResponse) and one.__module__ == module.__name__
     ]
+    classes += additions.OPERATIONS.get(service.backend, ())
     for name in get_service_model(_MODELS.get(service.backend, service.backend)).operation_names:
         if any(hasattr(one, camelcase_to_underscores(name)) for one in classes):
             yield name

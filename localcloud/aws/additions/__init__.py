@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What moto lacks and stacks need, in moto's own manner: state in its backends, handlers in its responses.
+"""What moto lacks and stacks need. Its state is in moto's backends, its operations are a table of ours (`OPERATIONS`)
+that stands before moto's.
 
 | module | what it adds | why |
 | --- | --- | --- |
@@ -19,7 +20,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from localcloud.aws.additions import (
     buckets,
@@ -34,7 +37,22 @@ from localcloud.aws.additions import (
     provider_calls,
     reservations,
 )
-from localcloud.aws.additions.outside import Outside, add_handlers, attach
+from localcloud.aws.additions.outside import Operations, Outside, attach
+
+# Operations that stand before moto's, by the module of moto that has the service.
+OPERATIONS: Mapping[str, tuple[type[Operations], ...]] = {
+    "ec2": (
+        placement.PlacementGroups, reservations.CapacityReservations, launches.Launches, changes.Changes,
+        instance_types.Offerings,
+    ),
+    "ssm": (commands.Commands,),
+    "servicequotas": (instance_types.Quotas,),
+    "iam": (policy_simulation.PolicySimulation,),
+    "logs": (changes.KeysOfLogGroups,),
+    "kms": (changes.ChangesOfKeys,),
+    "s3": (buckets.Payers,),
+    "s3control": (provider_calls.TagsOfBuckets,),
+}  # fmt: skip
 
 
 def install(outside: Outside) -> None:
@@ -44,45 +62,35 @@ def install(outside: Outside) -> None:
 
 
 @cache
+def with_ours(responses: type[Any]) -> type[Any]:
+    """A class of moto's responses with our operations before its own."""
+    ours = OPERATIONS.get(responses.__module__.split(".")[1], ())
+    return type(f"Local{responses.__name__}", (*ours, responses), {}) if ours else responses
+
+
+@cache
 def add_to_moto() -> None:
-    """Gives moto's classes what they lack."""
+    """Changes what moto uses in the middle of its own operations: no operation before or after it could."""
     from moto import settings
-    from moto.ec2.models import EC2Backend
     from moto.ec2.models.elastic_network_interfaces import Attachment
-    from moto.ec2.models.instances import Instance
     from moto.ec2.models.launch_templates import LaunchTemplate
     from moto.ec2.models.security_groups import SecurityGroupRule
-    from moto.ec2.responses import EC2Response
     from moto.iam.access_control import PermissionResult
-    from moto.iam.responses import IamResponse
-    from moto.kms.models import KmsBackend
     from moto.logs import models as logs_models
-    from moto.logs.responses import LogsResponse
     from moto.s3.models import FakeBucket, FakeDeleteMarker, S3Backend
-    from moto.s3.responses import S3Response
-    from moto.servicequotas.responses import ServiceQuotasResponse
-    from moto.ssm.responses import SimpleSystemManagerResponse
 
     # The bucket is in the path here, whatever the Host header says.
     settings.S3_IGNORE_SUBDOMAIN_BUCKETNAME = True
     instance_types.install()
-    add_handlers(EC2Response, placement.PlacementGroups)
-    add_handlers(EC2Response, reservations.CapacityReservations)
-    add_handlers(SimpleSystemManagerResponse, commands.Commands)
-    add_handlers(ServiceQuotasResponse, instance_types.Quotas)
-    add_handlers(IamResponse, policy_simulation.PolicySimulation)
     log_filters.install(logs_models)
-    add_handlers(LogsResponse, changes.KeysOfLogGroups)
-    changes.install(EC2Response, EC2Backend, LaunchTemplate, KmsBackend)
-    buckets.install(S3Backend, S3Response)
-    descriptions.install(SecurityGroupRule, EC2Backend)
+    changes.install(LaunchTemplate)
+    buckets.install(S3Backend)
+    descriptions.install(SecurityGroupRule)
     # Bucket policies were judged before, with their conditions, which moto's own judge of them does not read.
     FakeBucket.get_permission = lambda self, action, resource: PermissionResult.NEUTRAL
     # moto frees every version of a key that goes, and forgets that a delete marker holds nothing: a bucket with one of
     # an object's name, and nothing else, could not be emptied.
     FakeDeleteMarker.dispose = lambda self: None
-    launches.install(EC2Response, Instance)
-    provider_calls.install()
     _show_cards(Attachment)
 
 

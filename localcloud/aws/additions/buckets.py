@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from localcloud.aws.additions.outside import Operations
 
-def install(backend: Any, response: Any) -> None:
+
+def install(backend: Any) -> None:
     """Once in a process."""
-    response.list_objects = _who_pays(response.list_objects)
     create, get_encryption = backend.create_bucket, backend.get_bucket_encryption
 
     def create_bucket(self: Any, bucket_name: str, *args: Any, **named: Any) -> Any:
@@ -28,18 +28,17 @@ def install(backend: Any, response: Any) -> None:
     backend.create_bucket, backend.get_bucket_encryption = create_bucket, get_bucket_encryption
 
 
-def _who_pays(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """moto lists objects where somebody asks who pays for requests."""
+class Payers(Operations):
+    """Operations of S3."""
 
-    def list_objects(self: Any) -> Any:
+    def list_objects(self) -> Any:
+        """moto lists objects where somebody asks who pays for requests."""
         from moto.core.responses import ActionResult
 
         if "requestPayment" not in self.querystring:
-            return original(self)
+            return self._by_moto("list_objects")
         self.data["Action"] = "GetBucketRequestPayment"
         return self.serialized(ActionResult({"Payer": self.backend.get_bucket(self.bucket_name).payer}))
-
-    return list_objects
 
 
 def _encryption() -> dict[str, Any]:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
 from typing import Any
 
 from localcloud.aws.additions import placement, reservations
-from localcloud.aws.additions.outside import Handler, ec2_error
+from localcloud.aws.additions.descriptions import change, with_ports
+from localcloud.aws.additions.outside import Operations, ec2_error
 
 # What moto does not know to have tags: the kind of resource, and how its ids begin.
 _TAGGED = {"placement-group": "pg", "capacity-reservation": "cr"}
@@ -23,11 +24,7 @@ _NAMES_ON_LAUNCH = {
 }
 
 
-# moto looks for a key under the text that a call gives.
-_BY_ID_ONLY = ("disable_key", "enable_key", "schedule_key_deletion", "cancel_key_deletion")
-
-
-def install(response: Any, backend: Any, template: Any, keys: Any) -> None:
+def install(template: Any) -> None:
     """Once in a process."""
     from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
 
@@ -35,64 +32,76 @@ def install(response: Any, backend: Any, template: Any, keys: Any) -> None:
     EC2_PREFIX_TO_RESOURCE.update({prefix: kind for kind, prefix in _TAGGED.items()})
     # moto shows a copy of the tags that a template was made with.
     template.tags = property(lambda self: self.get_tags(), lambda self, copy: None)
-    for name in _BY_ID_ONLY:
-        setattr(keys, name, _by_any_id(getattr(keys, name)))
-    _look_for_ours(backend)
-    _keep_tags_of_templates_apart(backend)
-    _change_rules(backend)
-    _type_of_endpoints(backend)
-    _end_of_gateways(backend)
-    _deleted_endpoints_go(backend)
-    _attributes_of_subnets(response)
 
 
-def _by_any_id(original: Callable[..., Any]) -> Callable[..., Any]:
-    """A change of a key that is named by its ARN, too."""
+class Changes(Operations):
+    """Operations of EC2."""
 
-    def change(self: Any, key_id: str, *args: Any, **named: Any) -> Any:
-        return original(self, self.any_id_to_key_id(key_id), *args, **named)
+    def create_tags(self) -> Any:
+        from moto.ec2.models import validate_resource_ids
 
-    return change
-
-
-def _look_for_ours(backend: Any) -> None:
-    original = backend.do_resources_exist
-
-    def exist(self: Any, ids: list[str]) -> bool:
+        ids = self._get_param("Resources", [])
+        validate_resource_ids(ids)
         for identifier in ids:
             if identifier.startswith("pg-"):
-                placement.by_id(self, identifier)
+                placement.by_id(self.ec2_backend, identifier)
             elif identifier.startswith("cr-"):
-                reservations.find(self, identifier)
-        return bool(original(self, ids))
+                reservations.find(self.ec2_backend, identifier)
+        return self._by_moto("create_tags")
 
-    backend.do_resources_exist = exist
-
-
-def _keep_tags_of_templates_apart(backend: Any) -> None:
-    """The tags of a template are not among those that it gives to what it starts."""
-    original = backend.create_launch_template
-
-    def create(self: Any, name: str, description: str, data: dict[str, Any], tags: dict[str, Any]) -> Any:
+    def create_launch_template(self) -> Any:
+        """The tags of a template are not among those that it gives to what it starts."""
+        answer = self._by_moto("create_launch_template")
+        template = self.ec2_backend.get_launch_template(answer.result["LaunchTemplate"]["LaunchTemplateId"])
+        data = template.default_version().data
         rows = [row for row in data.pop("TagSpecifications", []) if row.get("ResourceType") != "launch-template"]
-        return original(self, name, description, {**data, **({"TagSpecifications": rows} if rows else {})}, tags)
+        if rows:
+            data["TagSpecifications"] = rows
+        return answer
 
-    backend.create_launch_template = create
+    def create_vpc_endpoint(self) -> Any:
+        self.params["VpcEndpointType"] = self._get_param("VpcEndpointType") or "Gateway"
+        return self._by_moto("create_vpc_endpoint")
 
+    def delete_nat_gateway(self) -> Any:
+        """A NAT gateway takes its interface with it, and lets go of its address. moto keeps both."""
+        answer = self._by_moto("delete_nat_gateway")
+        interface = self.ec2_backend.nat_gateways[answer.result["NatGatewayId"]]._eni.id
+        if self.ec2_backend.enis.pop(interface, None) is not None:
+            let_go_of_addresses(self.ec2_backend, {interface})
+        return answer
 
-def _change_rules(backend: Any) -> None:
-    original = backend.modify_security_group_rules
+    def delete_vpc_endpoints(self) -> Any:
+        """moto describes them as deleted for ever. The real provider waits until AWS knows them no more."""
+        answer = self._by_moto("delete_vpc_endpoints")
+        for identifier in self._get_param("VpcEndpointIds", []):
+            self.ec2_backend.vpc_end_points.pop(identifier, None)
+            self.ec2_backend.tags.pop(identifier, None)
+        return answer
 
-    def modify(self: Any, group: str, rules: dict[str, dict[str, Any]]) -> None:
-        held = self.get_security_group_by_name_or_id(group)
+    def modify_subnet_attribute(self) -> Any:
+        subnet = self.ec2_backend.get_subnet(self._get_param("SubnetId"))
+        for parameter, name in _NAMES_ON_LAUNCH.items():
+            if (value := self._get_param(parameter)) is not None:
+                subnet.private_dns_name_options_on_launch[name] = value
+        return self._by_moto("modify_subnet_attribute")
+
+    def modify_security_group_rules(self) -> Any:
+        from moto.core.responses import ActionResult
+
+        self.error_on_dryrun()
+        given = self._get_param("SecurityGroupRules", [])
+        rules = {row["SecurityGroupRuleId"]: row["SecurityGroupRule"] for row in given}
+        group = self._get_param("GroupId")
+        held = self.ec2_backend.get_security_group_by_name_or_id(group)
         pairs = [(rule, held.get_rule(identifier)) for identifier, rule in rules.items()] if held else []
         for rule, existing in pairs:
             _check_peer(rule, existing)
-        original(self, group, rules)
+        self.ec2_backend.modify_security_group_rules(group, with_ports(rules))
         for rule, existing in pairs:
             _give_peer(rule, existing)
-
-    backend.modify_security_group_rules = modify
+            change(existing, rule)
+        return ActionResult({"Return": True})
 
 
 def _check_peer(rule: dict[str, Any], existing: Any) -> None:
@@ -122,28 +131,6 @@ def _give_peer(rule: dict[str, Any], existing: Any) -> None:
         existing.source_group = {**existing.source_group, "GroupId": group}
 
 
-def _type_of_endpoints(backend: Any) -> None:
-    original = backend.create_vpc_endpoint
-
-    def create(self: Any, **named: Any) -> Any:
-        return original(self, **{**named, "endpoint_type": named.get("endpoint_type") or "Gateway"})
-
-    backend.create_vpc_endpoint = create
-
-
-def _end_of_gateways(backend: Any) -> None:
-    """A NAT gateway takes its interface with it, and lets go of its address. moto keeps both."""
-    original = backend.delete_nat_gateway
-
-    def delete(self: Any, identifier: str) -> Any:
-        gateway = original(self, identifier)
-        if self.enis.pop(gateway._eni.id, None) is not None:
-            let_go_of_addresses(self, {gateway._eni.id})
-        return gateway
-
-    backend.delete_nat_gateway = delete
-
-
 def let_go_of_addresses(backend: Any, interfaces: set[str]) -> None:
     """Elastic addresses of interfaces that end are free again."""
     for address in backend.addresses:
@@ -151,34 +138,34 @@ def let_go_of_addresses(backend: Any, interfaces: set[str]) -> None:
             address.eni.public_ip = address.eni = address.instance = address.association_id = None
 
 
-def _deleted_endpoints_go(backend: Any) -> None:
-    """moto describes them as deleted for ever. The real provider waits until AWS knows them no more."""
-    original = backend.delete_vpc_endpoints
+class ChangesOfKeys(Operations):
+    """Operations of KMS. moto looks for a key under the text that a call gives, which may be an ARN."""
 
-    def delete(self: Any, vpce_ids: list[str] | None = None) -> None:
-        original(self, vpce_ids)
-        for identifier in vpce_ids or ():
-            self.vpc_end_points.pop(identifier, None)
-            self.tags.pop(identifier, None)
+    def disable_key(self) -> str:
+        self._change("disable_key")
+        return json.dumps(None)
 
-    backend.delete_vpc_endpoints = delete
+    def enable_key(self) -> str:
+        self._change("enable_key")
+        return json.dumps(None)
+
+    def schedule_key_deletion(self) -> str:
+        days = self._get_param("PendingWindowInDays")
+        end = self._change("schedule_key_deletion", 30 if days is None else days)
+        return json.dumps({"KeyId": self._get_param("KeyId"), "DeletionDate": end})
+
+    def cancel_key_deletion(self) -> str:
+        self._change("cancel_key_deletion")
+        return json.dumps({"KeyId": self._get_param("KeyId")})
+
+    def _change(self, name: str, *more: Any) -> Any:
+        named = self._get_param("KeyId")
+        self._validate_cmk_id(named)
+        return getattr(self.kms_backend, name)(self.kms_backend.any_id_to_key_id(named), *more)
 
 
-def _attributes_of_subnets(response: Any) -> None:
-    original = response.modify_subnet_attribute
-
-    def modify(self: Any) -> Any:
-        subnet = self.ec2_backend.get_subnet(self._get_param("SubnetId"))
-        for parameter, name in _NAMES_ON_LAUNCH.items():
-            if (value := self._get_param(parameter)) is not None:
-                subnet.private_dns_name_options_on_launch[name] = value
-        return original(self)
-
-    response.modify_subnet_attribute = modify
-
-
-class KeysOfLogGroups(Handler):
-    """Handlers of CloudWatch Logs."""
+class KeysOfLogGroups(Operations):
+    """Operations of CloudWatch Logs."""
 
     def associate_kms_key(self) -> str:
         return _encrypt(self, self._get_param("kmsKeyId"))

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from localcloud.aws.additions import machine_view
-from localcloud.aws.additions.outside import Handler, outside
+from localcloud.aws.additions.outside import Operations, outside
 from localcloud.aws.machines import MachineCommand
 
 _DOCUMENT = "AWS-RunShellScript"
@@ -18,8 +18,8 @@ _MOST_SHOWN = 24_000
 _DEFAULT_SECONDS = 3600.0
 
 
-class Commands(Handler):
-    """Handlers of Systems Manager."""
+class Commands(Operations):
+    """Operations of Systems Manager."""
 
     def send_command(self) -> Any:
         from moto.core.responses import ActionResult

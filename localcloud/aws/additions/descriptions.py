@@ -7,6 +7,7 @@ rule. To AWS a rule is its protocol, its ports and its peer, and a rule for ever
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 _KEY = "Description"
@@ -24,31 +25,32 @@ class _Group(dict[str, Any]):
     __hash__ = None
 
 
-def install(rule: Any, backend: Any) -> None:
+def install(rule: Any) -> None:
     """Once in a process."""
-    originals = rule.__init__, backend.modify_security_group_rules
+    original = rule.__init__
 
     def make(self: Any, *given: Any, **named: Any) -> None:
-        originals[0](self, *given, **named)
+        original(self, *given, **named)
         self.source_group = _Group(self.source_group)
         # A prefix list is the eighth parameter.
         prefixes = named.get("prefix_list_id") or (given[7] if len(given) > 7 else None) or {}
         self.trainyard_description = prefixes.get(_KEY)
 
-    def modify(self: Any, group: str, rules: dict[str, dict[str, Any]]) -> None:
-        every = {"FromPort": -1, "ToPort": -1}
-        asked = {key: {**every, **rule} if rule.get("IpProtocol") == "-1" else rule for key, rule in rules.items()}
-        originals[1](self, group, asked)
-        held = self.get_security_group_by_name_or_id(group)
-        for identifier, changed in rules.items():
-            one = held.get_rule(identifier)
-            if one.ip_protocol == "-1":
-                one.from_port = one.to_port = None
-            _describe(one, changed.get(_KEY))
-
     rule.__init__ = make
     rule.description = property(_description)
-    backend.modify_security_group_rules = modify
+
+
+def with_ports(rules: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Changes of rules as moto takes them: those for every protocol have ports there."""
+    every = {"FromPort": -1, "ToPort": -1}
+    return {key: {**every, **rule} if rule.get("IpProtocol") == "-1" else rule for key, rule in rules.items()}
+
+
+def change(rule: Any, changed: Mapping[str, Any]) -> None:
+    """Completes a rule that moto has changed."""
+    if rule.ip_protocol == "-1":
+        rule.from_port = rule.to_port = None
+    _describe(rule, changed.get(_KEY))
 
 
 def _bare(group: dict[str, Any]) -> dict[str, Any]:

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from catalog.tables import table
 from localcloud.aws.account import ACCOUNT
-from localcloud.aws.additions.outside import Handler, outside
+from localcloud.aws.additions.outside import Operations, outside
 
 _KINDS = ("region", "availability-zone", "availability-zone-id")
 
@@ -27,18 +27,26 @@ def install() -> None:
                     {"InstanceType": name, "LocationType": kind_of_place, "Location": place} for place in places
                 )
     amis.AmiBackend._load_amis = _load_images
-    backend = instance_types.InstanceTypeOfferingBackend
-    backend.describe_instance_type_offerings = _offered(backend.describe_instance_type_offerings)
 
 
-def _offered(listed: Callable[..., list[dict[str, Any]]]) -> Callable[..., list[dict[str, Any]]]:
+class Offerings(Operations):
+    """Operations of EC2."""
+
+    def describe_instance_type_offerings(self) -> Any:
+        answer = self._by_moto("describe_instance_type_offerings")
+        answer.result["InstanceTypeOfferings"] = _there(answer.result["InstanceTypeOfferings"])
+        return answer
+
+
+def is_offered(backend: Any, kind: str, zone: str) -> bool:
+    filters = {"instance-type": [kind], "location": [zone]}
+    return bool(_there(backend.describe_instance_type_offerings("availability-zone", filters)))
+
+
+def _there(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Without the types that a fault takes away: the limit of their name is 0."""
-
-    def offered(backend: Any, *args: Any, **named: Any) -> list[dict[str, Any]]:
-        gone = {name for name in _rows() if outside().limit(name) == 0}
-        return [row for row in listed(backend, *args, **named) if row["InstanceType"] not in gone]
-
-    return offered
+    gone = {name for name in _rows() if outside().limit(name) == 0}
+    return [row for row in rows if row["InstanceType"] not in gone]
 
 
 def _rows() -> Mapping[str, Mapping[str, Any]]:
@@ -82,8 +90,8 @@ def _load_images(backend: Any) -> None:
         )  # fmt: skip
 
 
-class Quotas(Handler):
-    """Handlers of Service Quotas, which moto has for VPCs only."""
+class Quotas(Operations):
+    """Operations of Service Quotas, which moto has for VPCs only."""
 
     def list_service_quotas(self) -> str:
         import json

@@ -8,7 +8,6 @@ once; here type, zone, cards, quota and capacity are judged, and an instance is 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,7 +15,7 @@ from catalog.tables import table
 from localcloud.aws.additions import instance_types, machine_view, placement, reservations
 from localcloud.aws.additions.changes import let_go_of_addresses
 from localcloud.aws.additions.interfaces import CARD_STEP, check_interfaces
-from localcloud.aws.additions.outside import ec2_error, held, outside
+from localcloud.aws.additions.outside import Operations, ec2_error, held, outside
 from localcloud.aws.refusals.launches import check_launch
 
 _BUCKETS = {"on-demand": "L-6E869C2A", "spot": "L-85EED4F7"}
@@ -24,17 +23,26 @@ _BUCKETS = {"on-demand": "L-6E869C2A", "spot": "L-85EED4F7"}
 _OWN = frozenset({"MinCount", "MaxCount", "ClientToken", "DryRun", "LaunchTemplate"})
 
 
-def install(response: Any, instance: Any) -> None:
-    originals = {name: getattr(response, name) for name in ("run_instances", "start_instances", "stop_instances",
-                 "terminate_instances", "reboot_instances", "create_launch_template")}  # fmt: skip
-    response.run_instances = lambda self: _run(self, originals["run_instances"])
-    response.start_instances = lambda self: _start(self, originals["start_instances"])
-    response.stop_instances = lambda self: _end(self, originals["stop_instances"], "stopped")
-    response.terminate_instances = lambda self: _end(self, originals["terminate_instances"], "terminated")
-    response.reboot_instances = lambda self: _reboot(self, originals["reboot_instances"])
+class Launches(Operations):
+    """Operations of EC2."""
+
+    def run_instances(self) -> Any:
+        return _run(self)
+
+    def start_instances(self) -> Any:
+        return _start(self)
+
+    def stop_instances(self) -> Any:
+        return _end(self, "stopped")
+
+    def terminate_instances(self) -> Any:
+        return _end(self, "terminated")
+
+    def reboot_instances(self) -> Any:
+        return _reboot(self)
 
 
-def _run(self: Any, original: Callable[[Any], Any]) -> Any:
+def _run(self: Any) -> Any:
     from moto.core.responses import ActionResult
 
     token = self._get_param("ClientToken")
@@ -52,7 +60,7 @@ def _run(self: Any, original: Callable[[Any], Any]) -> Any:
         if "Ebs" in device:
             device["Ebs"].setdefault("DeleteOnTermination", True)
     self.params["MinCount"] = self._get_int_param("MaxCount", 1)
-    result = original(self)
+    result = self._by_moto("run_instances")
     for instance in result.result.instances:
         _complete(self, instance, wanted)
         instance.capacity_reservation_id = reservation or None
@@ -97,10 +105,7 @@ def _judge(self: Any, wanted: dict[str, Any]) -> str:
         backend.describe_key_pairs(key_names=[name])
     check_interfaces(kind, wanted)
     zone = _zone(backend, wanted)
-    offered = backend.describe_instance_type_offerings(
-        "availability-zone", {"instance-type": [kind], "location": [zone]}
-    )
-    if not offered:
+    if not instance_types.is_offered(backend, kind, zone):
         raise ec2_error(
             "Unsupported",
             f"Your requested instance type ({kind}) is not supported in your requested Availability Zone ({zone}).",
@@ -178,7 +183,7 @@ def _complete(self: Any, instance: Any, wanted: dict[str, Any]) -> None:
         )  # fmt: skip
 
 
-def _start(self: Any, original: Callable[[Any], Any]) -> Any:
+def _start(self: Any) -> Any:
     stopped = list(self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds", [])))
     for instance in stopped:
         if instance.state == "terminated":
@@ -187,19 +192,19 @@ def _start(self: Any, original: Callable[[Any], Any]) -> Any:
         if instance.state == "stopped" and outside().no_capacity(instance.instance_type):
             raise ec2_error("InsufficientInstanceCapacity", "There is not enough capacity to fulfill your request.")
     rest = [one for one in stopped if one.state == "stopped"]
-    result = original(self)
+    result = self._by_moto("start_instances")
     for instance in rest:
         machine_view.begins(instance)
     return result
 
 
-def _end(self: Any, original: Callable[[Any], Any], how: str) -> Any:
+def _end(self: Any, how: str) -> Any:
     ids = self._get_param("InstanceIds", [])
     instances = [one for one in self.ec2_backend.get_multi_instances_by_id(ids) if one.state != "terminated"]
     if how == "stopped" and any(getattr(one, "lifecycle", "") == "spot" for one in instances):
         raise ec2_error("UnsupportedOperation", "You can't stop the Spot Instance because it is associated with a"
                         " one-time Spot Instance request.")  # fmt: skip
-    result = original(self)
+    result = self._by_moto("stop_instances" if how == "stopped" else "terminate_instances")
     for instance in instances:
         if how == "terminated":
             let_go_of_addresses(self.ec2_backend, {nic.id for nic in instance.nics.values()})
@@ -207,9 +212,9 @@ def _end(self: Any, original: Callable[[Any], Any], how: str) -> Any:
     return result
 
 
-def _reboot(self: Any, original: Callable[[Any], Any]) -> Any:
+def _reboot(self: Any) -> Any:
     instances = self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds", []))
-    result = original(self)
+    result = self._by_moto("reboot_instances")
     for instance in instances:
         outside().later(partial(outside().machines.rebooted, machine_view.machine(instance)))
     return result

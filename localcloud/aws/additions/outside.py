@@ -52,18 +52,16 @@ def held(backend: Any, name: str) -> dict[str, Any]:
     return table
 
 
-def add_handlers(response: type, handlers: type) -> None:
-    """Gives a class of responses the public methods of another class."""
-    for name, method in vars(handlers).items():
-        if not name.startswith("__"):
-            setattr(response, name, method)
-
-
-class Handler:
-    """What moto gives every handler of its responses. Handlers of ours are written against this."""
+class Operations:
+    """Operations of ours, as methods with the names that moto gives them. They stand before moto's class of responses,
+    so `self` has all that moto's own handlers have."""
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)
+
+    def _by_moto(self, operation: str) -> Any:
+        """What moto does at this operation."""
+        return getattr(super(), operation)()
 
 
 def filtered(rows: list[dict[str, Any]], wanted: Mapping[str, Any], names: Mapping[str, str]) -> list[dict[str, Any]]:

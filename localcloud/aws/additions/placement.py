@@ -7,14 +7,14 @@ import secrets
 from typing import Any
 
 from localcloud.aws.account import ACCOUNT
-from localcloud.aws.additions.outside import Handler, ec2_error, filtered, held
+from localcloud.aws.additions.outside import Operations, ec2_error, filtered, held
 
 _FILTERS = {"group-name": "GroupName", "group-arn": "GroupArn", "state": "State", "strategy": "Strategy"}
 _STRATEGIES = ("cluster", "partition", "spread")
 
 
-class PlacementGroups(Handler):
-    """Handlers of EC2."""
+class PlacementGroups(Operations):
+    """Operations of EC2."""
 
     def create_placement_group(self) -> Any:
         from moto.core.responses import ActionResult

@@ -8,15 +8,15 @@ from typing import Any
 from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide
 from components.aws.iam.documents import PolicyDocument, statements_of
 from localcloud.aws.account import ACCOUNT
-from localcloud.aws.additions.outside import Handler
+from localcloud.aws.additions.outside import Operations
 from localcloud.aws.judge.policies import attached, in_force
 
 _LACKING = ("ResourcePolicy", "PermissionsBoundaryPolicyInputList", "PolicyExclusionList", "ResourceHandlingOption",
             "CallerArn")  # fmt: skip
 
 
-class PolicySimulation(Handler):
-    """Handlers of IAM."""
+class PolicySimulation(Operations):
+    """Operations of IAM."""
 
     def simulate_principal_policy(self) -> Any:
         from moto.core.responses import ActionResult

@@ -5,22 +5,24 @@ from __future__ import annotations
 
 from typing import Any
 
-
-def install() -> None:
-    """Once in a process."""
-    from moto.s3control.models import S3ControlBackend
-
-    for name in ("list_tags_for_resource", "tag_resource", "untag_resource"):
-        setattr(S3ControlBackend, name, _of_existing_bucket(getattr(S3ControlBackend, name)))
+from localcloud.aws.additions.outside import Operations
 
 
-def _of_existing_bucket(original: Any) -> Any:
-    """moto has tags also for buckets that are not there."""
+class TagsOfBuckets(Operations):
+    """Operations of S3 Control. moto has tags also for buckets that are not there."""
 
-    def tags_of(self: Any, resource_arn: str, *args: Any, **named: Any) -> Any:
+    def list_tags_for_resource(self) -> Any:
+        return self._of_existing_bucket("list_tags_for_resource")
+
+    def tag_resource(self) -> Any:
+        return self._of_existing_bucket("tag_resource")
+
+    def untag_resource(self) -> Any:
+        return self._of_existing_bucket("untag_resource")
+
+    def _of_existing_bucket(self, operation: str) -> Any:
         from moto.s3.models import s3_backends
 
-        s3_backends[self.account_id][self.partition].get_bucket(resource_arn.rpartition(":")[2])
-        return original(self, resource_arn, *args, **named)
-
-    return tags_of
+        bucket = self._get_param("ResourceArn").rpartition(":")[2]
+        s3_backends[self.current_account][self.partition].get_bucket(bucket)
+        return self._by_moto(operation)

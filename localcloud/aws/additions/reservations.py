@@ -7,7 +7,8 @@ import secrets
 from typing import Any
 
 from localcloud.aws.account import ACCOUNT
-from localcloud.aws.additions.outside import Handler, ec2_error, filtered, held
+from localcloud.aws.additions.instance_types import is_offered
+from localcloud.aws.additions.outside import Operations, ec2_error, filtered, held
 
 _FILTERS = {
     "instance-type": "InstanceType", "owner-id": "OwnerId", "instance-platform": "InstancePlatform",
@@ -16,8 +17,8 @@ _FILTERS = {
 }  # fmt: skip
 
 
-class CapacityReservations(Handler):
-    """Handlers of EC2."""
+class CapacityReservations(Operations):
+    """Operations of EC2."""
 
     def create_capacity_reservation(self) -> Any:
         from moto.core.responses import ActionResult
@@ -27,10 +28,7 @@ class CapacityReservations(Handler):
         count = self._get_int_param("InstanceCount", 0)
         if not (kind and zone and count > 0):
             raise ec2_error("MissingParameter", "InstanceType, AvailabilityZone and InstanceCount are required")
-        offered = self.ec2_backend.describe_instance_type_offerings(
-            "availability-zone", {"instance-type": [kind], "location": [zone]}
-        )
-        if not offered:
+        if not is_offered(self.ec2_backend, kind, zone):
             raise ec2_error("Unsupported", f"The instance type {kind} is not supported in {zone}")
         self.error_on_dryrun()
         identifier = f"cr-{secrets.token_hex(8)}0"

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations of ours stand before moto's in a table, and moto's own classes stay as they are."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from localcloud.aws.additions import OPERATIONS, with_ours
+
+_MODELS = {"servicequotas": "service-quotas"}
+
+
+def _public(ours: type[Any]) -> list[str]:
+    return [name for name in vars(ours) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("service", OPERATIONS)
+def test_each_is_an_operation_of_aws_and_stands_once(service: str) -> None:
+    """One that calls moto's own would pass over a second one of ours."""
+    from moto.core.utils import camelcase_to_underscores, get_service_model
+
+    known = {
+        camelcase_to_underscores(name) for name in get_service_model(_MODELS.get(service, service)).operation_names
+    }
+    names = Counter(name for ours in OPERATIONS[service] for name in _public(ours))
+    assert names.keys() <= known
+    assert set(names.values()) == {1}
+
+
+@pytest.mark.parametrize("service", OPERATIONS)
+def test_motos_own_classes_stay_as_they_are(service: str) -> None:
+    from moto.core.responses import BaseResponse
+
+    module = import_module(f"moto.{service}.responses")
+    classes = [one for one in vars(module).values() if inspect.isclass(one) and issubclass(one, BaseResponse)]
+    own: type[Any] = next(one for one in classes if one.__module__ == module.__name__)
+    completed = with_ours(own)
+    for ours in OPERATIONS[service]:
+        for name in _public(ours):
+            assert getattr(completed, name) is getattr(ours, name)
+            assert getattr(own, name, None) is not getattr(ours, name)
+
+
+def test_a_service_without_operations_of_ours_is_motos() -> None:
+    from moto.sts.responses import TokenResponse
+
+    assert with_ours(TokenResponse) is TokenResponse
