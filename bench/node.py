@@ -18,7 +18,7 @@ from typing import Any
 
 from bench.harness.rows import Aim, Row, Spent, in_turns
 from localcloud.environments import layout
-from localcloud.hosts import groups, images, isolated, limits, users
+from localcloud.hosts import child_process, groups, images, limits, users
 from localcloud.hosts.groups import ControlGroups
 from localcloud.hosts.site import Site
 
@@ -90,8 +90,8 @@ def _once(folder: Path, more: Mapping[str, Any]) -> Spent:
     (folder / "spec").write_text(json.dumps(spec))
     began, before = time.perf_counter(), _processor()
     subprocess.run(
-        isolated.command("localcloud.hosts.supervisor", str(folder / "spec")), env=isolated.environment(), check=True,
-        pass_fds=tuple(spec.get("place", {}).values()), stdin=subprocess.DEVNULL,
+        child_process.command("localcloud.hosts.supervisor", str(folder / "spec")), env=child_process.environment(),
+        check=True, pass_fds=tuple(spec.get("place", {}).values()), stdin=subprocess.DEVNULL,
     )  # fmt: skip
     took = Spent(time.perf_counter() - began, _processor() - before)
     result = json.loads((folder / "result").read_text())

@@ -13,12 +13,12 @@ from localcloud.aws import account, sigv4
 from localcloud.aws.additions.outside import Outside
 from localcloud.aws.border.read import value_of
 from localcloud.aws.calls import AwsCall, RawCall
-from localcloud.aws.door import MotoApps
 from localcloud.aws.errors import Reason, RefusalError, refusal_reply
 from localcloud.aws.judge.judge import authorize, ec2_may_assume
 from localcloud.aws.judge.record import AwsRecord
 from localcloud.aws.kept import KeptState, S3Object
 from localcloud.aws.metadata import SESSION_SECONDS, Metadata
+from localcloud.aws.moto_apps import MotoApps
 from localcloud.aws.principals import find_key
 from localcloud.aws.refusals import refuse
 from localcloud.server.http import Reply, Request

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 from localcloud.files import REMEDY
 from localcloud.hosts import evidence, syscall_filter
 from localcloud.hosts.assignment import Assignment, Subnet
+from localcloud.hosts.bare_node import LoopbackSite
 from localcloud.hosts.firewall import UnreadableRuleError
 from localcloud.hosts.lan import Lan, LanMember, MissingToolsError
-from localcloud.hosts.plain import LoopbackSite
 from localcloud.hosts.site import SiteError, SiteGoneError
 
 SERVICES_PORT = 443

@@ -15,7 +15,7 @@ from typing import Any
 
 from localcloud import files
 from localcloud.files import write_secret
-from localcloud.hosts import evidence, former, isolated, limits, specification, workplace
+from localcloud.hosts import child_process, evidence, leftovers, limits, specification, workplace
 from localcloud.hosts.assignment import Assignment, CannotStartError, Dispatcher, RunVerdict, judge_run
 from localcloud.hosts.fabric import NO_NODES, Fabric, NotInForceError, lost_evidence
 from localcloud.hosts.groups import ControlGroups, make_cloud_group
@@ -211,8 +211,8 @@ class Hosts:
         path = assignment.folder / f"node-{node.rank}.json"
         write_secret(path, json.dumps(spec).encode())
         process = await asyncio.create_subprocess_exec(
-            *isolated.command("localcloud.hosts.supervisor", str(path)), stdin=DEVNULL, stdout=PIPE, stderr=STDOUT,
-            env=isolated.environment(),
+            *child_process.command("localcloud.hosts.supervisor", str(path)), stdin=DEVNULL, stdout=PIPE, stderr=STDOUT,
+            env=child_process.environment(),
             pass_fds=(node.place.entry.user, node.place.entry.network) if node.place.entry else (),
         )  # fmt: skip
         identity = {"pid": process.pid, "started": files.start_time(process.pid)}
@@ -239,14 +239,14 @@ class Hosts:
     async def _former_end(self, run_id: str) -> RunVerdict:
         """How a run ended whose cloud was killed before recording it. If it had not ended, its folder goes."""
         folder, outline = self.folder(run_id), self._dispatcher.outline(run_id)
-        results = await former.end(folder)
+        results = await leftovers.end(folder)
         if outline is None:
             return RunVerdict("IN_PROGRESS", "")
         ended = judge_run(outline, results)
         if ended.state != "IN_PROGRESS":
             evidence.write(folder, lost_evidence(run_id))
             return ended
-        await asyncio.to_thread(former.remove, folder)
+        await asyncio.to_thread(leftovers.remove, folder)
         self._dispatcher.begins_again(run_id)
         return ended
 

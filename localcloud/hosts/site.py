@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localcloud.hosts import isolated, messages
+from localcloud.hosts import child_process, messages
 
 _ANSWER_SECONDS = 120.0
 
@@ -55,7 +55,7 @@ class Site:
         self.user = self.network = -1
         with theirs:
             self._process = subprocess.Popen(
-                isolated.command("localcloud.hosts.namespaces", str(theirs.fileno()), str(os.getpid())),
+                child_process.command("localcloud.hosts.namespaces", str(theirs.fileno()), str(os.getpid())),
                 pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
             )  # fmt: skip
 

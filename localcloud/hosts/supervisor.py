@@ -17,22 +17,22 @@ import time
 from pathlib import Path
 from typing import Any
 
-from localcloud.hosts import apart, kernel, plain
-from localcloud.hosts.apart import ended_within, has_ended
-from localcloud.hosts.told import UnstartableError
+from localcloud.hosts import bare_node, isolated_node, kernel
+from localcloud.hosts.isolated_node import ended_within, has_ended
+from localcloud.hosts.start_messages import UnstartableError
 
 _SIGNALS = (signal.SIGTERM, signal.SIGCHLD)
 _LONGEST_SECONDS = 3600.0
 # For these reasons the command is asked to end first, and killed later.
 _ASKED = ("stopped", "time limit")
-SupervisedNode = apart.IsolatedNode | plain.BareNode
+SupervisedNode = isolated_node.IsolatedNode | bare_node.BareNode
 
 
 def main(arguments: list[str]) -> int:
     # Signals are blocked and only taken where we wait for them. Between two steps one could leave a child unknown.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     spec: dict[str, Any] = json.loads(Path(arguments[0]).read_text())
-    unstartable = apart.enter(spec["place"]) if spec.get("place") else plain.enter()
+    unstartable = isolated_node.enter(spec["place"]) if spec.get("place") else bare_node.enter()
     # Only now: the kernel forgets both settings when a process enters a user namespace.
     kernel.end_with_parent(signal.SIGTERM)
     kernel.adopt_orphans()
@@ -43,14 +43,14 @@ def main(arguments: list[str]) -> int:
     draft.write_text(json.dumps(result))
     draft.replace(spec["result"])
     if os.getppid() != spec["parent"]:  # the cloud was killed: its last node removes what all nodes shared
-        apart.clear_up(spec)
+        isolated_node.clear_up(spec)
     return 0
 
 
 def _run(spec: dict[str, Any]) -> dict[str, Any]:
     started = time.time()
     try:
-        node: SupervisedNode = apart.start(spec) if spec.get("place") else plain.start(spec)
+        node: SupervisedNode = isolated_node.start(spec) if spec.get("place") else bare_node.start(spec)
     except (OSError, UnstartableError) as error:
         return _result(UnstartableError.REASON, None, str(error), started)
     reason, detail = _until_the_end(node, spec["seconds"] or math.inf)

@@ -18,7 +18,7 @@ from localcloud.oci.errors import not_authenticated, not_implemented
 from localcloud.oci.operations import ApiCall, ApiOperation, OciCloud
 from localcloud.server import faults, marker
 from localcloud.server.errors import ApiError
-from localcloud.server.http import Body, Reply, Request, Said, plain_refusal, require_once
+from localcloud.server.http import Body, CallInput, Reply, Request, plain_refusal, require_once
 from localcloud.server.routing import Router
 
 # Some clients do not escape the slashes of this parameter.
@@ -67,8 +67,8 @@ class OciApi:
                 faults.strike_after(self._cloud.faults, call.operation.name)
             return reply
         finally:
-            if call.said.upload:  # a handler that keeps the upload has moved it
-                call.said.upload.path.unlink(missing_ok=True)
+            if call.input.upload:  # a handler that keeps the upload has moved it
+                call.input.upload.path.unlink(missing_ok=True)
 
     async def _build_call(
         self, request: Request, body: Body, route: tuple[ApiOperation, dict[str, str]] | None
@@ -83,26 +83,26 @@ class OciApi:
             operation = sdk.operation_name(request.method, request.path)
             log.warning("not implemented: %s", operation)
             raise not_implemented(operation)
-        said = Said(MappingProxyType(route[1]), request.query, request.headers, request.target)
-        call = ApiCall(self._cloud, route[0], said, credential.principal)
+        given = CallInput(MappingProxyType(route[1]), request.query, request.headers, request.target)
+        call = ApiCall(self._cloud, route[0], given, credential.principal)
         admitted = admit(call) if streams else None
-        return replace(call, said=await self._receive_body(request.method, said, body, streams)), admitted
+        return replace(call, input=await self._receive_body(request.method, given, body, streams)), admitted
 
     def _find_key(self, key_id: str) -> RSAPublicKey | None:
         credential = self._cloud.credentials.find(key_id)
         return credential.key if credential else None
 
-    async def _receive_body(self, method: str, said: Said, body: Body, streams: bool) -> Said:
+    async def _receive_body(self, method: str, given: CallInput, body: Body, streams: bool) -> CallInput:
         if streams:
             upload = await body.to_file(self._cloud.objects / "incoming" / uuid.uuid4().hex)
             try:
-                signatures.check_body(said.headers, bytes.fromhex(upload.sha256))
+                signatures.check_body(given.headers, bytes.fromhex(upload.sha256))
             except ApiError:
                 upload.path.unlink()
                 raise
-            return replace(said, upload=upload)
+            return replace(given, upload=upload)
         content = await body.to_memory()
         if method not in signatures.METHODS_WITH_BODY:
-            return said  # no signature covers the body of such a request, so it is ignored
-        signatures.check_body(said.headers, hashlib.sha256(content).digest())
-        return replace(said, body=content)
+            return given  # no signature covers the body of such a request, so it is ignored
+        signatures.check_body(given.headers, hashlib.sha256(content).digest())
+        return replace(given, body=content)

@@ -149,7 +149,7 @@ def _variables(call: ApiCall) -> dict[str, str]:
     variables = {variable: call.params.get(parameter, "") for parameter, variable in _OF_PARAMETERS.items()}
     if call.operation.name in _OF_BODIES:
         field, variable = _OF_BODIES[call.operation.name]
-        body = call.json() if call.said.body else None
+        body = call.json() if call.input.body else None
         variables[variable] = str(body.get(field) or "") if isinstance(body, dict) else ""
     return {name: value for name, value in variables.items() if value}
 

@@ -27,7 +27,7 @@ def find_earlier_reply(call: ApiCall) -> Reply | None:
     if row is None:
         return None
     digest, status, headers, body, resource = row
-    if digest != call.said.digest:
+    if digest != call.input.digest:
         raise ApiError(409, "InvalidatedRetryToken", "this opc-retry-token was used with another body")
     if resource:
         created = call.store.get(resource)
@@ -45,7 +45,7 @@ def remember_reply(call: ApiCall, reply: Reply) -> None:
     call.store.connection.execute(
         "INSERT OR REPLACE INTO retries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            token, call.principal.id, call.operation.name, call.said.digest, reply.status,
+            token, call.principal.id, call.operation.name, call.input.digest, reply.status,
             json.dumps(dict(reply.headers)), json.dumps(reply.body), body.get("id", ""), http.now(),
         ),
     )  # fmt: skip

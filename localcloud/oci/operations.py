@@ -15,7 +15,7 @@ from localcloud.oci.principals import Caller, Credentials
 from localcloud.oci.store import StateStore
 from localcloud.server.cloud import ServedCloud
 from localcloud.server.errors import cannot_parse
-from localcloud.server.http import Reply, Said
+from localcloud.server.http import CallInput, Reply
 
 
 class RunHosts(Protocol):
@@ -57,7 +57,7 @@ class ApiCall:
 
     cloud: OciCloud
     operation: ApiOperation
-    said: Said
+    input: CallInput
     principal: Caller
     after_commit: list[Callable[[], None]] = field(default_factory=list)
 
@@ -68,15 +68,15 @@ class ApiCall:
     @property
     def params(self) -> Mapping[str, str]:
         """The parameters of the path."""
-        return self.said.params
+        return self.input.params
 
     @property
     def query(self) -> Mapping[str, str]:
-        return self.said.query
+        return self.input.query
 
     @property
     def headers(self) -> Mapping[str, str]:
-        return self.said.headers
+        return self.input.headers
 
     @property
     def if_match(self) -> str | None:
@@ -84,7 +84,7 @@ class ApiCall:
 
     def json(self) -> Any:
         try:
-            return self.said.json
+            return self.input.json
         except (ValueError, RecursionError):
             raise cannot_parse("the body is not JSON") from None
 

@@ -181,7 +181,7 @@ class References:
 
     @cached_property
     def _body(self) -> Mapping[str, Any]:
-        body = self._call.json() if self._call.said.body and self._reads_a_body else None
+        body = self._call.json() if self._call.input.body and self._reads_a_body else None
         return body if isinstance(body, dict) else {}
 
     @property

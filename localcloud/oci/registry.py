@@ -25,7 +25,7 @@ from localcloud.oci.principals import Caller
 from localcloud.oci.services import artifacts
 from localcloud.oci.store import StoredResource
 from localcloud.server.errors import ApiError
-from localcloud.server.http import FilePart, Reply, Request, Said, Upload
+from localcloud.server.http import CallInput, FilePart, Reply, Request, Upload
 
 PATH = "/v2"
 Receive = Callable[[Path], Awaitable[Upload]]
@@ -263,8 +263,8 @@ def _read_pushed_blob(visit: RegistryRequest, digest: Digest) -> bytes:
 def _push_call(visit: RegistryRequest, image: Mapping[str, Any]) -> ApiCall:
     repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
     named = {"repositoryId": repositories[0].id} if repositories else {}
-    said = Said(named, target=artifacts.PUSH.path, body=json.dumps(image).encode())
-    return ApiCall(visit.cloud, artifacts.PUSH, said, visit.principal)
+    given = CallInput(named, target=artifacts.PUSH.path, body=json.dumps(image).encode())
+    return ApiCall(visit.cloud, artifacts.PUSH, given, visit.principal)
 
 
 def _may_push(visit: RegistryRequest) -> None:

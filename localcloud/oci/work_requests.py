@@ -43,7 +43,7 @@ def issue_receipt(
                 "entityType": entity,
                 "actionType": action,
                 "identifier": resource.id,
-                "entityUri": call.said.target.partition("?")[0],
+                "entityUri": call.input.target.partition("?")[0],
             }
         ],
         "timeAccepted": moment,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What crosses between the door and the handlers of the REST server."""
+"""What crosses between the API and the handlers of the REST server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class RestCall:
-    """One call: who calls, and what it says, read once at the door. `caller` is None where guests may call."""
+    """One call: who calls, and what it says, read once at the API. `caller` is None where guests may call."""
 
     parts: Parts
     params: Mapping[str, str]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI over HTTP: tables of operations, the handlers behind them, and what they share."""
+"""What all local clouds share and no platform alone: HTTP, routing by tables, one tail for errors, faults, state."""

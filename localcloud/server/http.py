@@ -186,7 +186,7 @@ def require_once(request: Request) -> None:
 
 
 @dataclass(frozen=True)
-class Said:
+class CallInput:
     """What one call says. It is read once, at the border: who judges the call, carries it out or remembers it gets this
     value and nothing of the request, so that nobody can read another one."""
 

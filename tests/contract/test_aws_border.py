@@ -15,7 +15,7 @@ from localcloud.aws.border import models
 from localcloud.aws.border.read import value_of
 from localcloud.aws.border.written import WrittenRequest, written
 from localcloud.aws.calls import AwsCall, RawCall, read_call
-from localcloud.aws.door import MotoApps
+from localcloud.aws.moto_apps import MotoApps
 from localcloud.aws.services import SERVICES, AwsService, Wire
 from tests.support.aws_samples import operations, parameters_of, request_of
 

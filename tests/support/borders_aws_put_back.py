@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 from xml.etree import ElementTree
 
-from localcloud.aws import calls, cloud, door, sigv4
+from localcloud.aws import calls, cloud, moto_apps, sigv4
 from localcloud.aws.border import s3_values, written, xml_body
 from localcloud.aws.refusals import objects
 from localcloud.aws.services import Wire
@@ -53,7 +53,7 @@ def _forms_are_forwarded() -> Iterator[None]:
             kind = last.request.headers.get("content-type", "")
             return replace(made, query=query, headers={"content-type": kind}, body=last.body)
 
-        with patch.object(calls, "_is_type", lambda *_: True), patch.object(door, "written", as_sent):
+        with patch.object(calls, "_is_type", lambda *_: True), patch.object(moto_apps, "written", as_sent):
             yield
 
 
@@ -80,7 +80,7 @@ def _documents_are_forwarded() -> Iterator[None]:
         reader = SimpleNamespace(read=lenient, malformed=xml_body.malformed)
         with (
             patch.object(s3_values, "xml_body", reader), patch.object(s3_values, "_check_deleted", lambda rows: None),
-            patch.object(door, "written", as_sent),
+            patch.object(moto_apps, "written", as_sent),
         ):  # fmt: skip
             yield
 

@@ -44,7 +44,7 @@ class Instances:
     """`localcloud.aws.machines.Machines`."""
 
     def __init__(self, folder: Path, fabric: Fabric, reports: MachineReports) -> None:
-        self.hosts = Hosts(folder, fabric, _Desk(self))
+        self.hosts = Hosts(folder, fabric, _Dispatcher(self))
         self._reports = reports
         self._loop = asyncio.get_running_loop()
         self._on: dict[str, _Instance] = {}
@@ -219,7 +219,7 @@ class Instances:
             self._reports.command_ended(command, instance, None if code is None else int(code), output, errors)
 
 
-class _Desk:
+class _Dispatcher:
     """`localcloud.hosts.assignment.Dispatcher`: an instance that is on is a run of the hosts."""
 
     def __init__(self, instances: Instances) -> None:

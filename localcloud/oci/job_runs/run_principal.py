@@ -20,7 +20,7 @@ from localcloud.oci import tenancy
 from localcloud.oci.operations import OciCloud
 from localcloud.oci.principals import TOKEN_SECONDS, Caller
 from localcloud.oci.services.logs import RUN_OUTPUT, write_lines
-from localcloud.oci.services.token_door import RESOURCE_TYPES
+from localcloud.oci.services.resource_tokens import RESOURCE_TYPES
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
 

@@ -16,8 +16,8 @@ from localcloud.oci.services import (
     network,
     object_storage,
     people,
+    resource_tokens,
     secrets,
-    token_door,
 )
 
 
@@ -25,6 +25,6 @@ def operations() -> list[ApiOperation]:
     modules = (
         identity, people, network, object_storage, artifacts, logs, metrics, data_science, secrets, limits,
         work_requests, local_operations,
-        token_door,
+        resource_tokens,
     )  # fmt: skip
     return [row for module in modules for row in module.operations()]

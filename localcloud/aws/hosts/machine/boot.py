@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from localcloud.aws.hosts.machine import console, doors
+from localcloud.aws.hosts.machine import console, control_socket
 from localcloud.aws.hosts.machine.agent import Agent
 from localcloud.aws.hosts.machine.containers import Containers
 from localcloud.aws.hosts.machine.given import BOOT, COMMANDS
@@ -50,7 +50,7 @@ class Machine:
         for folder in _FOLDERS:
             Path(folder).mkdir(parents=True, exist_ok=True)
         self.containers.mark_ended()
-        listener = await doors.listen(
+        listener = await control_socket.listen(
             {"systemctl": self.units.ask, "docker": self.containers.ask, "machine": self._ask}
         )
         console.report("running")
@@ -73,9 +73,9 @@ class Machine:
         self.ended_by = self.ended_by or by
         self._end.set()
 
-    async def _ask(self, request: Mapping[str, Any]) -> doors.Answer:
+    async def _ask(self, request: Mapping[str, Any]) -> control_socket.Answer:
         self.shut_down("reboot" if request["arguments"] == ["reboot"] else "halt")
-        return doors.Answer()
+        return control_socket.Answer()
 
     async def _boot(self) -> None:
         plan = self._facts["plan"]

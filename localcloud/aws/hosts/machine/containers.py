@@ -23,7 +23,7 @@ from typing import Any
 from catalog.environments import EnvironmentFacts, Need, choose
 from catalog.imports import imported_modules
 from localcloud.aws.hosts.machine import console
-from localcloud.aws.hosts.machine.doors import Answer
+from localcloud.aws.hosts.machine.control_socket import Answer
 from localcloud.aws.hosts.machine.given import PACKAGE, PROGRAMS, START
 from localcloud.aws.hosts.machine.options import OptionsError, RunOptions, parse_run
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from localcloud.aws.hosts.machine import containers, doors
+from localcloud.aws.hosts.machine import containers, control_socket
 from localcloud.aws.hosts.machine.given import BOOT
 
 _SAYS = "a stand-in on trainyard's local cloud"
@@ -192,8 +192,8 @@ def _wait(words: Sequence[str]) -> int:
     return 0
 
 
-def _ask(door: str, words: Sequence[str]) -> int:
-    answer = doors.knock(door, arguments=list(words), folder=os.getcwd())
+def _ask(program: str, words: Sequence[str]) -> int:
+    answer = control_socket.ask(program, arguments=list(words), folder=os.getcwd())
     if answer.follow:
         _print_log(answer.follow, follows=True, times=False)
         state = containers.read_state(answer.follow)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.aws.hosts.machine import console
-from localcloud.aws.hosts.machine.doors import Answer
+from localcloud.aws.hosts.machine.control_socket import Answer
 
 FOLDERS = (Path("/etc/systemd/system"), Path("/run/systemd/system"))
 WANTED = FOLDERS[0] / "multi-user.target.wants"

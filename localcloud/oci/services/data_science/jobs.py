@@ -158,7 +158,7 @@ def require_mounts(mounts: Sequence[Json] | None) -> None:
 
 def put_artifact(call: ApiCall) -> Reply:
     job = kinds.find_living(JOB, call)
-    upload = call.said.upload
+    upload = call.input.upload
     if upload is None or not upload.size:
         raise invalid("the artifact is empty")
     if job.body.get("artifact"):

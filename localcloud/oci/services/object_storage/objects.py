@@ -50,7 +50,7 @@ def check_md5(call: ApiCall, upload: Upload) -> None:
 
 
 def put(call: ApiCall) -> Reply:
-    bucket, name, upload = buckets.find(call), call.params["objectName"], call.said.upload
+    bucket, name, upload = buckets.find(call), call.params["objectName"], call.input.upload
     require_name(name)
     if upload is None:
         raise invalid("an object needs a body")

@@ -57,7 +57,7 @@ def create(call: ApiCall) -> Reply:
 
 def put_part(call: ApiCall) -> Reply:
     _, identifier, _ = _find(call)
-    number, upload = _number(call.needed("uploadPartNum")), call.said.upload
+    number, upload = _number(call.needed("uploadPartNum")), call.input.upload
     if upload is None:
         raise invalid("a part needs a body")
     objects.check_md5(call, upload)

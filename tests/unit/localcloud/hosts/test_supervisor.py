@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from localcloud import files
-from localcloud.hosts import isolated
+from localcloud.hosts import child_process
 from tests.support.waiting import eventually
 
 Supervise = Callable[..., subprocess.Popen[bytes]]
@@ -39,7 +39,9 @@ def supervise(tmp_path: Path, request: pytest.FixtureRequest) -> Supervise:
         path = tmp_path / "spec.json"
         path.write_text(json.dumps(spec))
         process = subprocess.Popen(
-            isolated.command("localcloud.hosts.supervisor", str(path)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            child_process.command("localcloud.hosts.supervisor", str(path)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
 
         def end() -> None:

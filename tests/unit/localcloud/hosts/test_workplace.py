@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.hosts import isolated, limits, specification, workplace
+from localcloud.hosts import child_process, limits, specification, workplace
 from localcloud.hosts.assignment import Assignment, Group, NodeWork, Outline, RunCode, judge_run
 from localcloud.hosts.fabric import NodePlace
 
@@ -43,8 +43,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         before = [path.name for path in (folder / "node-0").rglob("*")]
         spec = folder / "spec.json"
         spec.write_text(json.dumps(specification.build_specification(assignment, node, 1, (), 60, None)))
-        words = isolated.command("localcloud.hosts.supervisor", str(spec))
-        done = subprocess.run(words, capture_output=True, text=True, env=isolated.environment(), check=True)
+        words = child_process.command("localcloud.hosts.supervisor", str(spec))
+        done = subprocess.run(words, capture_output=True, text=True, env=child_process.environment(), check=True)
         result = json.loads(specification.result_path(folder, 0).read_text())
         return before, judge_run(assignment.outline, {0: result}).details, done.stdout + done.stderr
 

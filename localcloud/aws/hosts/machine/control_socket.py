@@ -12,6 +12,8 @@ from typing import Any
 
 SOCKET = "/run/machine.sock"
 _LONGEST = 4 << 20
+# A machine that lives through an upgrade of this checkout knows it by this name.
+_PROGRAM = "door"
 
 
 @dataclass(frozen=True)
@@ -24,17 +26,17 @@ class Answer:
     follow: str = ""
 
 
-Door = Callable[[Mapping[str, Any]], Awaitable[Answer]]
+Responder = Callable[[Mapping[str, Any]], Awaitable[Answer]]
 
 
-async def listen(doors: Mapping[str, Door]) -> asyncio.Server:
-    """Answers the stand-ins, each at the door of its name."""
+async def listen(responders: Mapping[str, Responder]) -> asyncio.Server:
+    """Answers the stand-ins, by the name of the program that each stands for."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             request = json.loads(await reader.readline())
             try:
-                answer = await doors[request["door"]](request)
+                answer = await responders[request[_PROGRAM]](request)
             except (OSError, ValueError) as error:
                 answer = Answer(1, errors=f"{error}\n")
             writer.write(json.dumps(asdict(answer)).encode() + b"\n")
@@ -45,11 +47,11 @@ async def listen(doors: Mapping[str, Door]) -> asyncio.Server:
     return await asyncio.start_unix_server(serve, SOCKET, limit=_LONGEST)
 
 
-def knock(door: str, **request: Any) -> Answer:
+def ask(program: str, **request: Any) -> Answer:
     """Asks the machine's first program, and waits for its answer."""
     with socket.socket(socket.AF_UNIX) as asked:
         asked.connect(SOCKET)
         with asked.makefile("rwb") as file:
-            file.write(json.dumps({"door": door, **request}).encode() + b"\n")
+            file.write(json.dumps({_PROGRAM: program, **request}).encode() + b"\n")
             file.flush()
             return Answer(**json.loads(file.readline()))

@@ -23,7 +23,7 @@ class RefusedError(UnstartableError):
     REASON = "refused"
 
 
-def told(report: int) -> Iterator[dict[str, Any]]:
+def read_messages(report: int) -> Iterator[dict[str, Any]]:
     """The messages as they come, until the last writer has gone."""
     pending = b""
     while True:
@@ -37,7 +37,7 @@ def told(report: int) -> Iterator[dict[str, Any]]:
             return
 
 
-def raise_if_told(messages: Iterable[dict[str, Any]]) -> None:
+def raise_if_unstartable(messages: Iterable[dict[str, Any]]) -> None:
     """Raises the reason why the node could not start, if there is one."""
     for message in messages:
         for key, kind in (("error", UnstartableError), ("refused", RefusedError)):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localcloud.hosts import first, kernel
+from localcloud.hosts import first_process, kernel
 from localcloud.hosts.groups import ControlGroups
-from localcloud.hosts.told import UnstartableError, raise_if_told, told
+from localcloud.hosts.start_messages import UnstartableError, raise_if_unstartable, read_messages
 from localcloud.hosts.watch import UsageWatch
 
 # The first process gets this time to end all others and to report how the command ended.
@@ -48,11 +48,11 @@ class IsolatedNode:
     _groups: ControlGroups | None
 
     def ask(self) -> None:
-        self._signal(first.ASKED)
+        self._signal(first_process.ASKED)
 
     def end(self) -> None:
         """Ends all processes of the node, in the end by killing the first one."""
-        self._signal(first.AT_ONCE)
+        self._signal(first_process.AT_ONCE)
         if not ended_within(self.pid, _LAST_SECONDS):
             self._signal(signal.SIGKILL)
         os.waitpid(self.pid, 0)
@@ -64,7 +64,7 @@ class IsolatedNode:
             killed = self._groups.killed_for_memory()
             self._groups.remove()
         messages = list(self._report)
-        raise_if_told(messages)
+        raise_if_unstartable(messages)
         code = next((message["code"] for message in messages if "code" in message), -signal.SIGKILL)
         return code, _OUT_OF_MEMORY.format(killed, self.watch.limits["memory"] / (1 << 30)) if killed else ""
 
@@ -93,10 +93,10 @@ def start(spec: dict[str, Any]) -> IsolatedNode:
     if pid == 0:
         os.close(gate[1])
         os.close(report[0])
-        first.main(spec, gate[0], report[1])
+        first_process.main(spec, gate[0], report[1])
     os.close(gate[0])
     os.close(report[1])
-    room, messages = spec["room"], told(report[0])
+    room, messages = spec["room"], read_messages(report[0])
     watch = UsageWatch(pid, [source for source, _ in room["own"]], room["limits"], bool(groups), room["printed"])
     node = IsolatedNode(pid, watch, messages, groups)
     try:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from localcloud.hosts import kernel
 from localcloud.hosts.site import Site
-from localcloud.hosts.told import raise_if_told, told
+from localcloud.hosts.start_messages import raise_if_unstartable, read_messages
 
 _POLL_SECONDS = 0.02
 
@@ -50,7 +50,7 @@ class BareNode:
 
     def ended(self) -> tuple[int | None, str]:
         if self.report is not None:
-            raise_if_told(told(self.report))
+            raise_if_unstartable(read_messages(self.report))
         return self.process.returncode, ""
 
 
