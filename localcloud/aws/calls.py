@@ -8,13 +8,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl
 
 from localcloud.aws import s3_operations
 from localcloud.aws.border import chunked
 from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.services import AwsService, Wire
-from localcloud.server.http import Request, read_json
+from localcloud.server.http import Request, parameter_pairs, read_json
 
 _MOST_PARAMETERS = 5000
 _READS = ("Describe", "List", "Get", "Head", "Search", "Filter", "BatchGet", "Select", "Lookup", "Simulate", "Decode")
@@ -100,7 +99,7 @@ def _query_call(request: Request, query: str, body: bytes) -> tuple[str, Mapping
         raise RefusalError(Reason.MALFORMED, "The content type must be application/x-www-form-urlencoded")
     try:
         text = body.decode() or query
-        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
+        pairs = parameter_pairs(text, _MOST_PARAMETERS)
     except ValueError:
         raise RefusalError(Reason.MALFORMED, "The body is not a list of parameters") from None
     parameters = dict(pairs)

@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote
 
 from localcloud.aws.errors import Reason, RefusalError
-from localcloud.server.http import Request
+from localcloud.server.http import Request, parameter_pairs
 
 # (method, sub-resource in the query): operation.
 _ON_BUCKET = {
@@ -52,7 +52,7 @@ _PARAMETERS = re.compile(
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 _CONTROL = "/v20180820/tags/"
 _ON_TAGS = {"GET": "ListTagsForResource", "POST": "TagResource", "DELETE": "UntagResource"}
-_MOST_TAGS = 200
+_MOST_PARAMETERS = 200
 
 
 def operations() -> Iterator[str]:
@@ -73,7 +73,7 @@ def identify(request: Request) -> tuple[str, Mapping[str, Any]]:
     try:
         first, _, rest = path.removeprefix("/").partition("/")
         bucket, key = unquote(first, errors="strict"), unquote(rest, errors="strict")
-        pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=200)
+        pairs = parameter_pairs(query, _MOST_PARAMETERS)
     except ValueError:
         raise RefusalError(Reason.MALFORMED, "The path or the query is not percent-encoded UTF-8") from None
     parameters = dict(pairs)
@@ -100,7 +100,7 @@ def _control_operation(request: Request) -> tuple[str, Mapping[str, Any]]:
     operation = _ON_TAGS.get(request.method, "")
     bucket = unquote(path.removeprefix(_CONTROL)).removeprefix("arn:aws:s3:::")
     try:
-        pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=_MOST_TAGS)
+        pairs = parameter_pairs(query, _MOST_PARAMETERS)
     except ValueError:
         raise RefusalError(Reason.MALFORMED, "The query is not percent-encoded UTF-8") from None
     if not operation or not _BUCKET.fullmatch(bucket) or {name for name, _ in pairs} - {"tagKeys"}:

@@ -83,10 +83,16 @@ def path_parameter(text: str) -> str:
         raise invalid(f"{text[:80]!r} is not percent-encoded UTF-8") from None
 
 
+def parameter_pairs(text: str, most: int) -> list[tuple[str, str]]:
+    """The parameters of a query or a form, in their order. UnicodeDecodeError for what is not percent-encoded UTF-8,
+    another ValueError for more than so many."""
+    return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=most)
+
+
 def query_parameters(text: str) -> dict[str, str]:
     """The parameters of a query. One that stands twice is refused: programs differ in which of them counts."""
     try:
-        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
+        pairs = parameter_pairs(text, _MOST_PARAMETERS)
     except UnicodeDecodeError:
         raise invalid("the query is not percent-encoded UTF-8") from None
     except ValueError:
