@@ -47,9 +47,9 @@ class _Seen:
     sets: dict[str, list[_Counted]] = field(default_factory=dict)
 
 
-def document(run: str, reason: str, witnesses: Sequence[NodeEvidence]) -> Row:
+def document(run: str, reason: str, nodes: Sequence[NodeEvidence]) -> Row:
     """The evidence of one run. `reason` says why no rule was enforced, and is empty if rules were enforced."""
-    seen = {witness.rank: _read(witness.counters) for witness in witnesses}
+    seen = {node.rank: _read(node.counters) for node in nodes}
     return {
         "run": run,
         "enforced": not reason,
@@ -63,13 +63,13 @@ def document(run: str, reason: str, witnesses: Sequence[NodeEvidence]) -> Row:
                 "carried": _carried(each, seen[each.rank]),
                 "processorSeconds": None,
             }
-            for each in witnesses
+            for each in nodes
         ],
-        "rules": [row for each in witnesses for row in _rules(each, seen[each.rank])],
-        "flows": [row for each in witnesses for row in _flows(each, seen[each.rank], "flows", "connections")],
+        "rules": [row for each in nodes for row in _rules(each, seen[each.rank])],
+        "flows": [row for each in nodes for row in _flows(each, seen[each.rank], "flows", "connections")],
         # What no rule that somebody wrote could stop.
-        "free": [row for each in witnesses for row in _flows(each, seen[each.rank], "flows", "connections", True)],
-        "dropped": [row for each in witnesses for row in _flows(each, seen[each.rank], "dropped", "packets")],
+        "free": [row for each in nodes for row in _flows(each, seen[each.rank], "flows", "connections", True)],
+        "dropped": [row for each in nodes for row in _flows(each, seen[each.rank], "dropped", "packets")],
     }
 
 
@@ -97,8 +97,8 @@ def read(folder: Path) -> Row | None:
         return None
 
 
-def _rules(witness: NodeEvidence, seen: _Seen) -> Iterator[Row]:
-    for rule in witness.rules:
+def _rules(node: NodeEvidence, seen: _Seen) -> Iterator[Row]:
+    for rule in node.rules:
         if rule.implied:
             continue
         yield {
@@ -109,23 +109,23 @@ def _rules(witness: NodeEvidence, seen: _Seen) -> Iterator[Row]:
             "protocol": EVERY_PROTOCOL if rule.protocol is None else str(rule.protocol),
             "peer": rule.peer,
             "ports": list(rule.ports) if rule.ports else None,
-            "node": witness.rank,
+            "node": node.rank,
             "packets": seen.counters.get(firewall.packets_counter(rule), 0),
             "connections": seen.counters.get(firewall.connections_counter(rule), 0),
             **({"addresses": [str(block.network_address) for block in rule.peers]} if rule.named else {}),
         }
 
 
-def _flows(witness: NodeEvidence, seen: _Seen, kind: str, counted: str, free: bool = False) -> Iterator[Row]:
+def _flows(node: NodeEvidence, seen: _Seen, kind: str, counted: str, free: bool = False) -> Iterator[Row]:
     """Those that rules decided, or those that only the cloud's own rules let through."""
     directions: tuple[Direction, ...] = ("ingress", "egress")
-    implied = [rule for rule in witness.rules if rule.implied]
+    implied = [rule for rule in node.rules if rule.implied]
     for direction in directions:
         for one in sorted(seen.sets.get(f"{kind}_{direction}", ()), key=lambda one: one.key):
             peer, protocol, port = one.key
             if free != any(rule.direction == direction and _is_peer(peer, rule) for rule in implied):
                 continue
-            ends = (peer, witness.address) if direction == "ingress" else (witness.address, peer)
+            ends = (peer, node.address) if direction == "ingress" else (node.address, peer)
             yield {
                 "direction": direction, "from": ends[0], "to": ends[1], "port": port,
                 # nft has names only where the system has a list of protocols, which Debian's smallest lacks.
@@ -138,7 +138,7 @@ def _is_peer(address: str, rule: FirewallRule) -> bool:
     return any(IPv4Address(address) in block for block in rule.peers)
 
 
-def _carried(witness: NodeEvidence, seen: _Seen) -> dict[str, int]:
+def _carried(node: NodeEvidence, seen: _Seen) -> dict[str, int]:
     """The bytes of content exchanged with each peer, in both directions."""
     carried: Counter[str] = Counter()
     for direction in ("ingress", "egress"):

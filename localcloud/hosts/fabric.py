@@ -194,11 +194,11 @@ class Fabric:
                     counters = await asyncio.to_thread(placed.lan.read_firewalls, placed.members)
                 except SiteError as error:
                     reason = f"the network of the run is gone: {error}"
-        witnesses = [
+        nodes = [
             evidence.NodeEvidence(member.rank, member.group, member.address, member.interface.id, member.rules, text)
             for member, text in zip(placed.members, counters, strict=True)
         ]
-        return evidence.document(run, reason, witnesses)
+        return evidence.document(run, reason, nodes)
 
     def refresh(self) -> None:
         """Gives living nodes the rules and routes that are in force now. Called after a change of a network."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens what a node is shown, and mounts folders at any path of its root, also at paths that do not exist yet. For the
-node's first process."""
+"""The file system of a node, for its first process: a root with what the node is shown and nothing else of the machine.
+Folders are mounted at any path of it, also at paths that do not exist yet."""
 
 from __future__ import annotations
 
@@ -38,6 +38,10 @@ _LINKS = {
 # Folders of /proc: the kernel's settings are read-only, and what tells of other processes is empty.
 _CLOSED = ("sys", "bus", "fs", "irq", "sysrq-trigger")
 _EMPTY = ("acpi", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
+_EMPTY_FILES = frozenset(f"/proc/{name}" for name in _EMPTY)
+_OCTAL = re.compile(rb"\\([0-7]{3})")
+_SAFE = kernel.NO_SETUID | kernel.NO_DEVICES
+_ROOT_OPTIONS = "mode=755,size=16m,nr_inodes=65536"
 
 
 def hold(path: str) -> int:
@@ -82,12 +86,6 @@ def _widen(there: Path) -> None:
             kernel.bind_mount_all(source, str(copy))
     finally:
         os.close(held)
-
-
-_EMPTY_FILES = frozenset(f"/proc/{name}" for name in _EMPTY)
-_OCTAL = re.compile(rb"\\([0-7]{3})")
-_SAFE = kernel.NO_SETUID | kernel.NO_DEVICES
-_ROOT_OPTIONS = "mode=755,size=16m,nr_inodes=65536"
 
 
 def build(room: dict[str, Any]) -> int:

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCIDs: fresh ones for what clients create, fixed ones for what every local tenancy has; and how what has one begins
-and ends.
-"""
+"""OCIDs: fresh ones for what clients create, fixed ones for what every local tenancy has; lifecycles of both."""
 
 from __future__ import annotations
 
@@ -11,21 +9,6 @@ import os
 from dataclasses import dataclass
 
 REGIONLESS = frozenset({"tenancy", "compartment", "user", "group", "dynamicgroup", "policy"})
-OVERRIDABLE = (
-    "oci_artifacts.ArtifactsClient",
-    "oci_core.VirtualNetworkClient",
-    "oci_datascience.DataScienceClient",
-    "oci_identity.IdentityClient",
-    "oci_limits.LimitsClient",
-    "oci_logging.LoggingManagementClient",
-    "oci_loggingingestion.LoggingClient",
-    "oci_loggingsearch.LogSearchClient",
-    "oci_monitoring.MonitoringClient",
-    "oci_object_storage.ObjectStorageClient",
-    "oci_secrets.SecretsClient",
-    "oci_vault.VaultsClient",
-    "oci_work_requests.WorkRequestClient",
-)
 
 
 def _encode(raw: bytes) -> str:
@@ -68,13 +51,3 @@ JOB_RUN = Lifecycle("ACCEPTED", "ACCEPTED", "DELETED", "DELETED")
 
 RUN_ACTIVE = frozenset({"ACCEPTED", "IN_PROGRESS", "CANCELING"})
 RUN_TERMINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELED", "NEEDS_ATTENTION", "DELETED"})
-
-
-def client_variables(endpoint: str, object_storage: str = "") -> dict[str, str]:
-    """The endpoints, without credentials: a run has its own."""
-    own = {"oci_object_storage.ObjectStorageClient": object_storage or endpoint}
-    return {
-        "CLIENT_HOST_OVERRIDES": ";".join(f"{client}={own.get(client, endpoint)}" for client in OVERRIDABLE),
-        "OCI_ODSC_SERVICE_ENDPOINT": endpoint,
-        "OCI_CLI_ENDPOINT": endpoint,
-    }

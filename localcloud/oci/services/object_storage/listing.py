@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of objects and of their versions, in the order of their names. A delimiter joins deeper names to prefixes."""
+"""Objects and their versions as the store has them, and their lists in the order of names. A delimiter joins deeper
+names to prefixes."""
 
 from __future__ import annotations
 
@@ -44,6 +45,20 @@ class StoredObject:
     def receipt(self) -> dict[str, str]:
         """The headers that answer a write."""
         return {"etag": self.etag, "last-modified": http.http_date(self.modified), "version-id": self.file}
+
+
+# The fields of a summary, by the names that `fields=` uses.
+_SUMMARY: Mapping[str, Callable[[StoredObject], Any]] = {
+    "name": lambda item: item.name,
+    "size": lambda item: item.size,
+    "md5": lambda item: item.md5,
+    "etag": lambda item: item.etag,
+    "timeCreated": lambda item: http.rfc3339(item.created),
+    "timeModified": lambda item: http.rfc3339(item.modified),
+    "storageTier": lambda item: item.headers.get("storage-tier", "Standard"),
+}
+_NOT_SHOWN = frozenset({"archivalState"})  # a valid field, but nothing here is archived
+_DELIMITERS = ("", "/")
 
 
 def sound_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -153,20 +168,6 @@ def _insert(store: StateStore, table: str, item: StoredObject) -> None:
         columns, values = f"{columns}, marker", [*values, item.marker]
     marks = ", ".join("?" * len(values))
     store.connection.execute(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})", values)
-
-
-# The fields of a summary, by the names that `fields=` uses.
-_SUMMARY: Mapping[str, Callable[[StoredObject], Any]] = {
-    "name": lambda item: item.name,
-    "size": lambda item: item.size,
-    "md5": lambda item: item.md5,
-    "etag": lambda item: item.etag,
-    "timeCreated": lambda item: http.rfc3339(item.created),
-    "timeModified": lambda item: http.rfc3339(item.modified),
-    "storageTier": lambda item: item.headers.get("storage-tier", "Standard"),
-}
-_NOT_SHOWN = frozenset({"archivalState"})  # a valid field, but nothing here is archived
-_DELIMITERS = ("", "/")
 
 
 def list_objects(call: ApiCall) -> Reply:
