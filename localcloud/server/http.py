@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, unquote, unquote_plus
 from localcloud.server.errors import ApiError, invalid
 
 _YEAR_10000 = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
-# What 64 bits hold, as OCI's own numbers.
+# What 64 bits hold.
 LARGEST = 2**63 - 1
 _MOST_DIGITS = len(str(LARGEST))
 _MOST_PARAMETERS = 200

@@ -27,7 +27,7 @@ log = logging.getLogger("localcloud")
 
 
 def elsewhere(bucket: str) -> str:
-    """How a bucket of another API is called here. Those of OCI go by their OCIDs."""
+    """How a bucket is called here that has a name and no id."""
     return f"s3://{bucket}"
 
 
