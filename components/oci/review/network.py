@@ -207,8 +207,10 @@ def _is_true(value: Any) -> bool:
 def _ways(where: str, subnet: ReviewedResource, side: Snapshot) -> Iterator[str]:
     for row in _routes_of(subnet, side) or ():
         kind = row.get("destinationType")
-        peer = SERVICES if kind == "SERVICE_CIDR_BLOCK" else str(row.get("destination") or row.get("cidrBlock"))
-        yield f"{where}: to {peer} through {_gateway(row, side)}"
+        if kind == "SERVICE_CIDR_BLOCK":
+            yield f"{where}: to {SERVICES} through {_GATEWAYS['servicegateway']}"
+        else:
+            yield f"{where}: to {row.get('destination') or row.get('cidrBlock')} through {_gateway(row, side)}"
 
 
 def _routes_of(subnet: ReviewedResource, side: Snapshot) -> Sequence[Mapping[str, Any]] | None:
