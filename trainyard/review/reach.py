@@ -118,7 +118,7 @@ def _peers(passage: Passage) -> Iterator[str]:
         left = [
             piece
             for one in left
-            for piece in (one.address_exclude(hole) if hole and hole.subnet_of(one) else [one])  # type: ignore[type-var, arg-type]
+            for piece in (one.address_exclude(hole) if hole and hole.subnet_of(one) else [one])  # type: ignore[arg-type]
         ]
     yield from map(str, left)
 

@@ -139,9 +139,9 @@ def _of_group(group: ReviewedResource, groups: _Groups) -> Iterator[Passage]:
     for direction in ("ingress", "egress"):
         for row in _list(group.inputs.get(direction)):
             if isinstance(row, Mapping):
-                yield from _passages(groups, group.id, direction, row)  # type: ignore[arg-type]
+                yield from _passages(groups, group.id, direction, row)
             else:
-                yield Passage(groups.where(group.id), direction, "all", str(row))  # type: ignore[arg-type]
+                yield Passage(groups.where(group.id), direction, "all", str(row))
 
 
 def _passages(groups: _Groups, group: str, direction: Direction, row: Mapping[str, Any]) -> Iterator[Passage]:
