@@ -99,7 +99,7 @@ def resource_words(resources: frozenset[str]) -> str:
         what, found = parted(resource)
         circumstances[what].add(found)
     if "" in circumstances.get("*", ()):
-        circumstances = {"*": circumstances["*"]}  # type: ignore[assignment]
+        circumstances = {"*": circumstances["*"]}
     shown = {f"{_arn_words(what)}{merged(found)}" for what, found in circumstances.items() if what}
     return _listing(sorted(shown))
 

@@ -76,7 +76,7 @@ def _and(words: tuple[str, ...]) -> str:
 def _verbs(kind: str, names: set[str]) -> tuple[str, ...]:
     """`manage` where all is granted that there is, else each verb of its own."""
     if kind not in resource_types():
-        return (max(names, key=lambda verb: VERBS.index(verb) if verb in VERBS else -1),)  # type: ignore[arg-type, call-overload]
+        return (max(names, key=lambda verb: VERBS.index(verb) if verb in VERBS else -1),)
     if len(names) > 1 and names >= verb_covers("manage", kind):
         return ("manage",)
     words = table("oci_review")["verbs"]

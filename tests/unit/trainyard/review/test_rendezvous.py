@@ -11,9 +11,14 @@ from components.platform.review import EVERY_PORT, Network, Passage, Snapshot
 from trainyard.review.rendezvous import Hang, hanging
 
 SUBNET, NODES = "10.0.0.0/24", "the nodes"
-MEET = {"source": "resnet/worker", "target": "resnet/main", "ports": 29400, "why": "the store where ranks meet"}
-DATA = {"source": "resnet/main", "target": "resnet/worker", "ports": "29500-29563", "why": "gradients"}
-OUT = {"source": "subnet", "target": "services", "ports": 443, "why": "the bucket"}
+MEET: dict[str, Any] = {
+    "source": "resnet/worker",
+    "target": "resnet/main",
+    "ports": 29400,
+    "why": "the store where ranks meet",
+}
+DATA: dict[str, Any] = {"source": "resnet/main", "target": "resnet/worker", "ports": "29500-29563", "why": "gradients"}
+OUT: dict[str, Any] = {"source": "subnet", "target": "services", "ports": 443, "why": "the bucket"}
 
 
 def side(*rules: dict[str, Any]) -> Snapshot:
@@ -38,7 +43,7 @@ ENOUGH = (
 
 def test_nothing_hangs_where_every_connection_is_let_through() -> None:
     assert hanging(side(MEET, DATA, OUT), network(*ENOUGH)) == ()
-    everything = [Passage(NODES, way, "all", "0.0.0.0/0") for way in ("ingress", "egress")]  # type: ignore[arg-type]
+    everything = [Passage(NODES, way, "all", "0.0.0.0/0") for way in ("ingress", "egress")]
     assert hanging(side(MEET, DATA, OUT, {**MEET, "ports": None}), network(*everything)) == ()
 
 
@@ -62,7 +67,7 @@ def test_a_rule_for_half_of_the_subnet_is_not_enough() -> None:
 
 
 def test_any_of_the_peers_that_stand_for_the_nodes_is_enough() -> None:
-    by_group = [Passage(NODES, way, "all", NODES) for way in ("ingress", "egress")]  # type: ignore[arg-type]
+    by_group = [Passage(NODES, way, "all", NODES) for way in ("ingress", "egress")]
     assert hanging(side(MEET, DATA), network(*by_group, addresses=(NODES, SUBNET))) == ()
 
 
