@@ -69,7 +69,7 @@ def settled(outcomes: Iterable[tuple[Circumstances, object]], values: Mapping[st
 
 
 def described(resource: str, circumstances: Circumstances) -> str:
-    """`instances where aws:ResourceTag/stack is vision-dev`."""
+    """`instances where the tag stack is vision-dev`."""
     parts = [f"{name}{_IS}{_shown(value)}" for name, value in sorted(circumstances.items())]
     return resource + (_WHERE + _AND.join(parts) if parts else "")
 

@@ -42,7 +42,7 @@ def network_of(side: Snapshot) -> Network:
             passages += _of_list(names[subnet.urn], rules, side)
     passages += _of_groups(side)
     blocks = [block for subnet in subnets for block in _blocks(subnet)]
-    nodes = next((one for one in subnets if one.name == "subnet"), subnets[0])
+    nodes = _of_nodes(subnets)
     return Network(
         passages=tuple(dict.fromkeys(passages)),
         inside=tuple(dict.fromkeys((*(one for vcn in side.of(VCN) for one in _blocks(vcn)), *blocks, SERVICES))),
@@ -64,10 +64,13 @@ def _not_known(side: Snapshot) -> str:
 
 
 def _where(subnets: Sequence[ReviewedResource]) -> dict[str, str]:
-    """A subnet has no name that a rename leaves alone but the one in the program; a single one needs none."""
-    if len(subnets) == 1:
-        return {subnets[0].urn: "the subnet"}
-    return {one.urn: f"the subnet `{one.name}`" for one in subnets}
+    """A subnet has no name that a rename leaves alone but the one in the program; that of the nodes needs none."""
+    nodes = _of_nodes(subnets).urn
+    return {one.urn: "the subnet" if one.urn == nodes else f"the subnet `{one.name}`" for one in subnets}
+
+
+def _of_nodes(subnets: Sequence[ReviewedResource]) -> ReviewedResource:
+    return next((one for one in subnets if one.name == "subnet"), subnets[0])
 
 
 def _blocks(resource: ReviewedResource) -> tuple[str, ...]:
@@ -207,8 +210,10 @@ def _is_true(value: Any) -> bool:
 def _ways(where: str, subnet: ReviewedResource, side: Snapshot) -> Iterator[str]:
     for row in _routes_of(subnet, side) or ():
         kind = row.get("destinationType")
-        peer = SERVICES if kind == "SERVICE_CIDR_BLOCK" else str(row.get("destination") or row.get("cidrBlock"))
-        yield f"{where}: to {peer} through {_gateway(row, side)}"
+        if kind == "SERVICE_CIDR_BLOCK":
+            yield f"{where}: to {SERVICES} through {_GATEWAYS['servicegateway']}"
+        else:
+            yield f"{where}: to {row.get('destination') or row.get('cidrBlock')} through {_gateway(row, side)}"
 
 
 def _routes_of(subnet: ReviewedResource, side: Snapshot) -> Sequence[Mapping[str, Any]] | None:

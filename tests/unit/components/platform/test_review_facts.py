@@ -105,7 +105,7 @@ def test_machines_of_aws_stay_and_have_no_price_but_a_teams_own() -> None:
     assert found.jobs == {"resnet": Machines("dl1.24xlarge", 2, 8, stays=True, idle_minutes=30)}
     assert [(one.what, one.usd_per_hour) for one in found.standing] == [
         ("1 NAT gateway", None),
-        ("2 endpoints in the subnet", None),
+        ("2 interface endpoints", None),
         ("disks of the machines: 1000 GB, also while they are stopped", None),
     ]
     prices = {"dl1.24xlarge": {"usd_per_hour": 13.0}, "NAT gateway": {"usd_per_hour": 0.05, "source": "bill"}}

@@ -147,6 +147,17 @@ def test_other_names_descriptions_and_orders_show_nothing() -> None:
     assert reach(before, replace(after, resources=renamed)) == Reach()
 
 
+def test_one_more_subnet_leaves_the_rules_of_the_first_alone() -> None:
+    more = resource(
+        SUBNET, "more", cidrBlock="10.0.9.0/24", prohibitPublicIpOnVnic=True, securityListIds=[id_of(LIST, "rules")]
+    )
+    found = reach(side(), side(extra=(more,)))
+    assert list(map(words, found.opened)) == [
+        "TCP 443 out of the subnet `more`, to the region's services",
+        "TCP 29400 into the subnet `more`, from 10.0.0.0/24",
+    ]
+
+
 def test_a_subnet_of_somebody_else_is_not_judged() -> None:
     alone = Snapshot("vision-dev", "oci", {"network": {"subnet": "ocid1.subnet.oc1..theirs"}}, ())
     assert OciReview().network(alone).unjudged == (

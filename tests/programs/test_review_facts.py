@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A review's facts about the resources of real programs: nothing hangs, all is read, and changes show in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from components.platform.base import platform
+from components.platform.review import UNREAD, Snapshot
+from tests.programs.conftest import Record, Written
+from tests.support.examples import stack_file
+from tests.support.reviews import recorded, sentences
+from trainyard.review import reach
+from trainyard.review.reach import is_outside, words
+from trainyard.review.rendezvous import hanging
+
+EXAMPLES = {
+    "oci-pytorch-ddp": True,
+    "oci-documented": True,
+    "oci-proof-of-concept": True,
+    "oci-existing": False,
+    "oci-dask-xgboost": True,
+    "aws-dl1-resnet": True,
+    "aws-dl1-existing-vpc": False,
+    "openpai-ddp-gloo": False,
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_connection_of_an_example_is_let_through_and_all_is_read(name: str, record: Record) -> None:
+    side = recorded(record(name), stack_file(name))
+    answers = platform(side.platform).review
+    network = answers.network(side)
+    assert bool(network.unjudged) is not EXAMPLES[name]
+    assert hanging(side, network) == ()
+    assert bool(network.nodes) is EXAMPLES[name]
+    (abilities,) = answers.abilities((side,))
+    assert not [one for one in abilities if one.principal == UNREAD]
+    assert set(answers.costs(side, {}).jobs) == set(side.plan["jobs"])
+    assert not [one for one in network.passages if one.direction == "ingress" and is_outside(one, network)]
+    assert all(not answers.replacing_inputs(one, one) for one in side.resources)
+
+
+def test_a_preview_in_which_no_id_is_known_lets_the_same_through(record: Record) -> None:
+    known, unknown = (
+        recorded(record("oci-pytorch-ddp", **how), stack_file("oci-pytorch-ddp")) for how in ({}, {"preview": True})
+    )
+    answers = platform("oci").review
+    found = reach.changed(answers.network(known), answers.network(unknown))
+    assert (found.opened, found.closed) == ((), ())
+
+
+def _sides(name: str, change: Callable[[dict[str, Any]], None], record: Record, written: Written) -> list[Snapshot]:
+    return [recorded(one, stack_file(name)) for one in (record(name), written(name, change))]
+
+
+def test_a_change_of_a_stack_file_on_oci(record: Record, changed: Written) -> None:
+    def open_up(config: dict[str, Any]) -> None:
+        config["trainyard:network"] = {**config.get("trainyard:network", {}), "mode": "proof-of-concept", "nat": True}
+        config["trainyard:access"] = {**config.get("trainyard:access", {}), "mode": "documented"}
+
+    before, after = _sides("oci-pytorch-ddp", open_up, record, changed)
+    answers = platform("oci").review
+    found = reach.changed(answers.network(before), answers.network(after))
+    block = after.plan["network"]["subnetCidr"]
+    outside = [one for one in map(words, found.opened) if "anywhere" in one]
+    assert outside == [f"every TCP port out of the subnet, to anywhere (0.0.0.0/0) but {block}"]
+    assert found.ways_opened == ("the subnet: to 0.0.0.0/0 through a NAT gateway",)
+    assert sentences(before, after)
+    assert sentences(before, before) == []
+
+
+def test_a_change_of_a_stack_file_on_aws(record: Record, changed: Written) -> None:
+    def open_up(config: dict[str, Any]) -> None:
+        rule = {"cidr": "203.0.113.0/24", "ports": 3022, "why": "SSH from the office"}
+        config["trainyard:network"] = {**config.get("trainyard:network", {}), "ingress": [rule]}
+        config["trainyard:access"] = {**config.get("trainyard:access", {}), "mode": "documented"}
+
+    before, after = _sides("aws-dl1-resnet", open_up, record, changed)
+    answers = platform("aws-dl1").review
+    found = reach.changed(answers.network(before), answers.network(after))
+    assert list(map(words, found.opened)) == ["TCP 3022 into the nodes, from 203.0.113.0/24"]
+    assert any("do whatever the policy AmazonS3FullAccess allows" in one for one in sentences(before, after))

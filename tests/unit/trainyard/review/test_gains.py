@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Differences of abilities as sentences: grouped by principal and by what is alike, each thing said once."""
+
+from __future__ import annotations
+
+from components.platform.circumstances import MOST, OTHER, candidates, combinations, described, fitting, merged, settled
+from components.platform.review import EVERYBODY, Ability, ReviewPlatform
+from trainyard.review.gains import AccessChange, changed
+
+
+class Platform(ReviewPlatform):
+    def covers(self, resource: str, other: str) -> bool:
+        return resource == "all"
+
+
+def abilities(*rows: str) -> frozenset[Ability]:
+    return frozenset(Ability(*row.split()) for row in rows)
+
+
+def test_operations_on_alike_resources_are_one_sentence() -> None:
+    found = changed(
+        abilities("ann read a"), abilities("ann read a", "ann write a", "ann read b", "ann write b"), Platform()
+    )
+    assert found == (
+        AccessChange("ann", "read, write", "b", True, ("read", "write")),
+        AccessChange("ann", "write", "a", True, ("write",)),
+    )
+    assert [one.sentence for one in changed(abilities(), abilities("ann read a", "ann read b"), Platform())] == [
+        "ann may read: a, b"
+    ]
+
+
+def test_gains_come_before_losses() -> None:
+    found = changed(abilities("zoe read a"), abilities("ann read a"), Platform())
+    assert [one.sentence for one in found] == ["ann may read: a", "zoe may no longer read: a"]
+    assert changed(abilities("ann read a"), abilities("ann read a"), Platform()) == ()
+
+
+def test_what_everybody_gains_is_said_of_nobody_else() -> None:
+    after = abilities(f"{EVERYBODY} read a", "ann read a", "ann write a")
+    assert [one.sentence for one in changed(abilities(), after, Platform())] == [
+        "ann may write: a",
+        f"{EVERYBODY} may read: a",
+    ]
+
+
+def test_what_something_wider_covers_is_not_repeated() -> None:
+    after = abilities("ann read all", "ann read a", "ann write a")
+    assert [one.sentence for one in changed(abilities(), after, Platform())] == [
+        "ann may read: all",
+        "ann may write: a",
+    ]
+
+
+def test_circumstances_are_all_tried_while_they_are_few() -> None:
+    few = {"a": candidates(["1"]), "b": ("x", None)}
+    assert len(list(combinations(few))) == 6
+    many = {str(number): candidates(map(str, range(8))) for number in range(6)}
+    tried = list(combinations(many))
+    assert len(tried) < MOST * 2
+    for name, values in many.items():
+        assert {one[name] for one in tried} == set(values), "each value is tried all the same"
+
+
+def test_a_pattern_has_a_text_of_its_own_and_one_with_each_other() -> None:
+    assert list(fitting("vision-*", ["vision-*", "*-dev"])) == [f"vision-{OTHER}", f"vision-{OTHER}-dev"]
+
+
+def test_a_variable_that_decides_nothing_is_not_said() -> None:
+    values = {"a": ("1", "2"), "b": ("x", None)}
+    outcomes = [(one, one["a"] == "1") for one in combinations(values)]
+    assert settled(outcomes, values) == {"b"}
+    assert settled(outcomes[:3], values) == set(), "what was not tried may decide"
+
+
+def test_circumstances_in_words() -> None:
+    some = [described("it", {"tag": value}).partition(" where ")[2] for value in ("dev", OTHER, None)]
+    assert merged(some) == " where tag is dev or something else or not given"
+    assert described("it", {}) == "it"
