@@ -191,7 +191,7 @@ def is_tagged(resource: JudgedResource, tag: str, value: str) -> bool:
 
 
 @cache
-def _declared() -> tuple[PolicyRule | StackRule, ...]:
+def all_rules() -> tuple[PolicyRule | StackRule, ...]:
     """All rules, sorted by file name. A new file is a new rule."""
     names = sorted(path.stem for path in RULES.glob("*.py") if path.stem != "__init__")
     return tuple(import_module(f"policies.rules.{name}").RULE for name in names)
@@ -200,17 +200,13 @@ def _declared() -> tuple[PolicyRule | StackRule, ...]:
 @cache
 def rules() -> tuple[PolicyRule, ...]:
     """The rules that judge one resource at a time."""
-    return tuple(rule for rule in _declared() if isinstance(rule, PolicyRule))
+    return tuple(rule for rule in all_rules() if isinstance(rule, PolicyRule))
 
 
 @cache
 def stack_rules() -> tuple[StackRule, ...]:
     """The rules that judge a whole stack."""
-    return tuple(rule for rule in _declared() if isinstance(rule, StackRule))
-
-
-def all_rules() -> tuple[PolicyRule | StackRule, ...]:
-    return _declared()
+    return tuple(rule for rule in all_rules() if isinstance(rule, StackRule))
 
 
 def refusing(resource: JudgedResource) -> frozenset[str]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from components.oci.run_inputs import Where, run_inputs
+from components.oci.run_inputs import LAUNCH, LONGEST_TAG, Where, launch_tags, run_inputs
+from schemas.model import PortRange
 from tests.support.samples import job, own, plan
 
 RESERVATION = "ocid1.capacityreservation.oc1.iad.a"
@@ -23,3 +24,14 @@ def inputs(**keys: Any) -> dict[str, Any]:
 def test_a_reservation_is_an_input_of_each_run_and_absent_where_there_is_none() -> None:
     assert "capacityReservation" not in inputs()
     assert inputs(capacity_reservation=RESERVATION) == inputs() | {"capacityReservation": RESERVATION}
+
+
+def test_a_job_without_runs_tells_what_a_run_would() -> None:
+    train = plan(jobs={"train": own(job())}).jobs["train"]
+    assert train.runs
+    assert launch_tags(train) == {}
+    alone = replace(train, runs={})
+    said = launch_tags(alone)[LAUNCH]
+    assert said.startswith(f"nodes={train.nodes} ports=")
+    many = {f"port-{number}": PortRange(20000 + 2 * number, 20000 + 2 * number) for number in range(LONGEST_TAG)}
+    assert launch_tags(replace(alone, roles=(replace(train.roles[0], ports=many),))) == {}

@@ -11,7 +11,7 @@ import pytest
 from components.oci.plan import OciPlan
 from components.oci.stack import OciAccess, OciJob, OciNetwork, OciStack, Users, Vault
 from components.plan import show
-from schemas.model import Bucket, Code, Git, Input, PortRange, Role, Run, Secret, Shape, Uses
+from schemas.model import Bucket, Code, Git, Input, PortRange, Role, Run, Secret, Shape, Uses, Waiver
 from tests.support.oci_plans import oci_plan
 
 TOKEN = "hf_do-not-print-me"
@@ -118,6 +118,13 @@ def test_what_a_stack_does_not_make_is_said() -> None:
     assert "Network: least, not made by this stack" in told
     assert "ocid1.subnet.oc1..ours" in told
     assert "company, not made by this stack" in told
+
+
+def test_waivers_are_told_with_their_reason_and_last_day() -> None:
+    waived = replace(stack(), waivers={"public-bucket": Waiver("a public data set", "2026-12-31")})
+    assert "  waived       public-bucket until 2026-12-31: a public data set" in show.plan_text(oci_plan(waived))
+    said = {"reason": "a public data set", "until": "2026-12-31"}
+    assert show.plain(oci_plan(waived))["waivers"] == {"public-bucket": said}
 
 
 def test_in_an_existing_vcn_the_way_out_is_not_promised() -> None:
