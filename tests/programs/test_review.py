@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,9 @@ from tests.support.review_examples import (
     page_with,
     review,
 )
+
+# What a whole review needs beside the rest.
+PARTS = ("trainyard.review.reach", "trainyard.review.gains", "trainyard.review.rendezvous", "policies.offline")
 
 
 @pytest.fixture
@@ -65,6 +69,8 @@ def test_what_opens_who_gains_and_what_is_replaced_is_seen_first(repository: Pat
 
 
 def test_the_examples_of_the_page_are_what_the_command_says(repository: Path) -> None:
+    if missing := [part for part in PARTS if find_spec(part) is None]:
+        pytest.skip(f"this build has no {', '.join(missing)}")
     commit_changes(repository)
     page = PAGE.read_text("utf-8")
     assert page.count("<!-- example: ") == 3

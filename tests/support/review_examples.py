@@ -35,7 +35,7 @@ def _oci(config: Config) -> None:
 
 def _aws(config: Config) -> None:
     config["trainyard:network"]["nat"] = True
-    config["trainyard:access"]["mode"] = "documented"
+    config["trainyard:bucket"]["key"] = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-1111-4222-8333-0a1b2c3d4e5f"
     config["trainyard:jobs"]["resnet"]["blockStorageGb"] = 600
 
 

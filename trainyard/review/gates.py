@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from schemas.names import suggestion
 from trainyard.review.changes import called
 from trainyard.review.model import Review
+from trainyard.review.sections import sentence
 
 COST = "cost"
 
@@ -83,7 +84,7 @@ def _exposure(one: Review) -> Iterator[str]:
 
 
 def _access_gain(one: Review) -> Iterator[str]:
-    return (f"{access.principal} may {access.words}: {access.resource}" for access in one.gained)
+    return map(sentence, one.gained)
 
 
 def _policy(one: Review) -> Iterator[str]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
 from launcher.escaping import markdown as escaped
 from launcher.escaping import mermaid
@@ -29,8 +30,8 @@ def markdown(reviews: Sequence[Review], gates: Sequence[Tripped]) -> str:
     deciding = [one for one in reviews if one.has_decisions]
     forms: list[_Form] = [_whole, _without_picture, _words_only, _counts_only]
     for form in forms:
-        text = _joined([*head, *(line for one in deciding for line in _folded(one, form, len(deciding) > 1))])
-        if len(text) <= LIMIT:
+        folded = (line for one in deciding for line in _folded(one, form, len(deciding) > 1))
+        if (text := _within(chain(head, folded))) is not None:
             return text
     return _verdicts(head)
 
@@ -52,6 +53,18 @@ def _verdicts(head: Sequence[str]) -> str:
             break
         shown.append(line)
     return _joined([*shown, "", _ALL_OF_IT])
+
+
+def _within(lines: Iterable[str]) -> str | None:
+    """None as soon as they are too long: a form that does not fit is not made whole."""
+    shown: list[str] = []
+    size = 0
+    for line in lines:
+        size += len(line) + 1
+        if size > LIMIT:
+            return None
+        shown.append(line)
+    return _joined(shown)
 
 
 def _joined(lines: Iterable[str]) -> str:

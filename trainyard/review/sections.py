@@ -120,10 +120,15 @@ def _access(one: Review) -> Iterator[Item]:
 
 
 def _access_item(sign: str, access: Access) -> Item:
-    details = (f"operations: {', '.join(access.operations)}",) if access.operations else ()
-    may = "may" if sign == "gains" else "may no longer"
+    first, rest = access.operations[:SHOWN], len(access.operations) - SHOWN
+    more = f" and {rest} more, which the JSON has" if rest > 0 else ""
+    details = (f"operations: {', '.join(first)}{more}",) if first else ()
+    return Item(f"{sign}: {sentence(access, sign == 'gains')}", details, sign == "gains")
+
+
+def sentence(access: Access, gained: bool = True) -> str:
     on = f": {access.resource}" if access.resource else ""
-    return Item(f"{sign}: {access.principal} {may} {access.words}{on}", details, sign == "gains")
+    return f"{access.principal} {'may' if gained else 'may no longer'} {access.words}{on}"
 
 
 def _ends(one: Review) -> Iterator[Item]:
