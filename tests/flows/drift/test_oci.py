@@ -25,9 +25,11 @@ CORE = oci.core.models
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackUp]:
     team = Team(tmp_path_factory.mktemp("drift"))
-    team.trainyard("up", "local")
-    yield stack_up("local", team.home, team.cloud)
-    team.end()
+    try:
+        team.trainyard("up", "local")
+        yield stack_up("local", team.home, team.cloud)
+    finally:
+        team.end()
 
 
 class Changes:
