@@ -94,7 +94,9 @@ class Reading:
         except ProviderError as error:
             if not self.is_refused(error.__cause__):
                 raise
-            self.unread(f"{what}: {error.cause}")
+            # The cause repeats what was tried, and ends with the number of the request.
+            why = error.cause.partition(": ")[2].partition(" [")[0]
+            self.unread(f"{what}: {why or error.cause}")
             return None
 
     def side(self, judged: Mapping[str, frozenset[str]]) -> LiveSide:

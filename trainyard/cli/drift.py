@@ -86,8 +86,10 @@ def drift(
 
 
 def lines(drift: Drift) -> Iterator[str]:
-    """One line where nothing has drifted."""
-    if not drift.remarks:
+    """One line where nothing has drifted and everything could be read."""
+    if not drift.remarks and drift.unread:
+        yield f"{drift.stack}: no drift in what could be read"
+    elif not drift.remarks:
         yield f"{drift.stack}: no drift: its cloud has what the last `up` made"
     else:
         yield f"{drift.stack}: {plural(len(drift.remarks), 'difference')} from what the last `up` made"

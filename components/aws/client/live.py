@@ -35,7 +35,8 @@ def make(question: LiveQuestion) -> LiveSide:
 
 
 def _is_refused(error: BaseException | None) -> bool:
-    return code_of(error) in ACCESS_CODES
+    # An answer without a body has no other code.
+    return code_of(error) in {*ACCESS_CODES, "403"}
 
 
 class _Reader:

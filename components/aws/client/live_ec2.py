@@ -25,6 +25,14 @@ RULE_INPUTS = frozenset({
     "cidrIpv4", "cidrIpv6", "fromPort", "ipProtocol", "prefixListId", "referencedSecurityGroupId", "toPort",
 })  # fmt: skip
 JUDGED: Mapping[str, frozenset[str]] = {INGRESS: RULE_INPUTS, EGRESS: RULE_INPUTS}
+# What a route leads to: EC2's name, and the program's.
+_GATEWAYS = {
+    "GatewayId": "gatewayId",
+    "NatGatewayId": "natGatewayId",
+    "TransitGatewayId": "transitGatewayId",
+    "VpcPeeringConnectionId": "vpcPeeringConnectionId",
+    "NetworkInterfaceId": "networkInterfaceId",
+}
 # A machine in one of these states does not come back.
 _ENDED = frozenset({"terminated", "shutting-down"})
 Row = Mapping[str, Any]
@@ -124,14 +132,14 @@ class Ec2Reader:
             if rows and place not in live:
                 self._reading.gone(one)
         for (table, block), route in live.items():
-            target = _target(route)
+            way = _way(route)
             known = declared.get((table, block))
             if known is not None:
-                named = str(known.inputs.get("gatewayId") or known.inputs.get("natGatewayId"))
-                self._reading.found(known, {"target": target}, {"target": named})
+                self._reading.found(known, {**dict.fromkeys(_GATEWAYS.values()), **way})
             else:
-                inputs = {"routeTableId": table, "destinationCidrBlock": block, "target": target}
-                self._reading.add(ROUTE, f"{table}_{block}", inputs, f"route to {block} by {target} in {table}")
+                inputs = {"routeTableId": table, "destinationCidrBlock": block, **way}
+                by = next(iter(way.values()), "nothing that is there")
+                self._reading.add(ROUTE, f"{table}_{block}", inputs, f"route to {block} by {by} in {table}")
         there = {
             one["SubnetId"]: row["RouteTableId"] for row in rows for one in row["Associations"] if "SubnetId" in one
         }
@@ -206,16 +214,9 @@ def _leads(route: Row) -> bool:
     return route.get("GatewayId") != "local" and not str(route.get("GatewayId")).startswith("vpce-")
 
 
-def _target(route: Row) -> str:
-    keys = (
-        "GatewayId",
-        "NatGatewayId",
-        "TransitGatewayId",
-        "VpcPeeringConnectionId",
-        "NetworkInterfaceId",
-        "InstanceId",
-    )
-    return next((str(route[key]) for key in keys if route.get(key)), "nothing that is there")
+def _way(route: Row) -> dict[str, str]:
+    """What a route leads to, as the program writes it."""
+    return dict([(key, str(route[name])) for name, key in _GATEWAYS.items() if route.get(name)][:1])
 
 
 def _rule(row: Row) -> dict[str, Any]:

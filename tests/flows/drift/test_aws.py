@@ -29,9 +29,11 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackUp]:
     require_program("ssh-keygen")
     team = Team(tmp_path_factory.mktemp("drift"), STACK)
     team.change("mode: documented", "mode: least-privilege")
-    team.trainyard("up", STACK)
-    yield stack_up(STACK, team.home, team.cloud)
-    team.end()
+    try:
+        team.trainyard("up", STACK)
+        yield stack_up(STACK, team.home, team.cloud)
+    finally:
+        team.end()
 
 
 def trust(**who: str) -> str:

@@ -25,9 +25,11 @@ CORE = oci.core.models
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackUp]:
     team = Team(tmp_path_factory.mktemp("drift"))
-    team.trainyard("up", "local")
-    yield stack_up("local", team.home, team.cloud)
-    team.end()
+    try:
+        team.trainyard("up", "local")
+        yield stack_up("local", team.home, team.cloud)
+    finally:
+        team.end()
 
 
 class Changes:
@@ -267,3 +269,24 @@ def test_what_is_changed_behind_its_back_is_found_and_an_untouched_stack_is_sile
     for change in some(Changes(up).makers(), 6, 100):
         up.finds(change)
     up.is_silent()
+
+
+def test_what_means_the_same_in_other_words_is_no_drift(up: StackUp) -> None:
+    changes = Changes(up)
+
+    def twice(before: Any) -> dict[str, Any]:
+        """The way to the services once more, under another name."""
+        (rule,) = before.egress_security_rules
+        again = copy(rule)
+        again.description = "by hand"
+        return {"egress_security_rules": [again, rule]}
+
+    def reworded(texts: list[str]) -> list[str]:
+        return [text.replace("Allow ", "ALLOW  ").replace(" to ", "  TO ") for text in reversed(texts)]
+
+    undo = [changes._rules(twice), changes._statements(reworded)]
+    try:
+        up.is_silent()
+    finally:
+        for one in undo:
+            one()

@@ -25,9 +25,11 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackUp]:
         pytest.skip("no local environment with PyTorch")
     team = Team(tmp_path_factory.mktemp("drift"), STACK)
     team.change("--epochs 2", "--epochs 1000")
-    team.trainyard("up", STACK)
-    yield stack_up(STACK, team.home, team.cloud)
-    team.end()
+    try:
+        team.trainyard("up", STACK)
+        yield stack_up(STACK, team.home, team.cloud)
+    finally:
+        team.end()
 
 
 def test_a_run_that_was_stopped_by_hand_is_found(up: StackUp) -> None:
