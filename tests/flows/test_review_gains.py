@@ -25,7 +25,7 @@ def passes(call: Callable[[], Any]) -> bool:
     try:
         call()
     except NOT_ALLOWED as refused:
-        status = getattr(refused, "status", None) or refused.response["ResponseMetadata"]["HTTPStatusCode"]  # type: ignore[union-attr]
+        status = getattr(refused, "status", None) or refused.response["ResponseMetadata"]["HTTPStatusCode"]
         assert status in (403, 404)
         return False
     return True
