@@ -222,7 +222,7 @@ def test_what_only_reads_differently_shows_nothing(allow: list[Allow], chance: r
 def _rewritten(one: Allow, chance: random.Random) -> list[str]:
     verb, kind = one.grant.split()
     how = chance.randrange(5)
-    known = sorted(verb_covers(verb, kind))  # type: ignore[arg-type]
+    known = sorted(verb_covers(verb, kind))
     if how == 0 and kind in ("objects", "buckets", "vcns", "repos"):
         middle = chance.randint(1, len(known))
         parts = (known[:middle], known[middle:])
