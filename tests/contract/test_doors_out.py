@@ -16,6 +16,7 @@ DOORS = {
     "trainyard/engine/language_host.py",
     "trainyard/engine/program.py",
     "trainyard/engine/progress.py",
+    "policies/__main__.py",
     "policies/describe.py",
     "provider/base/wire.py",
     "provider/base/serve.py",

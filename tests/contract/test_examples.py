@@ -45,6 +45,11 @@ NOT_SHOWN = (
         )
     }
     | {"#/$defs/config/properties/trainyard:computeTargets"}
+    # A waiver ends on a day, and with it an example that needs one.
+    | {
+        "#/$defs/config/properties/trainyard:waivers",
+        *(f"#/$defs/waiver/properties/{key}" for key in ("reason", "until")),
+    }
     | {f"#/$defs/computeTarget/properties/{key}" for key in ("shape", "instances", "bootVolumeGb", "existing")}
     | {f"#/$defs/requirements/anyOf/properties/{key}" for key in ("file", "build")}
     # OCI charges for what a flow log stores.
