@@ -19,7 +19,7 @@ FILE = {
 STACK = OfflineStack("one", FILE)
 
 
-def ask(name: str, function: str, **arguments: Any) -> Any:
+def ask(name: str, function: str, /, **arguments: Any) -> Any:
     return platform(name).offline.answer(function, arguments, STACK)
 
 
