@@ -41,7 +41,7 @@ def test_what_is_made_changed_and_removed() -> None:
 @pytest.mark.parametrize(
     ("columns", "kind"), [({"protect": True, "retain": True}, "blocked"), ({"retain": True}, "kept")]
 )
-def test_what_leaves_a_stack_may_be_protected_or_stay(columns: dict[str, bool], kind: str) -> None:
+def test_what_leaves_a_stack_may_be_protected_or_stay(columns: dict[str, Any], kind: str) -> None:
     (one,) = compare(side(resource(VCN, "vcn", **columns)), side(), PLATFORM)
     assert one.kind == kind
 
