@@ -19,8 +19,8 @@ FILE = {
 STACK = OfflineStack("one", FILE)
 
 
-def ask(where: str, function: str, **arguments: Any) -> Any:
-    return platform(where).offline.answer(function, arguments, STACK)
+def ask(name: str, function: str, /, **arguments: Any) -> Any:
+    return platform(name).offline.answer(function, arguments, STACK)
 
 
 def test_a_name_of_the_file_is_there_once_with_an_id_that_nobody_knows() -> None:
