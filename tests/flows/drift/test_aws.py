@@ -341,5 +341,5 @@ def _cannot_come_back(up: StackUp, changes: Changes) -> None:
     changes.ec2.terminate_instances(InstanceIds=[machine])
     code, said = up.drift()
     assert code == 1
-    assert "instance vision-dev-resnet-main-0 is gone" in said
+    assert "instance resnet/main-0 is gone" in said
     assert "nodes-from-nodes is gone" in said
