@@ -67,7 +67,7 @@ def list_tags(network: OciNetworkPlan) -> dict[str, str]:
     People and policies look for the reason on the list.
     """
     needed_by = sorted({rule.framework or network.mode for rule in network.rules if rule.ports is None})
-    reasons = {ALL_TCP: ", ".join(needed_by), OPENED_FOR: ", ".join(network.frameworks)}
+    reasons = {ALL_TCP: ", ".join(needed_by), OPENED_FOR: ", ".join(sorted(network.frameworks))}
     return {tag: reason for tag, reason in reasons.items() if reason}
 
 

@@ -20,7 +20,12 @@ HOOKS: list[dict[str, Any]] = yaml.safe_load((ROOT / ".pre-commit-config.yaml").
 def test_a_hook_is_a_tool_of_set_up_and_passes_here(hook: dict[str, Any]) -> None:
     """But for the borders, which `make check` judges beside this."""
     program, *words = shlex.split(hook["entry"])
-    files = {"format": ["__main__.py", "--check"], "lint": ["__main__.py"], "stack-files": ["stacks/Pulumi.local.yaml"]}
+    files = {
+        "format": ["__main__.py", "--check"],
+        "lint": ["__main__.py"],
+        "stack-files": ["stacks/Pulumi.local.yaml"],
+        "spelling": ["README.md"],
+    }
     assert program.startswith(".venv/bin/")
     here = Path(sys.executable).with_name(Path(program).name)
     assert here.exists()
