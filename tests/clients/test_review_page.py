@@ -33,7 +33,7 @@ def test_the_page_is_readable(width: int, dark: bool, tmp_path: Path) -> None:
     file.write_text(FORMS["html"]([whole_review("vision-prod-with-a-rather-long-name", 12)], ()), "utf-8")
     with browser(tmp_path) as seen:
         page = seen.open(file.as_uri(), width, 900, dark)
-        page.wait("document.readyState === 'complete' && document.querySelector('h1')")
+        page.wait("document.readyState === 'complete' && !!document.querySelector('h1')")
         # Nothing is wider than the window but the drawing, which scrolls in its frame.
         assert page.value("document.documentElement.scrollWidth") <= width
         assert page.value(CONTRAST) >= 4.5
@@ -48,7 +48,7 @@ def test_the_page_prints_whole(tmp_path: Path) -> None:
     file.write_text(FORMS["html"]([whole_review(many=12)], ()), "utf-8")
     with browser(tmp_path) as seen:
         page = seen.open(file.as_uri())
-        page.wait("document.readyState === 'complete' && document.querySelector('h1')")
+        page.wait("document.readyState === 'complete' && !!document.querySelector('h1')")
         printed = base64.b64decode(page.call("Page.printToPDF", printBackground=True)["data"])
         assert printed.startswith(b"%PDF")
         page.call("Emulation.setEmulatedMedia", media="print")
