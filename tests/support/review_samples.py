@@ -42,7 +42,10 @@ class Table(ReviewPlatform):
     costing: Costs = field(default_factory=Costs)
 
     def replacing_inputs(self, before: ReviewedResource, after: ReviewedResource) -> tuple[str, ...]:
-        keys = self.replacing.get(after.type, ())
+        """By keys of its own, else as every platform does."""
+        keys = self.replacing.get(after.type)
+        if keys is None:
+            return ReviewPlatform.replacing_inputs(self, before, after)
         return tuple(key for key in keys if before.inputs.get(key) != after.inputs.get(key))
 
     def loss(self, resource: ReviewedResource) -> Loss | None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from components.plan.model import RUN_TYPE
-from components.platform.inputs import mutable_inputs, with_defaults
+from components.platform.inputs import with_defaults
+from components.platform.replacing import TRIGGER
 from components.platform.review import SECRET, UNKNOWN, Loss, ReviewedResource, ReviewPlatform, Snapshot
 from trainyard.review.model import Change, ChangeKind, Forecast
 
@@ -180,22 +181,8 @@ def _with_new_ids(one: ReviewedResource, new_ids: Mapping[str, str]) -> tuple[Re
 
 
 def _replacing(pair: Pair, platform: ReviewPlatform) -> tuple[str, ...]:
-    """What the platform says; if it says nothing, what the program's own options and our provider's rule say."""
-    before, after = pair.before, pair.after
-    changed = sorted(set(differences(before.inputs, after.inputs)))
-    if not changed and before.trigger == after.trigger:
-        return ()
-    if paths := platform.replacing_inputs(before, after):
-        return paths
-    if before.type == RUN_TYPE:
-        mutable = mutable_inputs(after.inputs.get("platform"))
-        return tuple(path for path in changed if re.split(r"[.\[]", path, maxsplit=1)[0] not in mutable)
-    paths = tuple(path for path in changed if any(_covers(one, path) for one in after.replaced_for))
-    return paths if before.trigger == after.trigger else (*paths, _TRIGGER)
-
-
-def _covers(above: str, path: str) -> bool:
-    return path == above or path.startswith((f"{above}.", f"{above}["))
+    paths = platform.replacing_inputs(pair.before, pair.after)
+    return tuple(_TRIGGER if path == TRIGGER else path for path in paths)
 
 
 def _replacement(pair: Pair, paths: tuple[str, ...], follows: str, platform: ReviewPlatform) -> Change:

@@ -7,21 +7,20 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from components.platform.base import answers
 from components.platform.review import Network, ReviewPlatform, Snapshot
+from policies import offline
+from policies.settings import PolicyConfigError
 from schemas.findings import Finding, dotted
+from trainyard.review import gains, reach, rendezvous
 from trainyard.review.changes import compare, forecast
 from trainyard.review.costs import stack_costs
 from trainyard.review.model import Access, Hanging, Opening, Remark, Review, StackKind
 from trainyard.review.picture import picture
 
-_REACH, _GAINS = "trainyard.review.reach", "trainyard.review.gains"
-_RENDEZVOUS, _PACK = "trainyard.review.rendezvous", "policies.offline"
 _NOT_REHEARSED = (
     "what opens and what is granted here was not rehearsed: give the report of "
     "`trainyard rehearse STACK --format json` as `--rehearsal`"
@@ -101,23 +100,18 @@ def _broken(before: Snapshot, after: Snapshot) -> bool:
 
 
 def _with_network(made: Review, before: Snapshot, after: Snapshot, platform: ReviewPlatform) -> Review:
-    reach = _part(_REACH)
-    if reach is None:
-        return _unjudged(made, "network: not judged by this build")
     then, now = (platform.network(one) if one.resources else Network() for one in (before, after))
     found = reach.changed(then, now)
     opened = [Opening(reach.words(one), reach.is_outside(one, now)) for one in found.opened]
     closed = [Opening(reach.words(one), reach.is_outside(one, then)) for one in found.closed]
-    opened += [Opening(way, True) for way in getattr(found, "ways_opened", ())]
-    closed += [Opening(way, True) for way in getattr(found, "ways_closed", ())]
+    opened += [Opening(way, True) for way in found.ways_opened]
+    closed += [Opening(way, True) for way in found.ways_closed]
     made = replace(made, opened=_outside_first(opened), closed=_outside_first(closed))
     if now.unjudged and after.resources:
         return _unjudged(made, f"network: {now.unjudged}")
-    rendezvous = _part(_RENDEZVOUS)
-    if rendezvous is None or not after.resources:
+    if not after.resources:
         return made
-    hanging = rendezvous.hanging(after, now)
-    rows = (Hanging(one.job, _pair(one.pair), _ports(one.ports), one.missing) for one in hanging)
+    rows = (Hanging(one.job, _pair(one.pair), _ports(one.ports), one.missing) for one in rendezvous.hanging(after, now))
     return replace(made, hanging=tuple(rows))
 
 
@@ -136,9 +130,6 @@ def _ports(ports: tuple[int, int]) -> str:
 
 
 def _with_access(made: Review, before: Snapshot, after: Snapshot, platform: ReviewPlatform) -> Review:
-    gains = _part(_GAINS)
-    if gains is None:
-        return _unjudged(made, "access: not judged by this build")
     then, now = platform.abilities((before, after)) or (frozenset(), frozenset())
     found = [
         (one.gained, Access(one.principal, one.words, one.resource, tuple(one.operations)))
@@ -155,22 +146,19 @@ def _with_pack(
     made: Review, before: Snapshot, after: Snapshot, findings: Findings, circumstances: Circumstances
 ) -> Review:
     """What the pack says of the change. What it said before too is counted: it takes no decision of this change."""
-    pack = _part(_PACK)
-    if pack is None:
-        return _unjudged(made, "policy pack: not judged by this build")
     if not after.resources:
         return made
-    then, now = (_pack_rows(pack, one, findings.pack, circumstances.on) for one in (before, after))
+    then, now = (_pack_rows(one, findings.pack, circumstances.on) for one in (before, after))
     new = [row for row in now if row not in then]
     return replace(made, pack=tuple(new), pack_before=len(now) - len(new))
 
 
-def _pack_rows(pack: Any, side: Snapshot, config: Mapping[str, Any], on: date) -> list[Remark]:
+def _pack_rows(side: Snapshot, config: Mapping[str, Any], on: date) -> list[Remark]:
     if not side.resources:
         return []
     try:
-        results = pack.verdicts(side, config, on)
-    except ValueError as wrong:
+        results = offline.verdicts(side, config, on)
+    except PolicyConfigError as wrong:
         raise PackConfigError(f"--policy-config: {wrong}") from None
     rows = [
         Remark(one.rule, one.level, one.resource, one.because, one.remedy, outcome=one.outcome, waiver=one.waiver)
@@ -221,8 +209,3 @@ def _new_findings(findings: Findings) -> tuple[Remark, ...]:
 
 def _unjudged(made: Review, what: str) -> Review:
     return replace(made, unjudged=(*made.unjudged, what))
-
-
-def _part(module: str) -> Any:
-    """A part of the review that a checkout may lack."""
-    return import_module(module) if find_spec(module) is not None else None

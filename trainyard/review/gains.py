@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from components.platform.circumstances import OTHER
 from components.platform.review import EVERYBODY, Ability, ReviewPlatform
 
 _ByPrincipal = Mapping[str, Mapping[str, frozenset[str]]]
@@ -49,7 +50,8 @@ def _sentences(abilities: Iterable[Ability], gained: bool, platform: ReviewPlatf
                 platform.operation_words(operations),
                 platform.resource_words(frozenset(named)),
                 gained,
-                tuple(sorted(operations)),
+                # What stands for all that no side names is no operation by itself.
+                tuple(sorted(name.replace(OTHER, "any other") for name in operations)),
             )
 
 
