@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from components.platform.circumstances import OTHER
 from components.platform.review import EVERYBODY, Ability, ReviewPlatform
 
+# As platforms call all resources together.
+_EVERYTHING = "everything"
 _ByPrincipal = Mapping[str, Mapping[str, frozenset[str]]]
 
 
@@ -25,8 +27,15 @@ class AccessChange:
 
     @property
     def sentence(self) -> str:
-        on = f": {self.resource}" if self.resource else ""
-        return f"{self.principal} {'may' if self.gained else 'may no longer'} {self.words}{on}"
+        return sentence(self.principal, self.words, self.resource, self.gained)
+
+
+def sentence(principal: str, words: str, resource: str, gained: bool) -> str:
+    """`role nodes may read objects: bucket pictures`."""
+    on = f": {resource}" if resource else ""
+    if resource == _EVERYTHING:
+        on = "" if _EVERYTHING in words else f", on {_EVERYTHING}"
+    return f"{principal} {'may' if gained else 'may no longer'} {words}{on}"
 
 
 def changed(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from schemas.names import listing, plural
+from trainyard.review import gains
 from trainyard.review.changes import called
 from trainyard.review.model import Access, Change, ChangeKind, JobCost, Remark, Review
 
@@ -127,8 +128,7 @@ def _access_item(sign: str, access: Access) -> Item:
 
 
 def sentence(access: Access, gained: bool = True) -> str:
-    on = f": {access.resource}" if access.resource else ""
-    return f"{access.principal} {'may' if gained else 'may no longer'} {access.words}{on}"
+    return gains.sentence(access.principal, access.words, access.resource, gained)
 
 
 def _ends(one: Review) -> Iterator[Item]:
