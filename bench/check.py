@@ -26,7 +26,7 @@ for name in sys.argv[1:]:
 def rows() -> list[Row]:
     # The folder is inside the project, because a stack's code must be.
     with tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT) as folder:
-        many = _files(Path(folder))
+        many = copies(Path(folder), FILES)
         return [_row(many[:count], aim) for count, aim in AIMS.items()]
 
 
@@ -39,13 +39,13 @@ def _row(files: list[str], aim: Aim) -> Row:
     return process_row(f"check {what}", "parse and validate only", ours, floor, aim)
 
 
-def _files(folder: Path) -> list[str]:
+def copies(folder: Path, count: int) -> list[str]:
     """Copies of the examples and their folders, each copy for another team."""
     stacks = ROOT / "stacks"
     for beside in (path for path in stacks.iterdir() if path.is_dir()):
         (folder / beside.name).symlink_to(beside)
     examples = sorted(stacks.glob("Pulumi.*.yaml"))
-    files = [folder / f"Pulumi.copy-{index}.yaml" for index in range(FILES)]
+    files = [folder / f"Pulumi.copy-{index}.yaml" for index in range(count)]
     for index, file in enumerate(files):
         text = examples[index % len(examples)].read_text("utf-8")
         file.write_text(re.sub(r"(trainyard:team: .*)", rf"\g<1>-{index}", text), "utf-8")
