@@ -151,7 +151,7 @@ def test_another_account_has_no_folder_of_its_own_run(tmp_path: Path) -> None:
         for folder, virtualenv in ((theirs, ""), (project.parent / "plugin", "../venv")):
             with pytest.raises(grpc.RpcError, match="PERMISSION_DENIED") as refused:
                 _run_plugin(stub, folder, virtualenv)
-            assert f"number {STRANGER}" in str(refused.value)
+            assert f"user id is {STRANGER}" in str(refused.value)
     assert not list(tmp_path.glob("* ran"))
 
 
