@@ -23,6 +23,7 @@ from localcloud.hosts.start_messages import UnstartableError
 
 _SIGNALS = (signal.SIGTERM, signal.SIGCHLD)
 _LONGEST_SECONDS = 3600.0
+_DYING_SECONDS, _PAUSE = 0.5, 0.01
 # For these reasons the command is asked to end first, and killed later.
 _ASKED = ("stopped", "time limit")
 SupervisedNode = isolated_node.IsolatedNode | bare_node.BareNode
@@ -42,9 +43,20 @@ def main(arguments: list[str]) -> int:
     draft = Path(spec["result"] + ".new")
     draft.write_text(json.dumps(result))
     draft.replace(spec["result"])
-    if os.getppid() != spec["parent"]:  # the cloud was killed: its last node removes what all nodes shared
+    if _is_orphan(spec["parent"], result["reason"] == "stopped"):  # the last node removes what all nodes shared
         isolated_node.clear_up(spec)
     return 0
+
+
+def _is_orphan(parent: int, stopped: bool) -> bool:
+    """Whether the cloud was killed. The kernel tells its children to stop when the thread that started them ends. The
+    whole cloud ends a moment later, and only then they get another parent."""
+    ends = time.monotonic() + (_DYING_SECONDS if stopped else 0.0)
+    while os.getppid() == parent:
+        if time.monotonic() >= ends:
+            return False
+        time.sleep(_PAUSE)
+    return True
 
 
 def _run(spec: dict[str, Any]) -> dict[str, Any]:
