@@ -57,7 +57,7 @@ CHANGES = {
         side(allow(["s3:PutObject", "s3:GetObject"])),
         [f"{NODES} may write objects (s3): objects in bucket vision-dev"],
     ),
-    "everywhere": (side(READS), side(allow("s3:GetObject", "*")), [f"{NODES} may read objects (s3): everything"]),
+    "everywhere": (side(READS), side(allow("s3:GetObject", "*")), [f"{NODES} may read objects (s3), on everything"]),
     "a wildcard is more than what is known": (
         side(READS),
         side(READS, allow("ecr:Get*", "arn:aws:ecr:us-east-1:1:repository/vision")),
@@ -66,7 +66,7 @@ CHANGES = {
             " repository vision"
         ],
     ),
-    "everything": (side(READS), side(READS, allow("*", "*")), [f"{NODES} may do everything: everything"]),
+    "everything": (side(READS), side(READS, allow("*", "*")), [f"{NODES} may do everything"]),
     "without its condition": (
         side(READS, allow("ssm:StartSession", "*", Condition={"StringEquals": {"aws:ResourceTag/stack": "dev"}})),
         side(READS, allow("ssm:StartSession", "*")),
@@ -129,7 +129,7 @@ CHANGES = {
     "all but": (
         side(READS),
         side(READS, {"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}),
-        [f"{NODES} may do everything: everything"],
+        [f"{NODES} may do everything"],
     ),
     "less": (
         side(READS, allow("s3:DeleteObject")),
