@@ -21,9 +21,11 @@ from localcloud.hosts import bare_node, isolated_node, kernel
 from localcloud.hosts.isolated_node import ended_within, has_ended
 from localcloud.hosts.start_messages import UnstartableError
 
-_SIGNALS = (signal.SIGTERM, signal.SIGCHLD)
+# From the kernel, when the cloud dies: it asks with another signal as long as it lives.
+_ORPHANED = signal.SIGUSR1
+_ENDING = (signal.SIGTERM, _ORPHANED)
+_SIGNALS = (*_ENDING, signal.SIGCHLD)
 _LONGEST_SECONDS = 3600.0
-_DYING_SECONDS, _PAUSE = 0.5, 0.01
 # For these reasons the command is asked to end first, and killed later.
 _ASKED = ("stopped", "time limit")
 SupervisedNode = isolated_node.IsolatedNode | bare_node.BareNode
@@ -35,7 +37,7 @@ def main(arguments: list[str]) -> int:
     spec: dict[str, Any] = json.loads(Path(arguments[0]).read_text())
     unstartable = isolated_node.enter(spec["place"]) if spec.get("place") else bare_node.enter()
     # Only now: the kernel forgets both settings when a process enters a user namespace.
-    kernel.end_with_parent(signal.SIGTERM)
+    kernel.end_with_parent(_ORPHANED)
     kernel.adopt_orphans()
     if os.getppid() != spec["parent"]:
         return 1
@@ -43,20 +45,10 @@ def main(arguments: list[str]) -> int:
     draft = Path(spec["result"] + ".new")
     draft.write_text(json.dumps(result))
     draft.replace(spec["result"])
-    if _is_orphan(spec["parent"], result["reason"] == "stopped"):  # the last node removes what all nodes shared
+    # A dying cloud is a parent for a moment yet. Its last node removes what all nodes shared.
+    if os.getppid() != spec["parent"] or _ORPHANED in signal.sigpending():
         isolated_node.clear_up(spec)
     return 0
-
-
-def _is_orphan(parent: int, stopped: bool) -> bool:
-    """Whether the cloud was killed. The kernel tells its children to stop when the thread that started them ends. The
-    whole cloud ends a moment later, and only then they get another parent."""
-    ends = time.monotonic() + (_DYING_SECONDS if stopped else 0.0)
-    while os.getppid() == parent:
-        if time.monotonic() >= ends:
-            return False
-        time.sleep(_PAUSE)
-    return True
 
 
 def _run(spec: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +79,9 @@ def _until_the_end(node: SupervisedNode, seconds: float) -> tuple[str, str]:
         if node.watch and (detail := node.watch.look()):
             return "limit", detail
         caught = signal.sigtimedwait(_SIGNALS, min(left, node.watch.pause if node.watch else _LONGEST_SECONDS))
-        if caught and caught.si_signo == signal.SIGTERM:
+        if caught and caught.si_signo in _ENDING:
+            if caught.si_signo == _ORPHANED:
+                signal.raise_signal(_ORPHANED)  # it is blocked, so it is still there when this process ends
             return "stopped", ""
     return "exited", ""
 
