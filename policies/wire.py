@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from catalog.engine_values import OUTPUT, SECRET, SIGNATURE, UNKNOWNS
 from policies.rule import Unknown
 
 if TYPE_CHECKING:
@@ -13,22 +14,6 @@ else:
     from trainyard.engine.protocol import analyzer_pb2, analyzer_pb2_grpc, plugin_pb2
 
 __all__ = ["analyzer_pb2", "analyzer_pb2_grpc", "plain", "plugin_pb2"]
-
-# What the engine writes in place of a text, a number, a list and so on that only `up` will know.
-UNKNOWNS: Final = frozenset(
-    {
-        "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
-        "3eeb2bf0-c639-47a8-9e75-3b44932eb421",
-        "04da6b54-80e4-46f7-96ec-b56ff0331ba9",
-        "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",
-        "030794c1-ac77-496b-92df-f27374a8bd58",
-        "e48ece36-62e2-4504-bad9-02848725956a",
-        "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
-    }
-)
-_SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
-_SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"
-_OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 
 
 def plain(struct: Any) -> dict[str, Any]:
@@ -52,7 +37,7 @@ def _value(value: Any, path: str) -> Any:
 
 def _object(fields: Any, path: str) -> Any:
     """A mapping, or what stands in an object with a signature. Files and archives stay mappings of their parts."""
-    signature = fields[_SIGNATURE].string_value if _SIGNATURE in fields else ""
-    if signature in (_SECRET, _OUTPUT):
+    signature = fields[SIGNATURE].string_value if SIGNATURE in fields else ""
+    if signature in (SECRET, OUTPUT):
         return _value(fields["value"], path) if "value" in fields else Unknown(path)
     return {key: _value(item, f"{path}.{key}") for key, item in fields.items()}

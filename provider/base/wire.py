@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import grpc
 from google.protobuf import struct_pb2
 
+from catalog.engine_values import OUTPUT, RESOURCE, SECRET, SIGNATURE, UNKNOWN_TEXT
 from components.platform.values import UNKNOWN, Properties, Secret, redact, reveal
 from launcher.escaping import terminal_lines
 
@@ -53,12 +54,6 @@ __all__ = [
     "status_pb2",
 ]
 
-_SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
-_SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"
-_OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
-_RESOURCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
-_UNKNOWN_PREFIX: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-
 
 def decode(struct: struct_pb2.Struct) -> Properties:
     return {key: _decode(value) for key, value in struct.fields.items()}
@@ -74,18 +69,18 @@ def _decode(value: struct_pb2.Value) -> Any:
         number = value.number_value
         return int(number) if number.is_integer() else number
     if kind == "string_value":
-        return UNKNOWN if value.string_value.startswith(_UNKNOWN_PREFIX) else value.string_value
+        return UNKNOWN if value.string_value.startswith(UNKNOWN_TEXT) else value.string_value
     return value.bool_value if kind == "bool_value" else None
 
 
 def _decode_object(fields: Properties) -> Any:
-    signature = fields.get(_SIGNATURE)
-    if signature == _SECRET:
+    signature = fields.get(SIGNATURE)
+    if signature == SECRET:
         return Secret(reveal(fields.get("value")))
-    if signature == _OUTPUT:
+    if signature == OUTPUT:
         inner = fields.get("value", UNKNOWN)
         return Secret(reveal(inner)) if fields.get("secret") else inner
-    if signature == _RESOURCE:
+    if signature == RESOURCE:
         return fields.get("id") or UNKNOWN if "id" in fields else fields.get("urn")
     return fields
 
@@ -98,9 +93,9 @@ def encode(properties: Mapping[str, Any]) -> struct_pb2.Struct:
 
 def _encode(value: Any) -> Any:
     if value is UNKNOWN:
-        return _UNKNOWN_PREFIX
+        return UNKNOWN_TEXT
     if isinstance(value, Secret):
-        return {_SIGNATURE: _SECRET, "value": _encode(reveal(value.value))}
+        return {SIGNATURE: SECRET, "value": _encode(reveal(value.value))}
     if isinstance(value, Mapping):
         return {str(key): _encode(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

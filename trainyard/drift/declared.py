@@ -12,14 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from components.plan.model import RUN_TYPE
 from components.platform.local import PROJECT_NAME, states
-from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
+from components.platform.review import Snapshot
+from trainyard.review.states import resource_of
 
-# How the engine marks a secret, a file and the like in a state, and what it does not know.
-_SIGNATURE = "4dabf18193072939515e22adb298388d"
-_SECRET = "1b47061264138c4ac30d75fd1eb44270"
-_RUN = "trainyard:index:Run"
-_OPEN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 _SECONDS = 120.0
 _NAMESPACE, _TEXTS, _PARTS = "trainyard:", ("compartment", "tenancy"), ("bucket", "network", "registry")
 _ELSE = "Or name a file with what `pulumi stack export` prints: --state FILE"
@@ -86,40 +83,15 @@ def with_names(declared: Declared, config: Mapping[str, Any]) -> Declared:
 
 def of_state(rows: Iterable[Mapping[str, Any]], stack: str, platform: str) -> Declared:
     made = [row for row in rows if not row.get("delete") and not row.get("external")]
-    resources = tuple(_resource(row) for row in made if not str(row["type"]).startswith("pulumi:"))
+    resources = tuple(resource_of(str(row["urn"]), row) for row in made if not str(row["type"]).startswith("pulumi:"))
     if not any(one.id for one in resources):
         raise DriftError(f"nothing of {stack} is up: its state is empty")
     return Declared(Snapshot(stack, platform, {}, resources), dict(_runs(made)))
 
 
-def _resource(row: Mapping[str, Any]) -> ReviewedResource:
-    urn = str(row["urn"])
-    return ReviewedResource(
-        type=str(row["type"]),
-        name=urn.rpartition("::")[2],
-        urn=urn,
-        parent=str(row.get("parent") or ""),
-        inputs={key: _plain(value) for key, value in (row.get("inputs") or {}).items() if not key.startswith("__")},
-        protect=bool(row.get("protect")),
-        retain=bool(row.get("retainOnDelete")),
-        id=str(row.get("id") or ""),
-    )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        kind = value.get(_SIGNATURE)
-        if kind is not None:
-            return SECRET if kind == _SECRET else {key: item for key, item in value.items() if key in ("hash", "path")}
-        return {key: _plain(item) for key, item in value.items() if not str(key).startswith("__")}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return UNKNOWN if value == _OPEN else value
-
-
 def _runs(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], str]]:
     for row in rows:
-        if row["type"] == _RUN:
+        if row["type"] == RUN_TYPE:
             job, _, name = str(row["urn"]).rpartition("::")[2].partition("/")
             tags = (row.get("inputs") or {}).get("tags") or {}
             yield (

@@ -9,21 +9,19 @@ from typing import Any
 
 import pulumi
 from google.protobuf.json_format import MessageToDict
-from pulumi.runtime import rpc
 
-SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
-UNKNOWN = rpc.UNKNOWN
+from catalog import engine_values
 
 
 def plain(value: Any) -> Any:
     """A value of the wire with secrets and unknowns as one-key mappings, whole numbers as integers."""
     if isinstance(value, dict):
-        if all(value.get(key) == mark for key, mark in SECRET.items()):
+        if value.get(engine_values.SIGNATURE) == engine_values.SECRET:
             return {"(secret)": plain(value.get("value"))}
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list):
         return [plain(item) for item in value]
-    if value == UNKNOWN:
+    if value == engine_values.UNKNOWN_TEXT:
         return {"(unknown)": True}
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

@@ -9,13 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
+from components.platform.review import ReviewedResource, Snapshot
+from trainyard.review.states import resource_of
 
-_SIGNATURE = "4dabf18193072939515e22adb298388d"
-_SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270"
-_ENGINES_UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-# What the engine writes in place of a secret, unless it was told to show them.
-_HIDDEN = "[secret]"
 _ROOT = "pulumi:pulumi:Stack"
 _PASSED_OVER = frozenset({"read", "read-discard", "read-replacement", "refresh", "discard-replaced"})
 _MAKE = "make it with: pulumi preview --json --show-sames"
@@ -74,41 +70,13 @@ def _sides(
     for row in rows:
         for side, state in ((before, row.get("oldState")), (after, row.get("newState"))):
             if isinstance(state, Mapping) and state.get("type") != _ROOT:
-                side[str(row["urn"])] = _resource(str(row["urn"]), state)
+                side[str(row["urn"])] = resource_of(str(row["urn"]), state)
         if "replace" in str(row.get("op")):
             paths = row.get("replaceReasons") or row.get("diffReasons") or ()
             replaced.setdefault(str(row["urn"]), tuple(map(str, paths)))
         if str(row.get("op")) == "delete":
             after.pop(str(row["urn"]), None)
     return tuple(before[urn] for urn in sorted(before)), tuple(after[urn] for urn in sorted(after)), replaced
-
-
-def _resource(urn: str, state: Mapping[str, Any]) -> ReviewedResource:
-    return ReviewedResource(
-        type=str(state.get("type", "")),
-        name=urn.rpartition("::")[2],
-        urn=urn,
-        parent=str(state.get("parent", "")),
-        inputs={key: plain(item) for key, item in (state.get("inputs") or {}).items() if not key.startswith("__")},
-        protect=bool(state.get("protect")),
-        retain=bool(state.get("retainOnDelete")),
-        aliases=tuple(map(str, state.get("aliases") or ())),
-        id=str(state.get("id", "")),
-        custom=bool(state.get("custom", True)),
-    )
-
-
-def plain(value: Any) -> Any:
-    """A value of the engine, with the texts that stand for secrets and unknowns."""
-    if isinstance(value, Mapping):
-        if value.get(_SIGNATURE) == _SECRET_SIGNATURE:
-            return SECRET
-        return {key: plain(item) for key, item in value.items() if not str(key).startswith("__")}
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    if value == _ENGINES_UNKNOWN:
-        return UNKNOWN
-    return SECRET if value == _HIDDEN else value
 
 
 def _remarks(diagnostics: Sequence[Any]) -> list[str]:
