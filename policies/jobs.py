@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from policies.protocol import RUN
 from policies.rule import JudgedResource, JudgedStack
 
-RUN = "trainyard:index:Run"
 JOB = "oci:DataScience/job:Job"
 INSTANCE = "aws:ec2/instance:Instance"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"

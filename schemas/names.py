@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 REFERENCES: Mapping[str, str] = {
     "registry": "address of the stack's repository",
@@ -40,6 +40,11 @@ def suggestion(wrong: str, right: Iterable[str]) -> str:
 
 def listing(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
+
+
+def and_list(words: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
 def plural(count: int, thing: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 from catalog.platforms import platforms
 from catalog.tables import table
+from components.plan.model import RUN_TYPE
 from components.platform.losses import loss_of
-from components.platform.replacing import RUN
 from components.platform.review import (
     UNREAD,
     Ability,
@@ -61,7 +61,7 @@ def _abilities(side: Snapshot) -> Iterator[Ability]:
         named = {"users": who, "runs": "tasks"}.get(grant["who"], grant["who"])
         target = f" {grant['target']}" if grant.get("target") else ""
         yield Ability(named, grant["does"], f"{grant['what'].removesuffix('s') if target else grant['what']}{target}")
-    for run in side.of(RUN):
+    for run in side.of(RUN_TYPE):
         yield from _of_run(run)
 
 

@@ -8,11 +8,11 @@ from copy import deepcopy
 from typing import Any
 
 from catalog.tables import table
+from components.plan.model import RUN_TYPE
 from components.platform.diff import DiffRules, compare, is_touched
 from components.platform.inputs import mutable_inputs
 from components.platform.review import ReviewedResource
 
-RUN = "trainyard:index:Run"
 TRIGGER = "replacementTrigger"
 # Inputs whose keys people choose: one key less is a change, although the cloud fills in what is left out.
 _MAPS = frozenset({
@@ -39,7 +39,7 @@ def _rules(after: ReviewedResource, old: Mapping[str, Any], new: Mapping[str, An
     row: Mapping[str, list[str]] = table("replacement").get(after.type, {})
     replace = {*row.get("replace", ()), *after.replaced_for, _REGION}
     if after.type.startswith("trainyard:"):
-        kept = mutable_inputs(new.get("platform")) if after.type == RUN else frozenset[str]()
+        kept = mutable_inputs(new.get("platform")) if after.type == RUN_TYPE else frozenset[str]()
         replace |= {key for key in {*old, *new} - kept if not key.startswith("__")}
     # Of inputs that exclude each other the other one needs a new resource.
     for group in row.get("one_of", ()):

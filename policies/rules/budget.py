@@ -9,6 +9,7 @@ from typing import Any
 
 from policies.costs import accelerators_at_once, dollars_at_most, nodes_at_once
 from policies.jobs import TYPES, PolicyJob, jobs_of
+from policies.protocol import RUN
 from policies.rule import (
     PASS,
     JudgedResource,
@@ -23,7 +24,6 @@ from policies.rule import (
 from policies.settings import in_environment
 
 JOB = "oci:DataScience/job:Job"
-RUN = "trainyard:index:Run"
 # Ceiling -> what a job takes of it, and how that is said.
 Counted = Callable[[PolicyJob, Mapping[str, float]], float]
 COUNTED: Mapping[str, tuple[Counted, str]] = {

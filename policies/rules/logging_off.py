@@ -3,11 +3,11 @@
 
 from collections.abc import Mapping
 
+from policies.protocol import RUN
 from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, fail
 from policies.value_rule import Value, judge_value
 
 JOB = "oci:DataScience/job:Job"
-RUN = "trainyard:index:Run"
 # Elsewhere the job says it (OCI), or the cluster keeps what a task writes (OpenPAI).
 BY_RUN = "aws-dl1"
 NO_LOGS = "its runs write no logs"

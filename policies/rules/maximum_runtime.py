@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training that hangs costs as much as training that works, so every job needs a maximum runtime."""
 
+from policies.protocol import RUN
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, either, fail
 
 JOB = "oci:DataScience/job:Job"
-RUN = "trainyard:index:Run"
 # The property that holds it: of a job of single nodes, or of its node groups together.
 PARTS = ("jobConfigurationDetails", "jobNodeConfigurationDetails")
 

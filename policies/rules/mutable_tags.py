@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from policies.protocol import RUN
 from policies.rule import (
     PASS,
     JudgedResource,
@@ -19,7 +20,6 @@ from policies.rule import (
 )
 
 JOB = "oci:DataScience/job:Job"
-RUN = "trainyard:index:Run"
 REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
 AWS_REPOSITORY = "aws:ecr/repository:Repository"
 DIGEST = "@sha256:"

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog import frameworks
-from policies.jobs import EVERY_PORT, JOB, RUN, Ports, jobs_of, launch_tag, ports_of_run, ports_of_tag
+from policies.jobs import EVERY_PORT, JOB, Ports, jobs_of, launch_tag, ports_of_run, ports_of_tag
+from policies.protocol import RUN
 from policies.rule import (
     PASS,
     JudgedResource,

@@ -11,6 +11,7 @@ from components.aws.iam.decide import fits_arn
 from components.aws.review.abilities import OPAQUE, READ, WITHOUT_BOUNDARY
 from components.aws.review.conditions import OWN
 from components.platform.circumstances import OTHER, merged, parted
+from schemas.names import and_list
 
 # More kinds of things than these are counted, and not named.
 _MOST = 6
@@ -83,13 +84,9 @@ def _joined(verbs: dict[tuple[str, str], set[str]]) -> list[str]:
     for names, things in alike.items():
         services = sorted({service for service, _ in things})
         nouns = list(dict.fromkeys(noun for _, noun in things))
-        shown = _and(tuple(nouns)) if len(nouns) <= _MOST else _listing(nouns)
-        parts.append(f"{_and(names)} {shown} ({', '.join(services)})")
+        shown = and_list(tuple(nouns)) if len(nouns) <= _MOST else _listing(nouns)
+        parts.append(f"{and_list(names)} {shown} ({', '.join(services)})")
     return parts
-
-
-def _and(words: tuple[str, ...]) -> str:
-    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
 def resource_words(resources: frozenset[str]) -> str:

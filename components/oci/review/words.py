@@ -12,6 +12,7 @@ from components.oci.iam.statement import VERBS
 from components.oci.review.access import REST, is_stand_in
 from components.oci.review.members import MEMBER
 from components.platform.circumstances import merged, parted
+from schemas.names import and_list
 
 READ = "READ"
 # More kinds of things than these are counted, and not named.
@@ -54,7 +55,7 @@ def _part(verbs: tuple[str, ...], nouns: str) -> str:
     """What is not one word stands behind: `read private ips (assign public ip)`."""
     plain = tuple(verb for verb in verbs if " " not in verb or verb in _plain_verbs())
     others = [verb for verb in verbs if verb not in plain]
-    shown = f"{_and(plain)} {nouns}" if plain else f"change {nouns}"
+    shown = f"{and_list(plain)} {nouns}" if plain else f"change {nouns}"
     more = f" and {len(others) - _FEW} more" if len(others) > _FEW else ""
     return f"{shown} ({', '.join(others[:_FEW])}{more})" if others else shown
 
@@ -67,10 +68,6 @@ def _listing(parts: list[str], last: str = "; ") -> str:
     if len(parts) > _MOST:
         return f"{', '.join(parts[:_MOST])} and {len(parts) - _MOST} more"
     return f"{', '.join(parts[:-1])}{last}{parts[-1]}" if len(parts) > 1 and last != "; " else last.join(parts)
-
-
-def _and(words: tuple[str, ...]) -> str:
-    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
 def _verbs(kind: str, names: set[str]) -> tuple[str, ...]:

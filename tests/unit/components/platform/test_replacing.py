@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from catalog.tables import table
-from components.platform.replacing import RUN, replacing_inputs
+from components.plan.model import RUN_TYPE as RUN
+from components.platform.replacing import replacing_inputs
 from components.platform.review import SECRET, ReviewedResource
 from localcloud.plugins.table import rules_of
 from tests.support.reviews import resource

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from catalog.tables import table
+from components.plan.model import RUN_TYPE as RUN
 from components.platform.base import platform
-from components.platform.replacing import RUN
 from components.platform.review import UNREAD, Machines, Snapshot, Standing
 from tests.support.reviews import resource, sentences
 
