@@ -58,3 +58,39 @@ def test_a_layer_over_pytorch_has_its_libraries_and_nothing_of_the_machine(
     assert (seen["torch"], seen["mpi"]) == ("2.6.0+debian", False)
     below = str(base.interpreter.parent.parent)
     assert [one for one in seen["libraries"] if not one.startswith(below)] == []
+
+
+# A model of DDP holds its process group in a cycle. What is registered first runs last, when the interpreter ends.
+ENDS = """
+import atexit, gc
+atexit.register(print, "the interpreter ends")
+import torch
+gc.disable()
+class Group:
+    def __init__(self): self.own = self
+    def __del__(self): print("the group is collected")
+Group()
+"""
+
+
+def test_a_group_is_collected_before_the_interpreter_ends() -> None:
+    """Its threads may hold a tensor: Python would end them in the middle of a destructor, and the process aborts."""
+    base = find("pytorch")
+    if isinstance(base, MissingEnvironment):
+        pytest.skip(f"not seen: {base.reason}; {base.remedy}")
+    if not (base.interpreter.parent.parent / "lib/trainyard").exists():
+        pytest.skip("this interpreter's own PyTorch is used")
+    said = subprocess.run([base.interpreter, "-c", ENDS], capture_output=True, text=True, check=True).stdout
+    assert said.splitlines() == ["the group is collected", "the interpreter ends"]
+
+
+def test_a_node_of_ray_keeps_little_of_the_machine_for_objects() -> None:
+    """Nodes of the local cloud share one machine, and each of Ray's would keep 30 % of its memory."""
+    ray = find("ray")
+    if isinstance(ray, MissingEnvironment):
+        pytest.skip(f"not seen: {ray.reason}; {ray.remedy}")
+    ask = "from ray._private import ray_constants as limits; print(limits.DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES)"
+    said = subprocess.run(
+        [ray.interpreter, "-c", ask], env={**os.environ, **ray.variables}, capture_output=True, text=True, check=True
+    )
+    assert int(said.stdout) == 500_000_000
