@@ -3,10 +3,11 @@
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, get_args, get_origin
 
+import botocore.session
 import pytest
 from pulumi import _types
 
@@ -14,12 +15,16 @@ from catalog.tables import table
 from localcloud.aws.plugin.functions import FUNCTIONS, PLACES
 from localcloud.aws.plugin.plugin import LocalAws
 from localcloud.aws.plugin.properties import AwsProperties
-from localcloud.aws.plugin.shapes import MAPS
+from localcloud.aws.plugin.rows import fill
+from localcloud.aws.plugin.shapes import MAPS, search, shown
 from localcloud.aws.plugin.types import ROWS
-from tests.support.aws_types import NOT_SHOWN, NOT_TAKEN, official
+from tests.support.aws_types import NOT_GIVEN, NOT_SHOWN, NOT_TAKEN, official
 
 # A package of pulumi_aws warns of its own deprecated modules when it is imported.
 pytestmark = pytest.mark.filterwarnings("ignore:.* has been deprecated:DeprecationWarning")
+
+# Some shapes of botocore hold themselves.
+MOST_DEPTH = 6
 
 
 def ours(token: str) -> AwsProperties:
@@ -85,10 +90,41 @@ def test_the_plugin_knows_every_map() -> None:
     assert named | {"tagsAll"} == MAPS
 
 
+def _module_of(token: str) -> Any:
+    package = token.split(":")[1].partition("/")[0]
+    return import_module("pulumi_aws" if package == "index" else f"pulumi_aws.{package}")
+
+
+def _python_function(token: str) -> Any:
+    in_python = re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", token.rpartition(":")[2])
+    return getattr(_module_of(token), in_python)
+
+
 @pytest.mark.parametrize("token", [*FUNCTIONS, *PLACES])
 def test_every_function_exists(token: str) -> None:
-    _, path, name = token.split(":")
-    package = path.split("/")[0]
-    in_python = re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
-    found = getattr(import_module("pulumi_aws" if package == "index" else f"pulumi_aws.{package}"), in_python)
-    assert f"'{token}'" in inspect.getsource(found)
+    assert f"'{token}'" in inspect.getsource(_python_function(token))
+
+
+def _complete(shape: Any, depth: int = 0) -> Any:
+    """An answer of AWS in which every member is there."""
+    if shape.type_name == "structure":
+        return {name: _complete(member, depth + 1) for name, member in shape.members.items() if depth < MOST_DEPTH}
+    return [_complete(shape.member, depth + 1)] if shape.type_name == "list" else "text"
+
+
+def _in_pulumi(names: Iterable[str]) -> set[str]:
+    return {re.sub(r"_([a-z0-9])", lambda letter: letter[1].upper(), name) for name in names}
+
+
+@pytest.mark.parametrize("token", FUNCTIONS)
+def test_every_output_of_a_look_up_is_given(token: str) -> None:
+    """By the real provider's name: a component that asks by it would get nothing here, and no error."""
+    lookup = FUNCTIONS[token]
+    operation = botocore.session.get_session().get_service_model(lookup.service).operation_model(lookup.operation)
+    found = search(fill(lookup.at, {"name": "text", "region": "here"}), _complete(operation.output_shape))
+    given = set(shown(found[-1] if lookup.one else found, {})) | {"id", "region"}
+    name = token.rpartition(":")[2]
+    result = getattr(_module_of(token), f"{name[0].upper()}{name[1:]}Result")
+    named = _in_pulumi(key for key, kind in vars(result).items() if isinstance(kind, property))
+    asked = _in_pulumi(inspect.signature(_python_function(token)).parameters)
+    assert named - given - asked == NOT_GIVEN.get(token, frozenset())

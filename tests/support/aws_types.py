@@ -74,6 +74,40 @@ NOT_SHOWN: Mapping[str, frozenset[str]] = {
     "aws:secretsmanager/secretVersion:SecretVersion": names("hasSecretStringWo secretArn"),
 }
 
+# Outputs that a look-up of the plugin does not give.
+NOT_GIVEN: Mapping[str, frozenset[str]] = {
+    "aws:ec2/getVpc:getVpc": names(
+        "arn enableDnsHostnames enableDnsSupport enableNetworkAddressUsageMetrics ipv6AssociationId ipv6CidrBlock"
+        " ipv6CidrBlockAssociations mainRouteTableId"
+    ),
+    "aws:ec2/getSubnet:getSubnet": names(
+        "enableResourceNameDnsARecordOnLaunch enableResourceNameDnsAaaaRecordOnLaunch ipv6CidrBlockAssociationId"
+        " privateDnsHostnameTypeOnLaunch"
+    ),
+    "aws:ec2/getRouteTable:getRouteTable": names("arn"),
+    "aws:ec2/getAmi:getAmi": names("arn rootSnapshotId"),
+    "aws:ec2/getInstances:getInstances": names("ipv6Addresses privateIps publicIps"),
+    "aws:ec2/getLaunchTemplate:getLaunchTemplate": names(
+        "arn blockDeviceMappings capacityReservationSpecifications cpuOptions creditSpecifications description"
+        " disableApiStop disableApiTermination ebsOptimized enclaveOptions hibernationOptions iamInstanceProfiles"
+        " imageId instanceInitiatedShutdownBehavior instanceMarketOptions instanceRequirements instanceType kernelId"
+        " keyName licenseSpecifications maintenanceOptions metadataOptions monitorings networkInterfaces"
+        " networkPerformanceOptions placements privateDnsNameOptions ramDiskId secondaryInterfaces securityGroupNames"
+        " tagSpecifications userData vpcSecurityGroupIds"
+    ),
+    "aws:ssm/getParameter:getParameter": names("insecureValue"),
+    "aws:ecr/getRepository:getRepository": names(
+        "encryptionConfigurations imageScanningConfigurations mostRecentImageTags"
+    ),
+    # The ARN and the names of hosts follow from the bucket's name.
+    "aws:s3/getBucket:getBucket": names(
+        "arn bucketDomainName bucketRegionalDomainName hostedZoneId websiteDomain websiteEndpoint"
+    ),
+    "aws:iam/getRole:getRole": names("roleLastUseds"),
+    "aws:iam/getPolicy:getPolicy": names("policy"),
+    "aws:secretsmanager/getSecret:getSecret": names("policy"),
+}
+
 
 def official(token: str, suffix: str = "") -> Any:
     """The class of `pulumi_aws` for a type, or (`Args`) for its inputs. One that clashes is called InitArgs."""

@@ -24,8 +24,11 @@ RESNET = "aws-dl1-resnet"
 EXAMPLES = (RESNET, "aws-dl1-single-node", "aws-dl1-existing-vpc")
 # What a variation says otherwise than the example: of the stack, and of its job's cluster.
 VARIATIONS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
-    "1 EFA, an address for each": ({}, {"efa": 1, "publicAddress": "automatic"}),
-    "2 EFA, an Elastic IP": ({}, {"efa": 2, "publicAddress": "elastic"}),
+    # Nodes with an address of their own leave by an internet gateway, so no change may draw a NAT for them.
+    "1 EFA, an address for each": (
+        {"network": {"cidr": "10.40.0.0/16"}}, {"efa": 1, "publicAddress": "automatic"},
+    ),
+    "2 EFA, an Elastic IP": ({"network": {"cidr": "10.40.0.0/16"}}, {"efa": 2, "publicAddress": "elastic"}),
     "3 EFA behind NAT": ({"network": {"cidr": "10.40.0.0/16", "nat": True}}, {"efa": 3}),
     "an existing VPC": ({"network": {"vpc": "vpc-0c0a1b2c3d4e5f607", "subnetCidr": "10.60.1.0/24"}}, {}),
     "an existing registry": ({"registry": {"existing": "company/gaudi"}}, {}),

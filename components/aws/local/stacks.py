@@ -13,7 +13,7 @@ from catalog.tables import table
 from components.aws.client.session import regions
 from components.aws.local import removal
 from components.aws.local.removal import describe_machines, empty_buckets
-from components.aws.local.stand_ins import RECORD, StandIns
+from components.aws.local.stand_ins import RECORD, StandIns, widen_vpc
 from components.aws.plan import AwsDl1Plan, aws_dl1_plan
 from components.aws.statements import policies
 from components.plan.model import Plan, RunPlan
@@ -113,8 +113,11 @@ def _network(made: LocalFile, stand_ins: StandIns) -> None:
     inside = [key for key in keys if network.get(key)]
     if not inside and not network.get("vpc"):
         return
-    vpc, stands_in = stand_ins.one("vpc", str(network.get("vpc") or "of the named subnet"))
+    within = {"holds": str(network["subnetCidr"])} if network.get("vpc") and network.get("subnetCidr") else {}
+    vpc, stands_in = stand_ins.one("vpc", str(network.get("vpc") or "of the named subnet"), **within)
     stood = ["vpc"] if stands_in and network.get("vpc") else []
+    if stands_in and within:
+        widen_vpc(stand_ins, vpc, within["holds"])
     if network.get("vpc"):
         network["vpc"] = vpc
     for key in inside:

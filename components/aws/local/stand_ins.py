@@ -15,11 +15,13 @@ from components.aws.local.removal import empty
 from components.platform.calls import Tell
 from components.platform.local_cloud import LocalCloud
 from localcloud.aws.account import GROUPS
+from schemas.each import lies_outside
 
 RECORD = "stand-ins-aws.json"
 # Anybody may give such names. Only what bears this mark is removed again.
 MARK = "trainyard-stands-in"
-_VPC_BLOCK, _SUBNET_BITS = "10.200.0.0/16", 20
+# Of a VPC whose addresses no stack file tells; a subnet that is named takes a part of them.
+_VPC_BLOCK, _VPC_BITS, _SUBNET_BITS = "10.200.0.0/16", 16, 20
 _NODES = {
     "Version": "2012-10-17",
     "Statement": [
@@ -111,10 +113,24 @@ def _tags(kind: str, name: str) -> list[dict[str, Any]]:
     return [{"ResourceType": kind, "Tags": [{"Key": MARK, "Value": name}, {"Key": "Name", "Value": name}]}]
 
 
-def _vpc(here: StandIns, name: str) -> str:
-    """A network with a way out, as one that nodes are brought to has."""
+def _around(cidr: str) -> str:
+    subnet = ip_network(cidr)
+    return str(subnet.supernet(new_prefix=min(_VPC_BITS, subnet.prefixlen)))
+
+
+def widen_vpc(here: StandIns, vpc: str, cidr: str) -> None:
+    """Stacks that share a VPC may have their subnets in different parts of it."""
+    what = "Widen what stands in for a VPC"
+    there = here.ask(what, "ec2", "describe_vpcs", VpcIds=[vpc])["Vpcs"][0]["CidrBlockAssociationSet"]
+    if lies_outside(cidr, [row["CidrBlock"] for row in there]):
+        here.ask(what, "ec2", "associate_vpc_cidr_block", VpcId=vpc, CidrBlock=_around(cidr))
+
+
+def _vpc(here: StandIns, name: str, holds: str = "") -> str:
+    """A network with a way out, as one that nodes are brought to has. `holds`: a subnet that will be made there."""
     what = f"Make a stand-in for the VPC {name}"
-    vpc = here.ask(what, "ec2", "create_vpc", CidrBlock=_VPC_BLOCK, TagSpecifications=_tags("vpc", name))
+    block = _around(holds) if holds else _VPC_BLOCK
+    vpc = here.ask(what, "ec2", "create_vpc", CidrBlock=block, TagSpecifications=_tags("vpc", name))
     identifier = str(vpc["Vpc"]["VpcId"])
     gateway = here.ask(what, "ec2", "create_internet_gateway")["InternetGateway"]["InternetGatewayId"]
     here.ask(what, "ec2", "attach_internet_gateway", InternetGatewayId=gateway, VpcId=identifier)
@@ -140,8 +156,11 @@ def _remove_vpc(here: StandIns, identifier: str, name: str) -> None:
 def _subnet(here: StandIns, name: str, vpc: str) -> str:
     what = f"Make a stand-in for the subnet {name}"
     mine = [{"Name": "vpc-id", "Values": [vpc]}]
-    taken = {row["CidrBlock"] for row in here.ask(what, "ec2", "describe_subnets", Filters=mine)["Subnets"]}
-    block = next(str(one) for one in ip_network(_VPC_BLOCK).subnets(new_prefix=_SUBNET_BITS) if str(one) not in taken)
+    rows = here.ask(what, "ec2", "describe_subnets", Filters=mine)["Subnets"]
+    taken = [ip_network(row["CidrBlock"]) for row in rows]
+    whole = ip_network(here.ask(what, "ec2", "describe_vpcs", VpcIds=[vpc])["Vpcs"][0]["CidrBlock"])
+    parts = whole.subnets(new_prefix=max(_SUBNET_BITS, whole.prefixlen))
+    block = next(str(one) for one in parts if not any(one.overlaps(other) for other in taken))
     made = here.ask(
         what, "ec2", "create_subnet", VpcId=vpc, CidrBlock=block, AvailabilityZone=here.zone,
         TagSpecifications=_tags("subnet", name),

@@ -43,6 +43,7 @@ _SUBNET = {
     "state": "state",
 }
 _TABLE = {"routeTableId": "route-table-id", "vpcId": "vpc-id", "subnetId": "association.subnet-id"}
+_BLOCKS = "{associationId: AssociationId, cidrBlock: CidrBlock, state: CidrBlockState.State}"
 _ZONES = "{names: AvailabilityZones[].ZoneName, zoneIds: AvailabilityZones[].ZoneId, groupNames: " \
     "AvailabilityZones[].GroupName}"  # fmt: skip
 _OFFERED = (
@@ -61,7 +62,13 @@ FUNCTIONS: Mapping[str, Lookup] = {
         "sts", "GetCallerIdentity", at="{accountId: Account, arn: Arn, userId: UserId, id: Account}"
     ),
     "aws:ec2/getVpc:getVpc": Lookup(
-        "ec2", "DescribeVpcs", filters=_VPC, at="Vpcs", id="{vpcId}", one=True, beside=_OF_VPC
+        "ec2",
+        "DescribeVpcs",
+        filters=_VPC,
+        at=f"Vpcs[].merge(@, {{cidrBlockAssociations: CidrBlockAssociationSet[].{_BLOCKS}}})",
+        id="{vpcId}",
+        one=True,
+        beside=_OF_VPC,
     ),
     "aws:ec2/getVpcs:getVpcs": Lookup("ec2", "DescribeVpcs", filters=_VPC, at="{ids: Vpcs[].VpcId}", id="{region}"),
     "aws:ec2/getSubnet:getSubnet": Lookup(
@@ -74,7 +81,7 @@ FUNCTIONS: Mapping[str, Lookup] = {
         "ec2",
         "DescribeSecurityGroups",
         filters={"id": "group-id", "name": "group-name", "vpcId": "vpc-id"},
-        at="SecurityGroups[].merge(@, {name: GroupName})",
+        at="SecurityGroups[].merge(@, {arn: SecurityGroupArn, name: GroupName})",
         id="{groupId}",
         one=True,
     ),
@@ -116,7 +123,8 @@ FUNCTIONS: Mapping[str, Lookup] = {
         "ec2",
         "DescribeLaunchTemplates",
         {"LaunchTemplateNames": ["{name}"]},
-        at="LaunchTemplates[].merge(@, {name: LaunchTemplateName})",
+        at="LaunchTemplates[].merge(@, {name: LaunchTemplateName, defaultVersion: DefaultVersionNumber, "
+        "latestVersion: LatestVersionNumber})",
         id="{launchTemplateId}",
         one=True,
         beside={"DescribeLaunchTemplateVersions": {"LaunchTemplateId": "{launchTemplateId}", "Versions": ["$Latest"]}},
@@ -160,7 +168,11 @@ FUNCTIONS: Mapping[str, Lookup] = {
         missing=_ABSENT,
     ),
     "aws:iam/getRole:getRole": Lookup(
-        "iam", "GetRole", {"RoleName": "{name}"}, at="Role.merge(@, {name: RoleName, uniqueId: RoleId})", id="{name}"
+        "iam",
+        "GetRole",
+        {"RoleName": "{name}"},
+        at="Role.merge(@, {name: RoleName, uniqueId: RoleId, assumeRolePolicy: AssumeRolePolicyDocument})",
+        id="{name}",
     ),
     "aws:iam/getInstanceProfile:getInstanceProfile": Lookup(
         "iam",

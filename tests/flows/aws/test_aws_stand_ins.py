@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from pathlib import Path
 
 import pytest
 import yaml
@@ -75,3 +77,26 @@ def test_a_role_that_somebody_made_here_keeps_its_access(aws: AwsClients, shared
     LOCAL.remove_stand_ins(shared_cloud, print, with_data=True)
     assert aws["iam"].get_role(RoleName=role)
     aws["iam"].delete_role(RoleName=role)
+
+
+def test_a_vpc_that_stands_in_holds_the_subnet_that_each_stack_names(
+    aws: AwsClients, shared_cloud: Cloud, tmp_path: Path
+) -> None:
+    """A VPC elsewhere has the addresses that its owner chose, and stack files name parts of them."""
+    require_program("ssh-keygen")
+    file, vpcs = tmp_path / "Pulumi.brought.yaml", set()
+    whole = yaml.safe_load(stack_file("aws-dl1-resnet").read_text())
+    whole["config"]["trainyard:jobs"] = {}
+    try:
+        for subnet in ("10.60.1.0/24", "10.60.2.0/24", "10.61.0.0/16"):
+            whole["config"]["trainyard:network"] = {"vpc": "vpc-0c0a1b2c3d4e5f607", "subnetCidr": subnet}
+            file.write_text(yaml.safe_dump(whole))
+            plan = aws_dl1_plan(plan_file(file, print))
+            stand_in = partial(LOCAL.stand_in, plan=plan, cloud=shared_cloud, tell=print)
+            made = localize(whole["config"], plan, stand_in, STACKS)
+            vpcs.add(made.config["trainyard:network"]["vpc"])
+            (vpc,) = vpcs
+            there = aws["ec2"].create_subnet(VpcId=vpc, CidrBlock=subnet)
+            aws["ec2"].delete_subnet(SubnetId=there["Subnet"]["SubnetId"])
+    finally:
+        LOCAL.remove_stand_ins(shared_cloud, print, with_data=True)
