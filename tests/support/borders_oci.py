@@ -133,6 +133,9 @@ class OciBorder:
         (file,) = (self.cloud.home / "registry" / "uploads").rglob(self._blobs[1])
         return file
 
+    def fails_itself(self, status: int, content: bytes) -> bool:
+        return False
+
     def ask(self, draw: Draw) -> tuple[Asked, int, bytes]:
         """Sends a request that this draw makes."""
         asked = torn(draw, self._registry(draw) if draw.random() < 0.15 else self._operation(draw))

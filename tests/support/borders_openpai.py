@@ -69,6 +69,10 @@ class OpenPaiBorder:
                 found.update(repr(row).encode())
         return found.hexdigest()
 
+    def fails_itself(self, status: int, content: bytes) -> bool:
+        """Whether OpenPAI's own REST server fails at this text: it answers without a code then, as ours does."""
+        return status == 500 and set(json.loads(content)) == {"message"}
+
     def ask(self, draw: Draw) -> tuple[Asked, int, bytes]:
         """Sends a request that this draw makes."""
         asked = torn(draw, self._asked(draw))
