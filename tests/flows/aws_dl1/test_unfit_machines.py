@@ -80,8 +80,8 @@ def test_a_newer_program_comes_with_a_ticket_and_one_that_does_not_start_is_not_
             world.ticket(number, "echo trained", launcher=name)
             assert world.ended(number)[NODE]["state"] == "SUCCEEDED", machine.console()
         assert machine.console().count("names a newer program") == 1
-        assert "s00000001 names a newer program: goes on as newer" in machine.console()
-        assert "the program of s00000003 is not taken: the launcher does not start on Python" in machine.console()
+        assert "s00000001 names a newer program: continuing as newer" in machine.console()
+        assert "the program of s00000003 is not used: the launcher does not start on Python" in machine.console()
         assert f"{machine.root}/opt/trainyard/launchers/newer" in process_words(machine)
 
 

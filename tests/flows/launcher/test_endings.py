@@ -71,14 +71,14 @@ def test_transient_failures_leave_the_retries_for_others(place: Place, tmp_path:
         assert run.codes() == [4, 4]
         assert len(list(tmp_path.glob("life-1-*"))) == 6
         assert "retry 1 of 1" in run.launchers[1].text
-        assert "a failure of the kind transient: 3 in a row, not counted; another try" in run.launchers[1].text
+        assert "a failure of the kind transient: 3 in a row, not counted; the retry starts" in run.launchers[1].text
 
 
 def test_transient_failures_end_with_the_maximum_runtime_and_are_seen_until_then(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(nodes=1), "maximum") as run:
         start(run, "0:75", TRAINYARD_MAXIMUM_MINUTES="0.1")
         seen = run.launchers[0].says(
-            r"(\d+) in a row, not counted; another try in \d s, the maximum runtime ends this in"
+            r"(\d+) in a row, not counted; the retry starts in \d s, the maximum runtime ends this in"
         )
         waited(lambda: place.status(run, 0)["state"] == "retrying" and "not counted" in place.status(run, 0)["reason"])
         assert run.codes() == [75]
@@ -195,7 +195,7 @@ def test_a_lost_node_is_named(place: Place, tmp_path: Path, stage: str) -> None:
         run.launchers[1].process.kill()
         run.launchers[1].code()
         assert run.launchers[0].code() == 1
-        assert "rank 1 (worker-0) gave no sign of life for 15 s" in run.launchers[0].text
+        assert "rank 1 (worker-0) sent no heartbeat for 15 s" in run.launchers[0].text
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

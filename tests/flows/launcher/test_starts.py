@@ -46,7 +46,7 @@ def end(run: Nodes, how: str) -> None:
 
 @pytest.mark.parametrize("old", ["alive", "killed", "cancelled", "finished"])
 def test_a_new_start_meets_its_own_nodes_only(place: Place, tmp_path: Path, old: str) -> None:
-    """Within the time in which a sign of life counts, at other addresses, whatever the old start says meanwhile."""
+    """Within the time in which a heartbeat counts, at other addresses, whatever the old start says meanwhile."""
     name = f"again-{old}"
     changes = {"command": ["train.py", *(["waits"] if old != "finished" else [])]}
     with nodes(place, tmp_path / "old", gang(), name, addresses=OLD, changes=changes) as before:
