@@ -44,7 +44,7 @@ def test_links_in_a_storage_lead_no_task_out_of_it(tmp_path: Path) -> None:
     ends = carried_out(tmp_path, reports, attempts)
     refused = dict.fromkeys(("ann", "bob", "cid", "eve"), -1204)
     assert {name: how.code for name, how in ends.items()} == {**refused, "dan": 0}, ends
-    assert "is no folder" in ends["ann"].details
+    assert "is not a folder" in ends["ann"].details
     assert (storage / "dan" / "mine").exists()
     assert sorted(path.name for path in secret.iterdir()) == ["key"]
     assert (os.stat(secret / "key").st_uid, os.stat(secret).st_uid) == (before.st_uid, before.st_uid)
