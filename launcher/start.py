@@ -35,16 +35,16 @@ VARIABLES = {
     "TRAINYARD_LINGER_SECONDS": "how long nodes may go on once the run has succeeded without them (30)",
     "TRAINYARD_LOST_SECONDS": "after how long without a heartbeat a node counts as lost (60)",
     "TRAINYARD_STALL_SECONDS": "after how long without any activity a gang counts as stalled; 0: never (1800)",
-    "TRAINYARD_MAXIMUM_MINUTES": "the run's maximum runtime, until which transient failures are tried again (43200)",
+    "TRAINYARD_MAXIMUM_MINUTES": "the run's maximum runtime, until which transient failures are retried (43200)",
     "TRAINYARD_ACCESS_SECONDS": "how long access to the bucket may take to come into force (300)",
-    "TRAINYARD_START": "the name of this start of the run, alike on all nodes, where the platform gives none",
+    "TRAINYARD_START": "the name of this start of the run, the same on all nodes; for platforms that set none",
     "TRAINYARD_PLACE": "the folder in which the node's own folders are made (HOME)",
     "TRAINYARD_ENVIRONMENT": "the environment of this machine that stands in for an image, where there is none",
-    "TRAINYARD_KEEP_MEGABYTES": "how much of the working directory is kept unasked (50 in one file, 500 in all)",
+    "TRAINYARD_KEEP_MEGABYTES": "how much of the working directory is always kept (50 in one file, 500 in all)",
     "TRAINYARD_PIN_LIBRARY": "the library that keeps data ports to their range",
 }
 EXIT_CODES = (
-    "ends with the code of what it ran; 75 when other nodes or the bucket could not be reached, 78 when its\n"
+    "ends with the exit code of the command; 75 when other nodes or the bucket could not be reached, 78 when its\n"
     "configuration is wrong, 124 when all ranks stalled"
 )
 

@@ -238,14 +238,14 @@ def _commands(
     elif job.start == "plain":
         yield from PlainCommand(_filled(launch, values), _listeners(job, launch), store, *limit).commands()
     else:
-        # How long transient failures are worth another try.
+        # Until then, the launcher retries transient failures.
         yield plain.exported("TRAINYARD_MAXIMUM_MINUTES", str(minutes))
         yield plain.exported("TRAINYARD_LAUNCH", plain.document(_filled(launch, values)))
         yield f'exec {limited(minutes)} "$trainyard_python" -I -m launcher'
 
 
 def limited(minutes: int) -> str:
-    """Nothing in OpenPAI ends a run that takes too long."""
+    """The command that enforces the maximum runtime: OpenPAI itself has no such limit."""
     return f"timeout --kill-after=60 {minutes}m"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stack that is up, to try its jobs: of one node, of two, as node groups, and a job without any run."""
+"""A stack that is up, for tests of `trainyard try`: a job of one node, of two, as node groups, and one without runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from tests.support.cloud_fixture import Clients
 from tests.support.local_team import LONGEST_SECONDS, ROOT, Team
 from tests.support.waiting import eventually
 
-# Says what it was given, leaves it as its output, and waits to be let go if it is told to. `--bar`: it draws meanwhile.
+# Prints its arguments and environment and writes them to its output. With `--wait`, it then waits until the file `ends`
+# is in HOME; with `--bar`, it draws a progress bar meanwhile.
 SCRIPT = """
 import os, pathlib, sys, time
 given = f"args {sys.argv[1:]} colour {os.environ.get('COLOUR')} place {os.environ.get('PLACE')}"
@@ -100,7 +101,7 @@ class TryTeam(Team):
         return {**os.environ, "TRAINYARD_HOME": str(self.home), "PULUMI_OPTION_COLOR": "never", **more}
 
     def started(self, job: str, *words: str) -> str:
-        """The name of a try that goes on."""
+        """Starts a try, and returns its name while it still runs."""
         done = self.try_(job, *words)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.strip()
@@ -119,7 +120,7 @@ class TryTeam(Team):
         eventually(lambda: self.states(title), lambda states: states == {"IN_PROGRESS"})
         return self.job_runs(title)
 
-    def let_go(self, title: str) -> None:
+    def finish(self, title: str) -> None:
         for run in self.job_runs(title):
             for home in (self.cloud.home / "runs" / run.id).glob("node-[0-9]"):
                 (home / "ends").touch()

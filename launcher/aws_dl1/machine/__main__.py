@@ -24,16 +24,16 @@ from launcher.say import Voice, secret_values
 from launcher.supervise import Signals
 
 _HELP = """\
-trainyard-node serve    serve the runs of this machine's cluster, until the machine goes
+trainyard-node serve    serve the runs of this machine's cluster, until the machine shuts down
 trainyard-node wake     look into the queue now; AWS Systems Manager calls this
-trainyard-node check    say what the machine has of what it needs
+trainyard-node check    list what the machine needs, and whether it has it
 """
 _TAGS_SECONDS = 120.0
 _USAGE = 64
 
 
 def main(arguments: list[str]) -> int:
-    """The code to end with."""
+    """Returns the exit code."""
     here, environment = places(os.environ), dict(os.environ)
     say = Voice("machine", secret_values(environment, ()))
     try:
