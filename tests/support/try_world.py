@@ -74,7 +74,7 @@ def jobs() -> dict[str, Any]:
 
 
 class TryTeam(Team):
-    """Its stack `local` has these jobs."""
+    """A team whose stack `local` has these jobs."""
 
     def __init__(self, root: Path, wanted: Mapping[str, Any] | None = None) -> None:
         super().__init__(root)
@@ -116,7 +116,7 @@ class TryTeam(Team):
         return {run.lifecycle_state for run in self.job_runs(title)}
 
     def alive(self, title: str) -> list[Any]:
-        """Its job runs, once all of them train."""
+        """Waits until all its job runs train, and returns them."""
         eventually(lambda: self.states(title), lambda states: states == {"IN_PROGRESS"})
         return self.job_runs(title)
 
@@ -126,7 +126,7 @@ class TryTeam(Team):
                 (home / "ends").touch()
 
     def outputs(self, title: str) -> dict[str, str]:
-        """Name and content of what its script left in the bucket."""
+        """Name -> content of its script's output files in the bucket."""
         cloud, storage, bucket = self.cloud, self.clients.storage, "demo-local-training"
         names = storage.list_objects(cloud.namespace, bucket, prefix=f"{title}/").data.objects
         return {

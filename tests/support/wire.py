@@ -33,7 +33,7 @@ class Wire:
                 self._connection.putheader("transfer-encoding", "chunked")
             elif "content-length" not in told:
                 self._connection.putheader("content-length", str(len(content)))
-            with contextlib.suppress(ConnectionError):  # it had heard enough; what it said is there to be read
+            with contextlib.suppress(ConnectionError):  # closed early; its response is still there
                 self._connection.endheaders(
                     content if content or asked.is_chunked else None, encode_chunked=asked.is_chunked
                 )
