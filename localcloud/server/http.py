@@ -255,9 +255,10 @@ class Body(Protocol):
 
 
 class HttpApi(Protocol):
-    """An API on the cloud's endpoint, such as OCI's, with its own signatures and its own format for refusals.
+    """One API on the cloud's endpoint, with its own signatures and its own format for refusals.
 
-    `localcloud.server.app` turns everything that `answer` raises into a refusal."""
+    `localcloud.server.app` turns everything that `answer` raises into a refusal.
+    """
 
     def takes(self, request: Request) -> bool: ...
 
