@@ -198,7 +198,7 @@ _NAMED: Mapping[str, st.SearchStrategy[Any]] = {
 
 
 def _text(place: str) -> st.SearchStrategy[Any]:
-    """What would be right there."""
+    """A valid value for this place."""
     if place in _NAMED:
         return _NAMED[place]
     if place.endswith(("Id", "Ids")) or place == "id":
@@ -237,7 +237,7 @@ def _models(draw: st.DrawFn, service: str, name: str, depth: int = 0) -> dict[st
             return {**draw(_models(service, model.subtypes[kind], depth)), model.discriminator: kind}
     body: dict[str, Any] = {}
     for field in model.fields.values():
-        # What must be there is there, but for now and then.
+        # Required fields are left out only sometimes.
         if (field.required and _now_and_then(draw)) or (not field.required and draw(_TEN) > 1):
             continue
         if field.allowed and not _now_and_then(draw):
@@ -293,7 +293,7 @@ def _body(row: ApiOperation) -> st.SearchStrategy[Any]:
 
 @cache
 def parameters(row: ApiOperation) -> tuple[frozenset[str], frozenset[str]]:
-    """The names of an operation's query and headers, as the SDK's client knows them."""
+    """The query parameters and headers of an operation in the SDK's client."""
     return _of_clients().get((row.method, _form(row.path)), (frozenset(), frozenset()))
 
 

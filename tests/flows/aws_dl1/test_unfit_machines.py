@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines on which the program cannot start: each one says so where people look, and none waits for ever."""
+"""Machines on which the program cannot start: each reports that, and no other machine waits for it forever."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def booted(
     aws: str, bucket: str, folder: Path, key: str, launcher: bytes | None = None, python: Path | None = THIS,
     idle: float = 0, tells: str = "",
 ) -> Iterator[tuple[ClusterWorld, MachineProcess]]:  # fmt: skip
-    """One machine that came up by its user data. `launcher`: what lies in the bucket; empty: nothing does.
-    `tells`: the bucket that user data names, if it is another one."""
+    """One machine that has run its user data. `launcher`: the content of the launcher's object; empty: there is none.
+    `tells`: the bucket in the user data, if it is another one."""
     with cluster(aws, bucket, folder, (NODE,), key, serve=False) as world:
         if launcher is not None:
             world.s3.delete_object(Bucket=bucket, Key=LAUNCHER)

@@ -24,7 +24,7 @@ life = lives[min(count, len(lives) - 1)]
 print("life", count, life, flush=True)
 deadline = time.monotonic() + 300
 if os.environ.get("TOGETHER") and life != "wait":
-    # Nobody fails before all have begun: how many lives each had is counted.
+    # No rank fails before all have begun, because the lives of each are counted.
     others = [f"{folder}/life-{other}-{count}" for other in range(int(os.environ["WORLD_SIZE"]))]
     while not all(map(os.path.exists, others)) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -122,7 +122,7 @@ def apart(worker: Completion, retries: int = 0) -> Job:
     [
         # One failure fails the run, and stops the others.
         ("first", Completion(), "0:wait;1:3;2:wait;3:wait", [3, 3, 3, 3]),
-        # The second does; the first one's code stays its own.
+        # The second one does, and keeps its own exit code.
         ("second", Completion(min_failed=2), "0:wait;1:3;2:wait;3:wait", [143, 3, 143, 143]),
         # Failures never do.
         ("never", Completion(min_failed=-1), "0:0;1:3;2:4;3:0", [0, 3, 4, 0]),
@@ -141,7 +141,7 @@ def test_a_completion_policy_ends_all_nodes(
             start(run, lives)
             run.launchers[1].code()
             run.launchers[2].says(r"\[2\] life")
-            # Its process, not its launcher, ends in the way it would end by itself.
+            # Its process is ended, not its launcher.
             _end_process(tmp_path, run.launchers[2].process.pid)
         else:
             start(run, lives, TRAINYARD_LINGER_SECONDS="1")
