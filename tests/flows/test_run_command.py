@@ -87,7 +87,7 @@ def test_two_tries_at_once_meet_apart(team: TryTeam, job: str) -> None:
 
 
 def _printed(team: TryTeam, title: str) -> dict[str, tuple[str, str]]:
-    """By rank, the arguments that its script was given and the nodes that it met."""
+    """By rank: the arguments of its script, and the nodes that it met."""
     lines = team.run("runs", "logs", "local", title, "--local", "--stacks", str(team.stacks)).stdout
     rows = re.findall(r"\[(\d) \S+\] (?:\[\d\] )?args (\[.*\]) colour None place None peers (\S+)", lines)
     return {rank: (args, peers) for rank, args, peers in rows}
@@ -131,7 +131,7 @@ def test_a_try_beside_the_run_it_is_like(team: TryTeam) -> None:
 
 @pytest.mark.torture
 def test_a_progress_bar_moves_while_it_is_drawn_and_stays_as_it_was_left(team: TryTeam) -> None:
-    """On a terminal one row is drawn over itself. `list` and `logs` show the row as it stands."""
+    """On a terminal, a progress bar redraws one line. `list` and `logs` show its current content."""
     place = ("--local", "--stacks", str(team.stacks))
     words = [*team.words("line", "--follow", "--name", "bar", "--", "--wait", "--bar")]
     with on_terminal(words, team.environment()) as shown:
@@ -248,7 +248,7 @@ def test_what_changed_in_the_file_since_is_said_and_what_is_deployed_runs(team: 
 
 
 def test_as_somebody_without_the_statement(team: TryTeam) -> None:
-    """The tenancy's plain user, first as a member of the stack's group and then no longer."""
+    """The tenancy's user without further rights, first as a member of the stack's group, then not."""
     user, person = dict(team.cloud.env_for("user")), _user(team)
     done = team.try_("line", "--follow", env=user)
     assert done.returncode == 0, done.stdout + done.stderr
