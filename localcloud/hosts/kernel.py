@@ -106,7 +106,7 @@ def adopt_orphans() -> None:
 
 
 def forbid_new_privileges() -> None:
-    """Prevents that programs which are started from now on get more privileges than this process has."""
+    """From now on, programs that this process starts cannot get more privileges than it has."""
     _checked(_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 

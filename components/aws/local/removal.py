@@ -59,7 +59,7 @@ _MINUTES_TO_END = 20.0
 
 
 def read_last_lines(cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-    """The last log lines of a node. None if the stack keeps no logs."""
+    """The last log lines of a node. Empty if the stack keeps no logs."""
     run = RunId.parse(run_id)
     if run is None:
         return []

@@ -51,7 +51,7 @@ _MINUTES_TO_END = 20.0
 
 
 def read_last_lines(cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-    """The last log lines of a job run. None if the stack keeps no logs."""
+    """The last log lines of a job run. Empty if the stack keeps no logs."""
     call = call_of("up", tell)
     session = session_of(cloud, DEPLOYER)
     try:
