@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes whose images ADS built: what they are told, and which of their files are believed, for which rank."""
+"""Nodes with images of ADS: their variables, and which of their files in the bucket are trusted, for which rank."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def told(number: int = 1, **changes: str) -> Ads:
 def exchange(
     number: int, open_folder: Open, environment: Mapping[str, str], source: str = "bucket"
 ) -> ForeignNodes | None:
-    """As a node with this environment looks for nodes that ADS's images run on."""
+    """The search of a node with this environment for nodes with images of ADS."""
     text = json.dumps(document(number, peers={"from": source}))
     made = read({VARIABLE: text, **environment})
     return made.identity.foreign_nodes(made, open_folder)
