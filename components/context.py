@@ -16,7 +16,7 @@ from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 from schemas.model import EnvValue, Secret
 
-# Part of the stack -> outputs of the other stack that it uses.
+# Concern -> outputs of the other stack, which this stack uses.
 TakenOutputs = Mapping[str, tuple[str, ...]]
 
 

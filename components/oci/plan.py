@@ -16,7 +16,7 @@ from components.plan.show import made_or_not, name_or_owner
 from schemas.model import Secret, Shape
 from schemas.names import plural
 
-# Part of the stack -> outputs of the other stack that it uses.
+# Concern -> outputs of the other stack, which this stack uses.
 TAKEN = {
     "network": ("subnetId",),
     "access": ("runsGroup",),
