@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules of OpenPAI's runtime, in which a task's command runs: rows of openpai_runtime.toml and openpai_exits.toml.
 
-`check` finds by them what a cluster would refuse, the plan avoids it, and the local cluster does as they say. Pure.
+`check` reports what a cluster would refuse, the plan avoids it, and the local cluster behaves by these rules. Pure.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def _rule(name: str) -> Mapping[str, Any]:
 
 
 def init_failure(rule: str) -> int:
-    """The exit code of a task that one of the runtime's rules keeps from beginning."""
+    """The exit code of a task that does not begin because of this rule."""
     return int(_rule(rule)["code"])
 
 
 def local_grace() -> float:
-    """For how many seconds a task of the local cluster goes on that is stopped."""
+    """How many seconds a task of the local cluster may go on after it was told to stop."""
     return float(_rule("stop")["local_grace_seconds"])
 
 
@@ -96,7 +96,7 @@ def as_read(shown: str) -> Any:
         raise UnreadableError(str(error).splitlines()[0]) from None
 
 
-# `<% $data.uri[0] %>`: the runtime fills it in, if it sees it.
+# A reference such as `<% $data.uri[0] %>`, which the runtime replaces by its value.
 _REFERENCE = re.compile(r"<%\s*\$")
 
 
@@ -113,7 +113,7 @@ def reads(value: Any) -> bool:
 
 
 def reported(code: int, said: bytes) -> int:
-    """The code by which the runtime reports a command that ended with `code`, and printed this at last."""
+    """The exit code that the runtime reports. `code`: the command's own exit code; `said`: the end of its output."""
     if code == 0:
         return 0
     said = said.lower()
@@ -122,7 +122,7 @@ def reported(code: int, said: bytes) -> int:
 
 @dataclass(frozen=True)
 class _Pattern:
-    """`parts`: what one line of the output has, one after the other."""
+    """`parts`: texts that one line of the output contains, in this order."""
 
     code: int
     ended_with: int | None
@@ -132,7 +132,7 @@ class _Pattern:
         return self.ended_with in (None, code) and (not self.parts or self._is_in(said))
 
     def _is_in(self, said: bytes) -> bool:
-        """In one pass: programs of strangers print the text, and their longest line must not keep the cloud busy."""
+        """Reads the text once only: any program may print it, and a very long line must not keep the cloud busy."""
         begin = 0
         while first := self.parts[0].search(said, begin):
             end = said.find(b"\n", first.end())
@@ -147,7 +147,7 @@ class _Pattern:
 
 @cache
 def _patterns() -> tuple[_Pattern, ...]:
-    """In the order in which the runtime tries them."""
+    """All patterns, in the order in which the runtime compares them."""
     rows = ((row["code"], when) for row in table("openpai_exits")["exit"] for when in row.get("when", ()))
     return tuple(_Pattern(code, when.get("code"), tuple(_parts(when.get("says", "")))) for code, when in rows)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the components of every platform need: the plan's references, filled in with values that only the platform
-knows, and what this stack takes from another one's outputs."""
+knows, and the outputs of another stack that this one uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 from schemas.model import EnvValue, Secret
 
-# Concern -> outputs of the other stack that this one takes.
+# Concern -> outputs of the other stack, which this stack uses.
 TakenOutputs = Mapping[str, tuple[str, ...]]
 
 
@@ -77,7 +77,7 @@ class Borrowed:
         return self._stack.require_output(output)
 
     def last(self, concern: str, output: str) -> str | None:
-        """The same as the other stack's last `up` left it, without waiting for Pulumi."""
+        """The same output, from the other stack's last `up`, without waiting for Pulumi."""
         return self._outputs.get(output) if concern in self._taken else None
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packages of a Pulumi SDK that import a module when one of its names is asked for.
 
-As shipped, the first name of such a package imports all of its modules, hundreds of them: half of the time of a
-preview, for the twenty names that a stack uses. A name that has no module of its own, as the type of an input, makes
-the package import everything, as shipped: others who use the SDK in the program see no difference.
+By default, the first name of such a package imports all of its hundreds of modules. That takes half of the time of a
+preview, and a stack uses about twenty names. A name without a module of its own, such as an input's type, still imports
+the whole package, so other code in the program can use the SDK as usual.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class LeanPackage(ModuleType):
 def _take(package: ModuleType, name: str) -> bool:
     """Puts the public names of the module for `name` into the package, as `from .module import *` would.
 
-    A module that is asked for by its own name gives itself only: names in `outputs` stand for other things than the
-    same names in the package.
+    If the name is that of a module, only the module itself is put there: names in `outputs` differ from the same names
+    in the package.
     """
     path = f"{package.__name__}.{_module_of(name)}"
     try:
@@ -51,7 +51,7 @@ def _take(package: ModuleType, name: str) -> bool:
 
 
 def _module_of(name: str) -> str:
-    """`RouteTable` is in `route_table`, `get_services_output` in `get_services`."""
+    """The module of a name: `RouteTable` is in `route_table`, `get_services_output` in `get_services`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().removesuffix("_output")
 
 
@@ -72,8 +72,8 @@ def make_lean(root: ModuleType, packages: Iterable[str]) -> None:
 def lookup(root: ModuleType, token: str, **arguments: Any) -> Mapping[str, Any]:
     """The result of a function of the SDK's provider, with the provider's names.
 
-    The function's own module asks the same, but imports the types of its whole package before: 0.15 s of processor
-    for a large one.
+    The function's own module makes the same call, but first imports the types of its whole package, which takes up to
+    0.15 s.
     """
     options = root._utilities.get_invoke_opts_defaults()
     answer: Mapping[str, Any] = pulumi.runtime.invoke(token, arguments, options).value

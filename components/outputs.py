@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the last `up` of this stack left: its outputs, and whose a thing is by its tags."""
+"""The results of this stack's last `up`: its outputs, and its resources."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ PROTECTED = (
 
 @dataclass(frozen=True)
 class Recorded:
-    """What this stack's state has before an `up`: the outputs of its resources, by URN."""
+    """This stack's state before an `up`: the outputs of its resources, by URN."""
 
     resources: Mapping[str, Outputs]
 
     def one(self, kind: str, *names: str) -> Outputs:
-        """The outputs of the first of these that is there, by the last word of its type. Empty if none is."""
+        """The outputs of the first of these resources that exists, by the last word of its type. Empty if none
+        exists."""
         urn = self.urn(kind, *names)
         return self.resources[urn] if urn else {}
 
     def urn(self, kind: str, *names: str) -> str | None:
-        """The URN that `one` gives the outputs of."""
+        """The URN of the resource whose outputs `one` returns."""
         found = (urn for name in names for urn in self.resources if urn.endswith(f":{kind}::{name}"))
         return next(found, None)
 
@@ -46,13 +47,14 @@ def last_outputs() -> Outputs:
 
 
 def recorded_resources() -> Mapping[str, Outputs]:
-    """The outputs of each resource in this stack's state, by URN: also what an `up` made that failed or was killed."""
+    """The outputs of each resource in this stack's state, by URN, including those of an `up` that failed or was
+    killed."""
     rows = _read("readStackResourceOutputs", "stackName")
     return {urn: row.get("outputs") or {} for urn, row in rows.items()}
 
 
 def _read(function: str, parameter: str) -> Outputs:
-    """What the engine's own provider tells of this stack."""
+    """A function of the engine's own provider, for this stack."""
     try:
         answer: Any = pulumi.runtime.invoke(f"pulumi:pulumi:{function}", {parameter: _stack()}).value
     except Exception:  # Pulumi raises nothing more precise, and a new stack has none
@@ -61,7 +63,7 @@ def _read(function: str, parameter: str) -> Outputs:
 
 
 def unless_refused(look: Callable[[], Iterable[T]]) -> list[T]:
-    """What a look-up in the cloud finds. Nothing if the cloud refuses it."""
+    """The results of a lookup in the cloud. None if the cloud refuses it."""
     try:
         return list(look())
     except Exception:  # Pulumi raises nothing more precise for what a provider answers

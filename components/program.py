@@ -28,8 +28,8 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 def run() -> None:
-    # A program lives for seconds. The collector would look through the packages' 300,000 objects again and again:
-    # at 1,000 runs that took a third of the processor's time, to save 20 MB.
+    # A program runs for seconds. The garbage collector would scan the packages' 300,000 objects repeatedly: with 1,000
+    # runs, that took a third of the processor's time, to save 20 MB.
     gc.disable()
     name = pulumi.get_stack()
     judged = judge_config(
@@ -54,7 +54,8 @@ def run() -> None:
 
 
 def _require_same_platform(platform: str) -> None:
-    """Another platform has nothing in common with this one: Pulumi would make all anew there, and remove all here."""
+    """Refuses a change of the platform: Pulumi would make everything again on the new one, and delete everything on the
+    old one."""
     before = last_outputs()
     there = next((name for name, row in platforms().items() if row.get("output") in before), platform)
     if there != platform:

@@ -42,5 +42,6 @@ class Run(pulumi.CustomResource):
 
 
 def aliases(names: Iterable[str]) -> list[pulumi.Input[str | pulumi.Alias]] | None:
-    """What a job or run was called before, for the option of this name: renamed, it keeps its state."""
+    """Pulumi's option `aliases` for the earlier names of a job or run, so that it keeps its state when it is
+    renamed."""
     return [pulumi.Alias(name=name) for name in names] or None

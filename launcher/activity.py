@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this node does, read cheaply: output, progress, processor, disk, network and GPU. No package is needed for it.
+"""Measures this node's activity cheaply: output, progress, processor, disk, network and GPU. It needs no package.
 
-What a node does while it hangs is not nothing: threads poll, connections are kept alive, some frameworks complain.
-That is noise. Each framework's is a row here; docs/launcher.md says what was measured.
+A node that hangs still shows some activity: threads poll, connections are kept alive, some frameworks print warnings.
+That is noise. Each framework's noise is a row here; docs/launcher.md says what was measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Utilization(ctypes.Structure):
 
 
 class Gpus:
-    """Looks for them once, when first asked."""
+    """The node's GPUs. Looks for them once, at the first use."""
 
     def __init__(self, sysfs: Path = Path("/sys")) -> None:
         self._sysfs = sysfs
@@ -35,12 +35,12 @@ class Gpus:
 
     @property
     def readable(self) -> bool:
-        """Whether there is a GPU that can be asked."""
+        """Whether there is a GPU whose driver reports its use."""
         self._find()
         return bool(self._devices or self._files)
 
     def busiest(self) -> int | None:
-        """Percentage of time in which the busiest GPU computed lately; None where none can be read."""
+        """The recent use of the busiest GPU in percent; None if no GPU can be read."""
         self._find()
         found = [self._nvidia(device) for device in self._devices or ()]
         for file in self._files:
@@ -76,8 +76,8 @@ class Gpus:
 
 @dataclass(frozen=True)
 class Noise:
-    """What a node that hangs uses at most: share of one core outside the kernel, bytes a second; and the lines it still
-    prints."""
+    """The most that a hanging node uses: share of one core outside the kernel, and network bytes a second. `complaint`
+    matches the lines that it still prints."""
 
     processor: float
     network: int
@@ -87,11 +87,11 @@ class Noise:
         return Noise(self.processor * processes, self.network * processes, self.complaint)
 
 
-# A rank that hangs in gloo or TensorFlow uses 0.4 % of a core, and with the launcher's questions to the bucket 3 kB/s.
+# A rank that hangs in gloo or TensorFlow uses 0.4 % of a core, and 3 kB/s with the launcher's requests to the bucket.
 _QUIET = Noise(0.05, 64 * 1024)
 NOISE = {
-    # Ranks of Horovod ask all the time what to reduce: a whole core, of which 43 % outside the kernel, and 360 kB/s.
-    # Rank 0 complains.
+    # Horovod's ranks poll for what to reduce even while they hang. That takes a whole core, 43 % of it outside the
+    # kernel, and 360 kB/s. Rank 0 prints warnings.
     "horovod": Noise(0.75, 1024 * 1024, re.compile(rb"stall_inspector\.cc:|^Missing ranks:$|^\d+: \[")),
 }
 GPU_PERCENT = 5
@@ -99,13 +99,13 @@ DISK_BYTES_PER_SECOND = 64 * 1024
 _TICKS = os.sysconf("SC_CLK_TCK")
 LOOPBACK = "lo"
 
-# Of each process, by its id and start: ids are used again.
+# A counter for each process, by its id and its start time, because ids are reused.
 Counts = Mapping[Tuple[int, str], int]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Counters at one moment. `gpu` is the busiest GPU's percentage; None where no GPU can be read."""
+    """Counters at one moment. `gpu` is the busiest GPU's percentage; None if no GPU can be read."""
 
     output: int
     progress: tuple[int, int]
@@ -116,13 +116,13 @@ class Reading:
 
 
 def noise_of(framework: str, processes: int) -> Noise:
-    """Of all processes of a node together."""
+    """The noise of all processes of a node together."""
     return NOISE.get(framework, _QUIET).times(processes)
 
 
 def used(before: Reading, after: Reading, seconds: float, noise: Noise) -> tuple[str, ...]:
-    """What the node used between two readings, by name; empty when it was idle."""
-    signs = {
+    """The names of what the node used between two readings; empty if it was idle."""
+    used_names = {
         "output": after.output != before.output,
         "progress": after.progress != before.progress,
         "processor": spent(before.ticks, after.ticks) / _TICKS >= noise.processor * seconds,
@@ -130,11 +130,11 @@ def used(before: Reading, after: Reading, seconds: float, noise: Noise) -> tuple
         "network": after.network - before.network >= noise.network * seconds,
         "GPU": (after.gpu or 0) >= GPU_PERCENT,
     }
-    return tuple(name for name, active in signs.items() if active)
+    return tuple(name for name, active in used_names.items() if active)
 
 
 def spent(before: Counts, after: Counts) -> int:
-    """What was added. A process that has ended is in its parent's count, once the parent has waited for it."""
+    """The sum of the increases. The count of an ended process is in its parent's once the parent has waited for it."""
     return sum(max(0, count - before.get(process, 0)) for process, count in after.items())
 
 
@@ -151,14 +151,14 @@ class Meter:
     def read(self) -> Reading:
         network = network_bytes(self.proc) if self.own_network else 0
         below = descendants(self.proc, os.getpid())
-        # What computes does so outside the kernel; what polls spends half of its time inside it.
+        # Computing happens outside the kernel; polling spends half of its time inside it.
         ticks = {process: int(fields[11]) + int(fields[13]) for process, fields in below.items()}
         disk = {process: disk_bytes(self.proc, process[0]) for process in below}
         return Reading(self.output(), _state(self.progress_file), ticks, network, disk, self._gpus.busiest())
 
     @property
     def measures(self) -> str:
-        """What is looked at, for people."""
+        """The names of what is measured, for messages."""
         names = ["output", "progress", "processor", "disk"]
         names += ["GPU"] if self._gpus.readable else []
         names += ["network"] if self.own_network else []
@@ -174,7 +174,7 @@ def _state(path: str) -> tuple[int, int]:
 
 
 def network_bytes(proc: Path) -> int:
-    """Received and sent by every interface but loopback, in this node's own network namespace."""
+    """Bytes received and sent by every interface but loopback, in this node's own network namespace."""
     total = 0
     with suppress(OSError, ValueError, IndexError):
         for line in (proc / "self/net/dev").read_text().splitlines()[2:]:
@@ -186,7 +186,7 @@ def network_bytes(proc: Path) -> int:
 
 
 def disk_bytes(proc: Path, pid: int) -> int:
-    """What a process has read from disks and written to them; 0 where that may not be read."""
+    """The bytes that a process has read from disks and written to them; 0 if we may not know."""
     with suppress(OSError, ValueError):
         rows = dict(line.split(": ") for line in (proc / str(pid) / "io").read_text().splitlines())
         return int(rows.get("read_bytes", 0)) + int(rows.get("write_bytes", 0))
@@ -200,7 +200,7 @@ def descendants(proc: Path, root: int) -> dict[tuple[int, str], list[str]]:
     for folder in proc.iterdir():
         if folder.name.isdigit():
             with suppress(OSError, ValueError, IndexError):
-                # The name stands in brackets and may hold anything.
+                # The name is in brackets and may contain any character.
                 fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
                 children.setdefault(int(fields[1]), []).append(int(folder.name))
                 rows[int(folder.name)] = fields

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes tell one another through the run's folder: which nodes are there, and how nodes have ended.
+"""The board: small objects in the run's folder that say which nodes are there, which are idle, and how nodes ended.
 
 The names of small objects below `peers/` carry all of it, so one list request reads everything:
 
@@ -7,8 +7,9 @@ The names of small objects below `peers/` carry all of it, so one list request r
     peers/g<generation>/<rank>/<nonce>/end/<how>/<code>
     peers/g<generation>/<rank>/<nonce>/idle/<number>
 
-The folder is that of one start (launcher/retries.py), so nobody meets an earlier one here. The nonce is one launcher's
-life: nodes may begin again within a start. Times are the object store's own, so no node's clock matters.
+Each start has a folder of its own (launcher/retries.py), so nodes never meet those of an earlier start. Each launcher
+process has its own nonce, because the platform may start a node again within a start. All times are by the object
+store's clock, so no node's clock matters.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from launcher.stores import Stored
 
 SUCCEEDED, FAILED, RETRY, STOPPED = "succeeded", "failed", "retry", "stopped"
 FOLDER = "peers/"
-# An arrival so much older than ours is that of a launcher that lives no more: one that waits renews its own three
-# times as often. Nodes that begin again find such arrivals, as when a local cloud was killed with its hosts.
+# An arrival that is this much older than our own belongs to a dead launcher: a living one renews its arrival three
+# times as often. A node that starts again may find such arrivals, as after a local cloud was killed with its hosts.
 STALE_SECONDS = 90.0
 RENEW_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class Event:
-    """One object: somebody is there (`address`), has ended (`how`, `code`), or is idle (`sign`, where it is odd)."""
+    """One object: a node has arrived (`address`), has ended (`how`, `code`), or is idle (`idle_number` is odd)."""
 
     generation: int
     rank: int
@@ -40,26 +41,26 @@ class Event:
     address: str = ""
     how: str = ""
     code: int = 0
-    sign: int = 0
+    idle_number: int = 0
 
 
 def here_name(generation: int, rank: int, nonce: str, address: str) -> str:
-    """The object that says a node is there."""
+    """The name of a node's arrival, which is its heartbeat too."""
     return f"{FOLDER}g{generation}/{rank:04d}/{nonce}/here/{address}"
 
 
 def end_name(generation: int, rank: int, nonce: str, how: str, code: int) -> str:
-    """The object that says a node's processes have ended."""
+    """The name of the object that says how a node's processes ended."""
     return f"{FOLDER}g{generation}/{rank:04d}/{nonce}/end/{how}/{code}"
 
 
-def sign_name(generation: int, rank: int, nonce: str, sign: int) -> str:
-    """The object that says a node is idle, when the sign is odd, or active again: the highest sign counts."""
-    return f"{FOLDER}g{generation}/{rank:04d}/{nonce}/idle/{sign}"
+def idle_name(generation: int, rank: int, nonce: str, idle_number: int) -> str:
+    """The name of the object that says a node is idle (an odd number) or active again (even). The highest counts."""
+    return f"{FOLDER}g{generation}/{rank:04d}/{nonce}/idle/{idle_number}"
 
 
 def events(listed: Iterable[Stored]) -> list[Event]:
-    """The events that a listing of the folder shows. It skips names that the launcher did not write."""
+    """Reads events from a listing of the folder. Skips names that no launcher wrote."""
     found = []
     for item in listed:
         parts = item.name.split("/")
@@ -71,7 +72,7 @@ def events(listed: Iterable[Stored]) -> list[Event]:
         elif parts[4] == "end" and len(parts) == 7 and parts[6].isdigit():
             found.append(Event(*base, how=parts[5], code=int(parts[6])))
         elif parts[4] == "idle" and parts[5].isdigit():
-            found.append(Event(*base, sign=int(parts[5])))
+            found.append(Event(*base, idle_number=int(parts[5])))
     return found
 
 
@@ -87,13 +88,13 @@ def seconds(text: str) -> float:
 
 @dataclass(frozen=True)
 class Board:
-    """What is known at one moment, as seen by a node that arrived at `since` (the object store's time)."""
+    """All events at one moment, as seen by a node that arrived at `since` (the object store's time)."""
 
     all: tuple[Event, ...]
     since: float
 
     def current(self) -> dict[int, Event]:
-        """By rank, the latest sign of the launcher that stands for it now."""
+        """By rank, the newest arrival: it belongs to the rank's current launcher."""
         latest: dict[int, Event] = {}
         for event in self.all:
             if event.address and event.at >= self.since - STALE_SECONDS:
@@ -103,13 +104,13 @@ class Board:
         return latest
 
     def arrived(self, generation: int) -> dict[int, Event]:
-        """Who waits in, or works in, a generation."""
+        """By rank, the current launchers that have arrived in a generation."""
         nonces = {rank: event.nonce for rank, event in self.current().items()}
         here = (event for event in self.all if event.address and event.generation == generation)
         return {event.rank: event for event in here if nonces.get(event.rank) == event.nonce}
 
     def endings(self, generation: int | None = None) -> list[Event]:
-        """How nodes have ended, in the order in which it happened."""
+        """The ends of nodes in order of time."""
         nonces = {rank: event.nonce for rank, event in self.current().items()}
         ends = [
             event
@@ -121,28 +122,28 @@ class Board:
         return sorted(ends, key=lambda event: (event.at, event.rank))
 
     def ended_since(self, rank: int) -> bool:
-        """Whether a node ended after this one had arrived, and so for certain in this start."""
+        """Whether a node ended after this one had arrived. Then the end is certainly not an earlier launcher's."""
         return any(event.rank == rank and event.at >= self.since for event in self.endings())
 
     def culprit(self, generation: int) -> Event | None:
-        """The first failure of a generation. It explains the failures that follow within moments."""
+        """The first failure of a generation. It causes the failures that follow within moments."""
         return next((event for event in self.endings(generation) if event.how in (FAILED, RETRY)), None)
 
     def idle(self, generation: int) -> dict[int, Event]:
-        """By rank, the sign of each launcher that has been idle for too long and has not become active again."""
+        """By rank, the idle reports of launchers that have not become active again."""
         nonces, latest = {rank: event.nonce for rank, event in self.current().items()}, dict[int, Event]()
         for event in self.all:
-            if event.sign and event.generation == generation and nonces.get(event.rank) == event.nonce:
-                latest[event.rank] = max(event, latest.get(event.rank, event), key=lambda one: one.sign)
-        return {rank: event for rank, event in latest.items() if event.sign % 2}
+            if event.idle_number and event.generation == generation and nonces.get(event.rank) == event.nonce:
+                latest[event.rank] = max(event, latest.get(event.rank, event), key=lambda one: one.idle_number)
+        return {rank: event for rank, event in latest.items() if event.idle_number % 2}
 
     def gone(self, launch: Launch, lost: Iterable[int]) -> frozenset[int]:
-        """Ranks that training goes on without: those that failed, and `lost`. Empty unless the run is elastic."""
+        """The ranks that an elastic run goes on without: those that failed, and `lost`. Empty for other runs."""
         failed = (final.rank for final in self.finals(launch) if not final.succeeded)
         return frozenset((*failed, *lost)) if launch.elastic else frozenset()
 
     def finals(self, launch: Launch) -> list[Final]:
-        """Nodes that will not start again, in order."""
+        """The ends of nodes that will not start again, in order of time."""
         return [
             Final(event.rank, event.how == SUCCEEDED, event.code)
             for event in self.endings()

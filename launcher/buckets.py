@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder in a bucket that speaks HTTP as most object stores do. How objects are listed is each store's own."""
+"""A folder in a bucket, over the HTTP requests that most object stores share. Each store lists in its own way."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from launcher.stores import Stored, StoreError
 
 
 class BucketFolder(ABC):
-    """The names below are relative to the folder. `place` is what objects' paths begin with; `mtime_header` keeps the
-    time that a file had."""
+    """Names are relative to the folder. `place` is the beginning of the objects' paths; the header `mtime_header` keeps
+    a file's modification time."""
 
     mtime_header = ""
 
@@ -29,10 +29,10 @@ class BucketFolder(ABC):
 
     @abstractmethod
     def pages(self, prefix: str) -> Iterator[Stored]:
-        """All objects whose full names begin so, in order of their names."""
+        """All objects whose full names begin with `prefix`, ordered by name."""
 
     def give_up_when(self, stopped: Callable[[], bool]) -> None:
-        """Ends a long series of attempts once this is so."""
+        """Stops retries as soon as `stopped` returns True."""
         self.connection.stopped = stopped
 
     def close(self) -> None:
@@ -40,24 +40,24 @@ class BucketFolder(ABC):
         self.connection.close()
 
     def list(self, below: str) -> list[Stored]:
-        """All objects below, in order of their names."""
+        """All objects below a path, ordered by name."""
         return list(self.pages(self.prefix + below))
 
     def put(self, name: str, content: bytes, new: bool = False) -> str:
-        """Whole or not at all, as object stores are; its etag. `new`: 412 where there is such an object already."""
+        """Puts an object and returns its etag. `new`: fails with 412 if the object exists already."""
         headers = {"content-type": "application/json", "content-length": str(len(content))}
         if new:
             headers["if-none-match"] = "*"
         return _etag(self.connection.call("PUT", self._target(name), content, headers))
 
     def put_file(self, name: str, file: IO[bytes], size: int, mtime: float, md5: str) -> str:
-        """Streams a file of a known size and digest, which the store verifies; its etag."""
+        """Streams a file and returns its etag. The store verifies size and digest."""
         headers = {"content-type": "application/octet-stream", "content-length": str(size), "content-md5": md5}
         headers[self.mtime_header] = repr(mtime)
         return _etag(self.connection.call("PUT", self._target(name), file, headers))
 
     def get(self, name: str) -> bytes | None:
-        """The content, None where there is no such object."""
+        """The content of an object; None if there is no such object."""
         try:
             return self.connection.call("GET", self._target(name)).content
         except StoreError as error:
@@ -66,14 +66,14 @@ class BucketFolder(ABC):
             raise
 
     def get_file(self, name: str, path: str) -> str:
-        """Writes an object beside `path` and then moves it there, with the time it had; its etag."""
+        """Writes an object beside `path`, moves it there with its modification time, and returns its etag."""
         draft = f"{path}.trainyard-new"
         try:
             with open(draft, "wb") as file:
                 answer = self.connection.call("GET", self._target(name), into=file)
             mtime = answer.headers.get(self.mtime_header)
             if mtime:
-                # Somebody else may have put the object, with another idea of a time.
+                # Another program may have put the object, with another form of time.
                 with suppress(ValueError, OverflowError):
                     os.utime(draft, (float(mtime), float(mtime)))
             os.replace(draft, path)
@@ -83,7 +83,7 @@ class BucketFolder(ABC):
         return _etag(answer)
 
     def remove(self, name: str) -> None:
-        """Gone, whether or not it was there."""
+        """Removes an object; it need not exist."""
         try:
             self.connection.call("DELETE", self._target(name))
         except StoreError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code from git: cloned on each node before anything starts, where the stack says so and the image has none."""
+"""Clones a run's code from git on each node, before anything starts, if the stack file names a repository."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ANY = "**"
 
 
 def fetch(launch: Launch, environment: Mapping[str, str], root: Path, say: Voice) -> str:
-    """The folder with the code, empty where none comes from git."""
+    """Clones the code and returns its folder; empty if no code comes from git."""
     git = launch.git
     if git is None:
         return ""
@@ -72,7 +72,7 @@ def _ssh(root: Path, key: bytes) -> str:
 
 @dataclass(frozen=True)
 class Patterns:
-    """Each pattern as the parts of its path."""
+    """Globs of files, each split into the parts of its path."""
 
     patterns: tuple[tuple[str, ...], ...] = ()
 
@@ -81,17 +81,17 @@ class Patterns:
         return cls(tuple(tuple(part for part in text.split("/") if part not in ("", ".")) for text in texts))
 
     def match(self, name: str) -> bool:
-        """Whether some pattern means this file."""
+        """Whether a pattern matches this file."""
         parts = name.split("/")
         return any(_matches(pattern, parts) for pattern in self.patterns)
 
     def spell(self, folder: str) -> bool:
-        """Whether some pattern has this folder's own name in it, letter by letter."""
+        """Whether a pattern contains this folder's name literally, without wildcards."""
         return any(folder in pattern for pattern in self.patterns)
 
 
 def _matches(pattern: tuple[str, ...], parts: list[str]) -> bool:
-    """Walks all ways through the pattern at once: with several `**` there may be very many."""
+    """Matches a path. Tracks all positions in the pattern at once, so that several `**` take no exponential time."""
     if not pattern:
         return False
     places = _with_skipped(pattern, {0})

@@ -18,9 +18,9 @@ from launcher.processes import Spec
 
 @dataclass(frozen=True)
 class Work:
-    """`services` first; `commands` when nothing is lacking any more, and `awaited`, if there is one, has succeeded.
+    """`services` start first. `commands` start when all that they wait for is ready and `awaited`, if any, succeeded.
 
-    All of them work in `folder`.
+    All of them run in `folder`.
     """
 
     folder: str
@@ -30,7 +30,7 @@ class Work:
 
 
 def work(launch: Launch, place: Place, environment: Mapping[str, str], code: str = "") -> Work:
-    """Everything filled in, nothing started. Lines are marked with the node's rank."""
+    """Everything to run, with its placeholders filled in. Starts nothing."""
     values = {**placeholders.node_values(launch, place), **frameworks.values(launch, place.addresses)}
     inherited = {**environment, "PYTHONUNBUFFERED": environment.get("PYTHONUNBUFFERED", "1")}
     inherited |= frameworks.variables(launch, {**environment, **launch.environment})
@@ -48,7 +48,7 @@ def work(launch: Launch, place: Place, environment: Mapping[str, str], code: str
     if launch.awaits_command:
         words = _interpreted(placeholders.all_filled(launch.awaits_command, values, "awaits_command"))
         awaited = Spec(words, first, "", folder)
-    # A node that serves without a command waits before it serves.
+    # Without a command, the service itself has to wait: it takes the command's place.
     if not commands:
         return Work(folder, (), tuple(services), awaited)
     return Work(folder, tuple(services), commands, awaited)
@@ -57,7 +57,7 @@ def work(launch: Launch, place: Place, environment: Mapping[str, str], code: str
 def _commands(launch: Launch, values: Mapping[str, str], inherited: Mapping[str, str], folder: str) -> list[Spec]:
     if not launch.command:
         return []
-    # What wraps the command starts the processes itself.
+    # A wrapper such as torchrun starts the processes itself.
     count = 1 if launch.wrap else launch.processes
     found = []
     for local in range(count):
@@ -83,7 +83,7 @@ def _prefix(rank: int, part: str) -> str:
 
 
 def _interpreted(words: Sequence[str]) -> list[str]:
-    """A Python script is run by the Python of the image, and so is the word `python` where no such program is."""
+    """Runs Python scripts with the image's Python, which also replaces `python` if there is no such program."""
     return [sys.executable, "-u", *words] if words[0].endswith(".py") else list(words)
 
 
@@ -93,7 +93,7 @@ def _script_only(words: Sequence[str]) -> list[str]:
 
 
 def code_folder(launch: Launch) -> str:
-    """Where the command's script lies: here, or where the platform unpacked the job's code."""
+    """The folder of the command's script: the current one, or where the platform unpacked the job's code."""
     here, unpacked = Path.cwd(), launch.identity.unpacked()
     scripts = [word for word in launch.command[:2] if word.endswith((".py", ".sh")) and not os.path.isabs(word)]
     if unpacked is None or not scripts or (here / scripts[0]).exists():

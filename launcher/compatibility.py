@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from typing import Protocol  # novm
 else:
-    # Only type checkers ask whether a class fits.
+    # Only type checkers need the real class.
     Protocol = object
 
-# A digest that guards against mistakes is allowed where laws forbid MD5 as a secret's guard, if it says so.
+# FIPS systems forbid MD5 for security. As a checksum it is allowed if the call says so.
 _MD5: dict[str, Any] = {"usedforsecurity": False} if sys.version_info >= (3, 9) else {}
 
 __all__ = ["Protocol", "md5", "shell_words", "unlink"]
@@ -31,11 +31,11 @@ def md5() -> Any:
 
 
 def shell_words(words: Sequence[str]) -> str:
-    """As a shell takes them."""
+    """Joins arguments, quoted for a shell."""
     return " ".join(map(shlex.quote, words))
 
 
 def unlink(file: Path) -> None:
-    """It need not be there."""
+    """Removes a file, which need not exist."""
     with suppress(FileNotFoundError):
         file.unlink()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signed calls over one kept connection to an object store; what may pass is tried again, in good time and visibly.
+"""Signed calls over one persistent connection to an object store. Passing errors are retried, and the log says so.
 
-How requests are signed, and how the store words its refusals, is each platform's own: its `Signer`.
+A platform's `Signer` signs requests, and reads the store's error messages.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ Body = Union[bytes, "IO[bytes]", None]
 BAD_DIGEST, STALE = "digest", "stale"
 _PASSING = frozenset({408, 409, 429, 500, 502, 503, 504})
 _SKEW_SECONDS = 30.0
-# A signature holds for five minutes; a poll that asks the same again need not be signed again so soon.
+# Signatures are valid for five minutes. A poll that repeats a request reuses its signature for this long.
 _SIGNATURE_SECONDS = 60.0
 _LONGEST_PAUSE = 8.0
 _SAY_AFTER = 5.0
 
 
 class _StaleError(StoreError):
-    """Another signature may do."""
+    """A new signature may help."""
 
 
 @dataclass(frozen=True)
 class StoreAnswer:
-    """What came back; the content of a file that was asked for goes to `into` instead."""
+    """The store's answer. If the call had `into`, the content is there instead."""
 
     headers: Mapping[str, str]
     content: bytes
@@ -44,8 +44,8 @@ class StoreAnswer:
 
 @dataclass(frozen=True)
 class Refusal:
-    """What a store says. `kind`: BAD_DIGEST where the content is not what was announced, STALE where another signature
-    may do: the clock was off, or the credentials have ended."""
+    """A refusal by the store. `kind` BAD_DIGEST: the content has another digest than the request said. STALE: a new
+    signature may help, because the clock was wrong or the credentials have expired."""
 
     text: str
     kind: str = ""
@@ -57,14 +57,14 @@ class Signer(Protocol):
     offset: float
 
     def headers(self, method: str, target: str, host: str, headers: Mapping[str, str], body: Body) -> dict[str, str]:
-        """All headers to send: those given, and what the signature takes."""
+        """All headers to send: the given ones and those of the signature."""
 
     def refusal(self, status: int, content: bytes) -> Refusal | None:
-        """What the store's answer means; None where it is not in the store's words."""
+        """Reads a refusal; None if the answer is not in the store's format."""
 
 
 class Connection:
-    """One thread's connection to the object store. `stopped` ends a long series of attempts early."""
+    """One thread's connection to the object store. `stopped` ends retries early."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Connection:
         self, method: str, target: str, body: Body = None, headers: Mapping[str, str] | None = None,
         into: IO[bytes] | None = None,
     ) -> StoreAnswer:  # fmt: skip
-        """Tries until it is answered, refused, or `seconds` have passed."""
+        """Calls the store. Retries until it answers or refuses, or `seconds` have passed."""
         started, said, pause, stale = time.monotonic(), False, 0.1, 0
         while True:
             try:
@@ -104,7 +104,7 @@ class Connection:
             except (OSError, http.client.HTTPException) as error:
                 problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             except BaseException:
-                # The connection may hold half of a request.
+                # Half of a request may have been sent on this connection.
                 self.close()
                 raise
             self.close()
@@ -144,7 +144,7 @@ class Connection:
         raise kind(response.status, f"{response.status} {refusal.text} ({target.partition('?')[0]})")
 
     def _learn_clock(self, date: str | None) -> None:
-        """A clock that is off makes every signature stale: go by the cloud's."""
+        """Learns the difference to the store's clock, because a wrong clock makes every signature stale."""
         self._signed.clear()
         try:
             cloud = parsedate_to_datetime(date or "").timestamp()
@@ -171,7 +171,7 @@ class Connection:
         return self._connection
 
     def close(self) -> None:
-        """The next call opens it again."""
+        """Closes the connection; the next call opens it again."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This node's correspondence with the run's folder: one thread reads the board and posts what the node has to say.
+"""Reads and writes the board, the run's coordination objects, in a thread of its own (launcher/board.py).
 
-The main thread never waits for the bucket, unless it wants to: children are watched and signals handed over all along.
+So the main thread need not wait for the bucket: it watches its processes and forwards signals meanwhile.
 """
 
 from __future__ import annotations
@@ -27,62 +27,63 @@ from launcher.stores import REFUSED, Folder, Open, StoreError
 LOST_VARIABLE = "TRAINYARD_LOST_SECONDS"
 LOST_SECONDS = 60.0
 ACCESS_VARIABLE = "TRAINYARD_ACCESS_SECONDS"
-# A policy that was just made may take minutes to come into force.
+# A new policy may take minutes to come into force.
 ACCESS_SECONDS = 300.0
 _RETRY_SECONDS = 2.0
-# Between two looks of who waits for news right now.
+# The polling interval while the main thread waits for a fresh board.
 _HURRIED_SECONDS = 0.05
 
 
 def meeting_interval(nodes: int, waited: float) -> float:
-    """While somebody is missing: a quarter of the time waited so far, as nodes that start together come together.
+    """The polling interval while nodes are missing: a quarter of the time waited so far, because nodes that start
+    together arrive together.
 
-    Well under a second at most, and the more nodes ask the less often each does.
+    It stays well under a second, and grows with the number of nodes.
     """
     return min(max(0.03 + nodes / 160, waited / 4), 0.35 + nodes / 160, 0.6)
 
 
 def watching_interval(nodes: int) -> float:
-    """While training goes on: the object store hears at most about sixteen questions a second from all nodes."""
+    """The polling interval during training: all nodes together send about sixteen requests a second at most."""
     return min(max(1.0, nodes / 16), 6.0)
 
 
-class Strangers(Protocol):
-    """Nodes of the run with another launcher: what they are told and heard in, a folder in the store that they know."""
+class ForeignNodes(Protocol):
+    """Nodes of the run whose images have another launcher. They communicate through a folder of their own."""
 
     @property
     def folder(self) -> Folder:
-        """Where they look."""
+        """The folder that they read and write."""
 
     @property
     def members(self) -> frozenset[int]:
-        """The ranks that only they have."""
+        """The ranks of such nodes."""
 
     @property
     def alone(self) -> str:
-        """Why they do not start again with the others, for people."""
+        """Why such nodes do not start again with the others, for people."""
 
     def announcement(self, address: str) -> tuple[str, Any]:
-        """An object by which they know that this node is there."""
+        """The object (name and content) that tells them that this node has arrived."""
 
     def farewell(self) -> tuple[str, Any]:
-        """An object by which they know that the main node has ended for good."""
+        """The object that tells them that the main node has ended and will not start again."""
 
     def events(self, ours: Mapping[int, Event], since: float) -> list[Event]:
-        """Their signs, as the board has them; for ranks that none of ours has."""
+        """Their events in the board's form, for ranks that no node of ours has."""
 
 
 @dataclass
-class _Pulse:
-    """When a rank was last heard, by our own clock."""
+class _Heartbeat:
+    """A rank's newest arrival: its time in the store (`at`), and when it was first seen by our own clock (`since`)."""
 
     at: float
     since: float
 
 
 @dataclass
-class Desk:
-    """Everything a node says to and hears from the folder."""
+class BoardClient:
+    """Posts this node's events, and reads those of all nodes."""
 
     launch: Launch
     uri: str
@@ -91,7 +92,7 @@ class Desk:
     say: Callable[[str], None]
     _posts: OrderedDict[tuple[Folder, str], bytes] = field(default_factory=OrderedDict)
     _changed: threading.Condition = field(default_factory=threading.Condition)
-    _pulses: dict[int, _Pulse] = field(default_factory=dict)
+    _heartbeats: dict[int, _Heartbeat] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.nonce = secrets.token_hex(4)
@@ -100,7 +101,7 @@ class Desk:
         self.interval = meeting_interval(self.launch.nodes, 0.0)
         self.watches = self.launch.nodes > 1
         self.folder = self.open_folder(self.uri)
-        self.strangers = self.launch.identity.strangers(self.launch, self.open_folder)
+        self.foreign_nodes = self.launch.identity.foreign_nodes(self.launch, self.open_folder)
         self._board = Board((), 0.0)
         self._round = 0
         self._here = ""
@@ -113,41 +114,41 @@ class Desk:
 
     @property
     def board(self) -> Board:
-        """The latest that was read."""
+        """The board as it was last read."""
         return self._board
 
     def arrive(self, generation: int, address: str) -> None:
-        """Says that this node is there."""
+        """Posts this node's arrival. The thread renews it as a heartbeat."""
         name = board.here_name(generation, self.launch.rank, self.nonce, address)
         content = {"node": self.launch.node, "role": self.launch.role, "address": address}
         with self._changed:
             self._here = name
         self.post(name, content)
-        if self.strangers is not None and not generation:
-            self.post(*self.strangers.announcement(address), self.strangers.folder)
+        if self.foreign_nodes is not None and not generation:
+            self.post(*self.foreign_nodes.announcement(address), self.foreign_nodes.folder)
 
     def renew(self) -> None:
-        """Says once more, and soon, that this node is there."""
+        """Renews the arrival at once."""
         with self._changed:
             self._posts[self.folder, self._here] = b"{}"
             self._changed.notify_all()
 
     def end(self, generation: int, how: str, code: int) -> None:
-        """Says how this node's processes have ended."""
+        """Posts how this node's processes ended."""
         self.post(board.end_name(generation, self.launch.rank, self.nonce, how, code), {})
-        if self.strangers is not None and self.launch.rank == 0 and how != board.RETRY:
-            self.post(*self.strangers.farewell(), self.strangers.folder)
+        if self.foreign_nodes is not None and self.launch.rank == 0 and how != board.RETRY:
+            self.post(*self.foreign_nodes.farewell(), self.foreign_nodes.folder)
 
-    def sign(self, generation: int, number: int, content: Any) -> None:
-        """Says that this node is idle, by an odd number, or active again, by an even one."""
-        self.post(board.sign_name(generation, self.launch.rank, self.nonce, number), content)
+    def report_idle(self, generation: int, number: int, content: Any) -> None:
+        """Posts that this node is idle (an odd number) or active again (an even one)."""
+        self.post(board.idle_name(generation, self.launch.rank, self.nonce, number), content)
 
-    def sign_of(self, event: Event) -> str:
-        """The name of the object behind a sign."""
-        return board.sign_name(event.generation, event.rank, event.nonce, event.sign)
+    def idle_object(self, event: Event) -> str:
+        """The name of the object behind an idle report."""
+        return board.idle_name(event.generation, event.rank, event.nonce, event.idle_number)
 
     def post(self, name: str, content: Any, folder: Folder | None = None) -> None:
-        """Puts an object, as soon as it can be; what was to be put there before is forgotten."""
+        """Puts an object as soon as possible. It replaces content of the same name that has not been put yet."""
         with self._changed:
             self._posts[folder or self.folder, name] = json.dumps(content, separators=(",", ":")).encode()
             self._changed.notify_all()
@@ -158,7 +159,7 @@ class Desk:
             return self._changed.wait_for(lambda: not self._posts or bool(self.refused), seconds)
 
     def fresh(self, seconds: float) -> Board:
-        """A board that was read after everything had been posted, if that can be had in time."""
+        """Waits for a board that was read after everything was posted; returns an older one after `seconds`."""
         self.flush(seconds)
         with self._changed:
             wanted = self._round + (2 if self.watches else 0)
@@ -169,23 +170,23 @@ class Desk:
         return self._board
 
     def check(self) -> None:
-        """LaunchError once it is clear that the folder is closed to us."""
+        """Raises LaunchError if the store refuses access to the folder for good."""
         if self.refused:
             raise LaunchError(self.refused)
 
     def lost(self) -> list[int]:
-        """Ranks whose launchers have given no sign of life for too long, though we could hear."""
+        """The ranks without a heartbeat for `lost_after` seconds, while we could read the board."""
         if self.launch.identity.starts_nodes_again:
             return []
         now, ended = time.monotonic(), {event.rank for event in self._board.endings()}
         return [
             rank
-            for rank, pulse in sorted(self._pulses.items())
-            if now - pulse.since > self.lost_after and rank != self.launch.rank and rank not in ended
+            for rank, heartbeat in sorted(self._heartbeats.items())
+            if now - heartbeat.since > self.lost_after and rank != self.launch.rank and rank not in ended
         ]
 
     def close(self, seconds: float) -> bool:
-        """Posts what is left and ends; False where something could not be posted."""
+        """Posts the rest and ends the thread. Returns False if something could not be posted."""
         done = self.flush(seconds)
         with self._changed:
             self._closed = True
@@ -204,7 +205,7 @@ class Desk:
                     next_read = time.monotonic() + self.interval * random.uniform(0.8, 1.2)
                 self._refused_since = 0.0
             except StoreError as error:
-                self._pulses.clear()
+                self._heartbeats.clear()
                 self._trouble(error)
             except LaunchError as error:
                 self._refuse(str(error))
@@ -239,23 +240,23 @@ class Desk:
         own = [event.at for event in found if event.nonce == self.nonce and event.address]
         since = self._board.since or (min(own) if own else 0.0)
         ours = Board(found, since)
-        theirs = self.strangers.events(ours.current(), since) if self.strangers is not None else []
+        theirs = self.foreign_nodes.events(ours.current(), since) if self.foreign_nodes is not None else []
         with self._changed:
             self._board = Board((*found, *theirs), since)
             self._round += 1
-            # Strangers give no further sign of life.
-            self._feel(ours.current())
+            # Foreign nodes send no heartbeats.
+            self._note_heartbeats(ours.current())
             self._changed.notify_all()
 
-    def _feel(self, current: Mapping[int, Event]) -> None:
+    def _note_heartbeats(self, current: Mapping[int, Event]) -> None:
         now = time.monotonic()
         for rank, event in current.items():
-            pulse = self._pulses.get(rank)
-            if pulse is None or pulse.at != event.at:
-                self._pulses[rank] = _Pulse(event.at, now)
+            heartbeat = self._heartbeats.get(rank)
+            if heartbeat is None or heartbeat.at != event.at:
+                self._heartbeats[rank] = _Heartbeat(event.at, now)
 
     def _trouble(self, error: StoreError) -> None:
-        """What passes is tried again; a refusal may be access that is not in force yet."""
+        """Retries after an error. A refusal counts as final only after the time that new access may take."""
         now = time.monotonic()
         if error.status in REFUSED:
             self._refused_since = self._refused_since or now

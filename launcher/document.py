@@ -13,18 +13,18 @@ from launcher.errors import LaunchError
 from launcher.identities import GitRepository, Identity
 
 VARIABLE = "TRAINYARD_LAUNCH"
-# What older images would pass over has a higher version, so that they refuse it: 2 a wait, 3 code that the document
-# names, 4 files to keep, 5 ports that the platform reserves.
+# A key that older images would ignore raises the version, so that they refuse the document: 2 a wait, 3 code that the
+# document names, 4 files to keep, 5 ports that the platform reserves.
 VERSIONS = (1, 2, 3, 4, 5)
 # Frameworks with an elastic mode, by the name of their option.
 _ELASTIC = ("horovod", "torchrun")
-# Where the document says nothing of it.
+# The default of documents without `stallMinutes`.
 STALL_MINUTES = 30
 
 
 @dataclass(frozen=True)
 class Role:
-    """Like nodes, and when they make the run fail or succeed as a whole."""
+    """A set of like nodes, and how many of them decide that the run has failed or succeeded."""
 
     name: str
     replicas: int
@@ -35,7 +35,7 @@ class Role:
 
 @dataclass(frozen=True)
 class Port:
-    """Range None: any port. `reserved`: so many ports that the platform reserves for each node that listens."""
+    """Range None: any port. `reserved`: how many ports the platform reserves for each node that listens."""
 
     range: tuple[int, int] | None
     listens: bool
@@ -45,7 +45,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Awaited:
-    """A port that must answer before the command starts, on the first node of a role or on `every` one. `label`: of a
+    """A port that must answer before the command starts, on the first node of a role or on `every` one. `label` names a
     port that the platform reserves."""
 
     role: str
@@ -91,7 +91,7 @@ class Launch:
 
     @property
     def run(self) -> str:
-        """As people call it."""
+        """The run's name for people."""
         return f"{self.job}/{self.name}"
 
     @property
@@ -106,31 +106,32 @@ class Launch:
 
     @property
     def served(self) -> bool:
-        """Whether some nodes of the run run until the others have ended."""
+        """Whether the run has services: nodes that run until the others have ended."""
         return any(role.service and role.replicas for role in self.roles)
 
     @property
     def elastic(self) -> bool:
-        """Whether the framework's own elastic mode runs: nodes may go and come back while the others go on."""
+        """Whether the framework's elastic mode is on: nodes may leave and join while the others go on."""
         return self.framework in _ELASTIC and bool(self.options.get("elastic"))
 
     @property
     def fewest(self) -> int:
-        """With so many nodes training goes on; with fewer it is over."""
+        """The smallest number of nodes with which training goes on."""
         least = int(self.options.get("minNodes") or 0)
         return min(least or self.nodes, self.nodes) if self.elastic else self.nodes
 
     def says(self, placeholder: str) -> bool:
-        """Whether anything that this node starts has the placeholder in it."""
+        """Whether anything that this node starts contains the placeholder."""
         texts = (*self.start, *self.wrap, *self.command, *self.awaits_command, *self.environment.values())
         return any(placeholder in text for text in texts)
 
     def spares(self, rank: int, gone: int) -> bool:
-        """Whether training goes on without this node, when so many are gone with it. Nobody stands in for rank 0."""
+        """Whether training goes on without this node. `gone`: how many nodes are gone, this one included. It never goes
+        on without rank 0."""
         return rank != 0 and self.nodes - gone >= self.fewest
 
     def role_of(self, rank: int) -> Role:
-        """The role whose nodes have this rank among them."""
+        """The role of the node with this rank."""
         first = 0
         for role in self.roles:
             if first <= rank < first + role.replicas:
@@ -148,7 +149,7 @@ class Launch:
         raise LaunchError(f"the run has no role `{name}`; it has {', '.join(role.name for role in self.roles)}")
 
     def port_numbers(self, label: str, rank: int) -> Sequence[int]:
-        """The ports of a label on a node, if it listens there; otherwise those of the first node that does. Empty: any
+        """The ports of a label on a node, or on the first node that listens there if this one does not. Empty: any
         port."""
         port = self.ports[label]
         if not port.reserved:
@@ -166,13 +167,13 @@ class Launch:
         return self.port_numbers(awaited.label, rank)[0] if awaited.label else awaited.port
 
     def label(self, rank: int) -> str:
-        """A rank as people know it: `3 (worker-2)`."""
+        """A rank for people: `3 (worker-2)`."""
         role = self.role_of(rank)
         return f"{rank} ({role.name}-{rank - self.ranks_of(role.name)[0]})"
 
 
 def read(environment: Mapping[str, str]) -> Launch:
-    """The document in the environment; LaunchError where it cannot be used."""
+    """Reads the document from the environment. LaunchError if it cannot be used."""
     text = environment.get(VARIABLE)
     if not text:
         raise LaunchError(f"{VARIABLE} is not set: start this image through a trainyard job, or give it a command")

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a node cannot go on, in words for a person."""
+"""Errors that end a node's part. Their texts are for people."""
 
 from __future__ import annotations
 
 
 class LaunchError(Exception):
-    """The node cannot start; the text says why and what to do. No retry would mend it."""
+    """The node cannot start; the text says why and what to do. A retry would fail in the same way."""
 
 
 class MissingError(Exception):
-    """Something that should have come did not in time; the text says what and what to do. A retry may mend it."""
+    """A timeout: something did not arrive or answer. The text says what, and what to do. A retry may help."""
 
 
 class PeerFailedError(Exception):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody else wrote, made harmless: one function for each reader (docs/decisions/0014).
+"""Escapes text of other people or programs: one function for each kind of reader (docs/decisions/0014).
 
 Stack files, logs, status objects, file names and messages of other programs may come from a stranger. A terminal obeys
 control characters, Markdown and SARIF have markup, and a workflow's runner obeys lines that begin with `::`.
-It stands in the launcher, which ships alone, so that there is one of each: every room may import this module.
+It is in the launcher because the launcher ships alone, and every room may import it. So each function exists once.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from urllib.parse import unquote
 MASK = "****"
 # `scheme://user:password@host`, and `https://token@host`.
 _IN_URL = (re.compile(r"(://[^/\s:@]*:)([^/\s]+)(?=@)"), re.compile(r"(\bhttps?://)([^/\s:@]+)(?=@)", re.IGNORECASE))
-# Orders to a runner of workflows: one kind stands anywhere, the other at a line's beginning, blanks left out.
+# Commands to a workflow's runner: `##[` anywhere in a line, or `::` at its beginning, after blanks.
 _ANYWHERE, _AT_BEGINNING = re.compile(r"##(?=\[)"), re.compile(r"^(\s*:)(?=:)")
 _MARKUP = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|^[-+=#](?=[\s=#-])|(?<=^\d)[.)](?=\s)")
 _LINK = re.compile(r":(?=//)|(?<=\bwww)\.", re.IGNORECASE)
-# GitHub tells the people and threads that a text names. What stands between is not seen.
+# GitHub notifies the people and threads that a text mentions. An invisible character prevents that.
 _MENTION = re.compile(r"@|#(?=\d)")
 _NOTHING_WIDE = "&#8203;"
 
@@ -30,17 +30,17 @@ def terminal(text: str) -> str:
 
 
 def terminal_lines(text: str) -> str:
-    """The same for several lines. None of them is an order to the runner of a workflow."""
+    """The same for several lines. None of them is a command to a workflow's runner."""
     return "\n".join(_AT_BEGINNING.sub(r"\1 ", terminal(line)) for line in text.split("\n"))
 
 
 def json_text(text: str) -> str:
-    """JSON whose strings a runner of workflows does not take for orders; it stays the same JSON."""
+    """JSON whose strings are not commands to a workflow's runner. Its value stays the same."""
     return _ANYWHERE.sub(r"#\\u0023", text)
 
 
 def markdown(text: str) -> str:
-    """A piece of a line, or a cell of a table: shown as it is written, and nothing else."""
+    """Part of a line, or a cell of a table, that Markdown shows literally."""
     from html import escape  # the launcher, which must stay small, has no Markdown
 
     escaped = _MARKUP.sub(r"\\\g<0>", escape(" ".join(terminal(_spaced(text)).split()), quote=False))
@@ -49,7 +49,7 @@ def markdown(text: str) -> str:
 
 
 def mermaid(text: str) -> str:
-    """The text of a quoted label in a Mermaid drawing, which stands in Markdown: letters, digits and little else."""
+    """The text of a quoted label in a Mermaid drawing within Markdown: letters, digits and few other characters."""
     letters = " ".join(terminal(_spaced(text)).split())
     return "".join(one if one.isalnum() or one in " .,/:-" else f"#{ord(one)};" for one in letters)
 
@@ -68,13 +68,13 @@ def annotation(text: str, of_property: bool = False) -> str:
 
 
 def passwords(text: str) -> set[str]:
-    """Those in URLs, as they stand there and as a program may print them."""
+    """The passwords in URLs, both as they are written there and decoded."""
     found = {password for pattern in _IN_URL for _, password in pattern.findall(text)}
     return found | set(map(unquote, found))
 
 
 def without_passwords(text: str) -> str:
-    """URLs keep their user's name, but neither password nor token."""
+    """The text with the passwords and tokens of URLs masked. User names stay."""
     for pattern in _IN_URL:
         text = pattern.sub(rf"\1{MASK}", text)
     return text

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an exit code says about trying again: a failure is transient, permanent, or of an unknown kind."""
+"""What an exit code says about a retry: a failure is transient, permanent, or of an unknown kind."""
 
 from __future__ import annotations
 
 import signal
 
-# EX_TEMPFAIL and EX_CONFIG of sysexits; a shell's way to say which signal ended a process.
+# EX_TEMPFAIL and EX_CONFIG of sysexits; what a shell adds to the number of the signal that ended a process.
 TEMPORARY, CONFIGURATION, SIGNALLED = 75, 78, 128
-# As `timeout` ends. A hang may come from the network or from the script: it counts as a failure like any other.
+# The code of `timeout`. The network or the script may cause a stall, so it is a failure of unknown kind.
 STALLED = 124
 TRANSIENT, PERMANENT, UNKNOWN = "transient", "permanent", "unknown"
 # Whatever is not here is unknown.
 KINDS = {
-    TEMPORARY: (TRANSIENT, "says itself that another try may do"),
+    TEMPORARY: (TRANSIENT, "a temporary failure"),
     2: (PERMANENT, "wrong arguments, or a script that is not there"),
     64: (PERMANENT, "wrong usage"),
     STALLED: (UNKNOWN, "stalled, or out of time"),
@@ -24,12 +24,12 @@ KINDS = {
 
 
 def kind(code: int) -> str:
-    """What trying again may mend: launcher/retries.py goes by it."""
+    """The kind of a failure, by which launcher/retries.py decides on a retry."""
     return KINDS.get(code, (UNKNOWN, ""))[0]
 
 
 def of_process(returncode: int) -> int:
-    """A process's return code as a shell would tell it."""
+    """A process's return code in the form of a shell."""
     return SIGNALLED - returncode if returncode < 0 else returncode
 
 

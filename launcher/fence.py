@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which start of a run may write its checkpoints: the newest, and none beside it.
+"""Lets only the newest start of a run write its checkpoints, by fencing tokens.
 
-All starts of a run share its checkpoints, so a new one goes on where the last one was. An old one that still lives, or
-comes back from a pause, must not write there any more. Beside the checkpoints lie small objects, whose names say all:
+All starts of a run share its checkpoints, so a new start resumes where the last one was. An older start that is still
+running, or comes back from a pause, must not write there any more. The tokens are names of objects beside the
+checkpoints:
 
     claims/<start>                          made once, when a node of the start first restores; the latest one counts
     writing/<start>/<rank>/<seconds>        made before a node writes, renewed while it does, removed after that
 
-A node that restores makes its claim first, then waits until no older start writes. A node that writes says so first,
-then looks for a newer claim. So one of the two always sees the other. Times are the object store's own.
+A node that restores first makes its claim, then waits until no older start writes. A node that writes first announces
+that, then looks for a newer claim. So at least one of the two always sees the other. Times are by the store's clock.
 """
 
 from __future__ import annotations
@@ -27,21 +28,22 @@ from launcher.readiness import Wait
 from launcher.say import Voice
 from launcher.stores import EXISTS, REFUSED, Folder, Stored, StoreError
 
-# Beside the checkpoints, not among them: what lies there is the team's own.
+# Beside the checkpoints and not among them, because that folder belongs to the team.
 SUFFIX = ".writers"
 _CLAIMS, _WRITING = "claims/", "writing/"
 _LOOK_SECONDS = 0.5
-# A writer is heard so often before it counts as dead, and after so much of that time unheard it writes no more.
+# A writer renews its object this often within the heartbeat timeout. After this part of the timeout without a renewal
+# it stops writing.
 _RENEWALS, _UNHEARD = 6, 0.5
 
 
 class FencedError(Exception):
-    """The node was away for so long that others may take it for dead: what it is uploading must not become whole."""
+    """The node has not renewed its object for too long, and may count as dead: its upload must not be completed."""
 
 
 @dataclass
 class Fence:
-    """One node's part in it. `connect` gives each thread a folder with a connection of its own."""
+    """The fence of one node. `connect` gives each thread a folder with a connection of its own."""
 
     connect: Callable[[], Folder]
     start: str
@@ -58,7 +60,7 @@ class Fence:
         self._own = f"{_WRITING}{self.start}/{self.rank:04d}/{math.ceil(self.lost_after)}"
 
     def enter(self, wait: Wait, access_seconds: float) -> None:
-        """Returns when no older start writes any more; then, and not before, the checkpoints may be restored."""
+        """Waits until no older start writes any more. Only then may the checkpoints be restored."""
         if self._claimed or self.over:
             return
         writers: list[str] = []
@@ -76,7 +78,7 @@ class Fence:
 
     @contextmanager
     def writing(self) -> Iterator[bool]:
-        """Whether this node may write, as long as this lasts."""
+        """Announces that this node writes, and yields whether it may."""
         if self.over:
             yield False
             return
@@ -91,25 +93,25 @@ class Fence:
             done.set()
             if renews.ident is not None:
                 renews.join()
-            # What cannot be removed now counts as dead soon.
+            # If the object cannot be removed, it soon counts as a dead writer's.
             with suppress(StoreError):
                 self._folder.remove(self._own)
 
     def goes_on(self) -> bool:
-        """Whether this node may write one more object; StoreError where it may, but is not heard just now."""
+        """Whether this node may write another object. StoreError: it may, but it cannot renew its own at the moment."""
         if not self.over and self._unheard():
             raise StoreError(0, "the object store has been out of reach for so long that this node must not write")
         return not self.over
 
     def guarded(self, file: IO[bytes]) -> IO[bytes]:
-        """The same file; its upload breaks off when the node was away until others may take it for dead."""
+        """The file, wrapped: its upload fails with FencedError once this node may count as dead."""
         return _Guarded(file, self._unheard)  # type: ignore[return-value]  # as much of a file as an upload needs
 
     def _unheard(self) -> bool:
         return _now() - self._heard > self.lost_after * _UNHEARD
 
     def _first_claim(self, wait: Wait, access_seconds: float) -> bool:
-        """Makes the claim; False once it is clear that this node may not."""
+        """Makes the claim. Returns False if the store refuses it for good."""
         while not self._claimed:
             try:
                 self._claim()
@@ -131,7 +133,7 @@ class Fence:
         self._claimed = True
 
     def _look(self, folder: Folder) -> list[Stored]:
-        """Everything that is there; a newer start is seen at once."""
+        """Lists all tokens, and notices a newer start."""
         listed = folder.list("")
         claims = {item.name[len(_CLAIMS) :]: item for item in listed if item.name.startswith(_CLAIMS)}
         newest = max(claims, key=lambda start: (seconds(claims[start].modified), start), default=self.start)
@@ -142,7 +144,7 @@ class Fence:
         return listed
 
     def _older_writers(self, listed: list[Stored], heard: dict[tuple[str, str], float]) -> list[str]:
-        """The ranks that may still write. `heard` is when each sign of life was first seen here, by our own clock."""
+        """The ranks of older starts that may still write. `heard`: when each renewal was first seen, by our clock."""
         claims = [seconds(item.modified) for item in listed if item.name == f"{_CLAIMS}{self.start}"]
         found = []
         for item in listed:
@@ -155,7 +157,7 @@ class Fence:
         return found
 
     def _tidy(self, listed: list[Stored]) -> None:
-        """What older starts have left says nothing any more, now that a newer claim is there."""
+        """Removes the tokens of older starts: the newer claim has made them void."""
         for item in listed:
             if (_writer(item.name)[0] or item.name[len(_CLAIMS) :]) != self.start:
                 with suppress(StoreError):
@@ -169,14 +171,14 @@ class Fence:
     def _keep_renewed(self, done: threading.Event) -> None:
         folder = self.connect()
         while not done.wait(self.lost_after / _RENEWALS):
-            # A node that is not heard stops by itself.
+            # A node that cannot renew its object stops writing by itself.
             with suppress(StoreError):
                 self._renew(folder)
                 self._look(folder)
 
 
 def _writer(name: str) -> tuple[str, str, float]:
-    """Start, rank and patience of a sign of writing; empty for what is none."""
+    """Start, rank and timeout of an object of a writer; empty for any other object."""
     parts = name[len(_WRITING) :].split("/") if name.startswith(_WRITING) else []
     if len(parts) != 3 or not parts[1].isdigit() or not parts[2].isdigit():
         return "", "", 0.0
@@ -184,7 +186,7 @@ def _writer(name: str) -> tuple[str, str, float]:
 
 
 def _now() -> float:
-    """Goes on while the machine sleeps, too."""
+    """Seconds by a clock that also runs while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who a node is to its platform. A platform's own class overrides the methods for which it has another answer."""
+"""What a node learns from its platform. Each platform's class overrides the methods that differ there."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 from launcher.errors import LaunchError
 
 if TYPE_CHECKING:
-    from launcher.desk import Strangers
+    from launcher.desk import ForeignNodes
     from launcher.document import Launch
     from launcher.say import Voice
     from launcher.stores import Open
 
 START_VARIABLE = "TRAINYARD_START"
-# It becomes a folder's name.
+# The name of a start becomes a folder's name.
 _START = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True)
 class GitRepository:
-    """A repository that every node clones. `secret` is what the platform calls the key to it."""
+    """A repository that every node clones. `secret`: the platform's name of the secret with the key."""
 
     url: str
     branch: str = ""
@@ -34,24 +34,22 @@ class GitRepository:
 
 @dataclass(frozen=True)
 class Identity:
-    """The answers of a platform that has nothing of its own: everything is in the launch document, or neutral."""
+    """The defaults of a platform: values from the launch document, or neutral ones."""
 
     document: Mapping[str, Any]
     environment: Mapping[str, str]
 
     @property
     def source(self) -> str:
-        """Where peers come from."""
+        """The source of peers' addresses."""
         return str(self.document["peers"]["from"])
 
     def rank(self) -> int:
-        """This node's rank, where the document leaves it to the platform."""
-        raise LaunchError(
-            "the launch document has no `rank`, and neither has this platform: start the run by its stack"
-        )
+        """This node's rank. The platform knows it if the document does not."""
+        raise LaunchError("the launch document has no `rank`, and this platform sets none: start the run by its stack")
 
     def start(self, rank: int, nodes: int) -> str:
-        """The name of this start of the run, alike on all nodes; empty where only the attempt tells starts apart."""
+        """The name of this start of the run, the same on all nodes. Empty: only the attempt distinguishes starts."""
         name = self.environment.get(START_VARIABLE, "")
         if name and not _START.fullmatch(name):
             raise LaunchError(f"{START_VARIABLE} is {name!a}: use letters, digits, `-` and `_` only")
@@ -63,25 +61,25 @@ class Identity:
         return name
 
     def ports(self, label: str, role: str, index: int) -> tuple[int, ...]:
-        """The ports that the platform reserves for a node of a role by this label; empty where it does not."""
+        """The ports that the platform reserves for a node of a role by this label; empty if it reserves none."""
         return ()
 
     def address(self) -> str:
-        """The address by which the platform tells others of this node; empty where it tells none."""
+        """The address of this node that the platform tells the others; empty if it does not."""
         return ""
 
     def exit_code(self, code: int) -> int:
-        """The code by which the platform knows of which kind a failure is (launcher/exits.py), if it has own kinds."""
+        """The exit code that the platform reads as the same kind of failure (launcher/exits.py)."""
         return code
 
     @property
     def starts_nodes_again(self) -> bool:
         """Whether the platform itself starts single nodes again, and ends the run by its completion policy. Then a
-        failure is no node's last word, and nodes leave it to the platform to end the others."""
+        failed node may come back, and nodes do not stop because another one failed."""
         return False
 
     def git(self) -> GitRepository | None:
-        """Code from git that the platform tells of in its own way."""
+        """The repository of the run's code, if the platform names one."""
         return None
 
     def secret(self, name: str, say: Voice) -> bytes:
@@ -93,9 +91,9 @@ class Identity:
         return None
 
     def outputs(self, folder: str) -> Mapping[str, str]:
-        """Variables by which scripts made for the platform know their output folder, with the folder of each."""
+        """The platform's own variables for a script's output folder, with their values."""
         return {}
 
-    def strangers(self, launch: Launch, open_folder: Open) -> Strangers | None:
-        """The other nodes whose images have another launcher, where this node is to meet such nodes."""
+    def foreign_nodes(self, launch: Launch, open_folder: Open) -> ForeignNodes | None:
+        """The run's nodes whose images have another launcher, if this node has to meet such nodes."""
         return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What training left on the node outside its output folder (docs/decisions/0016).
+"""Finds the files that training wrote outside of its output folder (docs/decisions/0016).
 
-Files that it made in its working directory are kept with the output, within limits. All others are named.
+Files in its working directory are kept with the output, within limits. The log names all others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FILE_BYTES, ALL_BYTES, MOST_FILES = 50_000_000, 500_000_000, 1000
 # Where storage costs nothing, a platform sets another limit, for one file and for all of them together.
 LIMIT_VARIABLE = "TRAINYARD_KEEP_MEGABYTES"
 _MEGABYTE = 1_000_000
-# Of all places together, and how long it may take to look at them.
+# How many entries are looked at in all places together, and for how long.
 _ENTRIES, _SECONDS = 100_000, 10.0
 _TICK_SECONDS, _LONGEST_TICK_SECONDS = 0.001, 0.05
 _TEMPORARY = "/tmp"
@@ -35,9 +35,9 @@ _TEMPORARY = "/tmp"
 
 @dataclass(frozen=True)
 class Cache:
-    """Names of files, and of folders with a slash behind them. `at_top`: only directly in the working directory.
+    """Globs of files, and of folders (with a slash at the end). `at_top`: only directly in the working directory.
 
-    `named`: a result may lie there all the same, so the log names what is not kept.
+    `named`: there may be results among them, so the log names them.
     """
 
     names: tuple[str, ...]
@@ -73,7 +73,7 @@ CACHES = (
 
 
 def cache_of(name: str, is_folder: bool) -> Cache | None:
-    """The row of one file or folder, by its path below the working directory."""
+    """The row that matches a file or folder, by its path below the working directory."""
     last = name.rpartition("/")[2] + "/" * is_folder
     for row in CACHES:
         if not (row.at_top and "/" in name) and any(fnmatchcase(last, pattern) for pattern in row.names):
@@ -82,7 +82,7 @@ def cache_of(name: str, is_folder: bool) -> Cache | None:
 
 
 def is_tagged(folder: int) -> bool:
-    """Whether an open folder says of itself that it is a cache."""
+    """Whether an open folder contains the tag of a cache."""
     try:
         tag = os.open(_TAG, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     except OSError:
@@ -109,7 +109,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Limits:
-    """Of what nobody asked to keep: bytes of one file, and of all files together."""
+    """Limits for files that `keep:` does not name: bytes of one file, and of all files together."""
 
     file: float = FILE_BYTES
     all: float = ALL_BYTES
@@ -120,7 +120,7 @@ class Limits:
         return cls(given, given) if environment.get(LIMIT_VARIABLE) else cls()
 
     def exceeded(self, size: int, left: float, files: int) -> str:
-        """Why a file is too much, where `left` bytes may follow the files before it."""
+        """Which limit a file exceeds, if `left` bytes and `files` files remain after earlier ones; empty if none."""
         if size > self.file:
             return f"larger than {self.file / _MEGABYTE:,.0f} MB"
         if size > left:
@@ -139,7 +139,8 @@ class Kept:
 
 @dataclass
 class Leavings:
-    """Looks at the places where a script writes what nobody gave it a folder for. `own`: what is kept already."""
+    """Looks at the places where scripts write besides the folders that they are given. `own`: folders that are kept
+    anyway."""
 
     environment: Mapping[str, str]
     keep: Patterns
@@ -156,7 +157,7 @@ class Leavings:
         return self._places[0].path if self._places else ""
 
     def begin(self, folder: str) -> None:
-        """Training is about to begin in this folder. What an earlier life of it made was not there at the start."""
+        """Notes the time before training begins in this folder. A later life keeps the time of the first one."""
         if self._places:
             return
         first = os.path.realpath(folder)
@@ -168,7 +169,7 @@ class Leavings:
                 self._places.append(Place(path, _moment(path), shared=path in temporary))
 
     def look(self) -> tuple[list[Kept], list[Loss], bool]:
-        """What is kept, what is lost, and whether there was too much to look at."""
+        """The files to keep, the files that are lost, and whether there were too many to look at all."""
         if not self._places:
             return [], [], False
         budget = Budget(_ENTRIES, _SECONDS)
@@ -182,14 +183,14 @@ class Leavings:
         return kept, lost, budget.cut
 
     def whole(self, folders: Sequence[Path]) -> Iterator[tuple[str, int]]:
-        """All files of these folders by their paths, with their sizes."""
+        """The paths and sizes of all files in these folders."""
         budget = Budget(_ENTRIES, _SECONDS)
         for folder in folders:
             for name, status in regular_files(os.path.realpath(folder), lambda *_: True, budget):
                 yield str(folder / name), status.st_size
 
     def _made(self, place: Place, budget: Budget) -> Iterator[tuple[str, os.stat_result]]:
-        """The files that were created or changed since the start. Only a change gives a file a later ctime."""
+        """The files that were created or changed since training began: their ctime is later."""
         others = {*self.own, *(other.path for other in self._places)} - {place.path}
         for name, status in regular_files(place.path, self._entering(place, others), budget):
             of_others = place.shared and status.st_uid != os.geteuid()
@@ -210,7 +211,7 @@ class Leavings:
 
 @dataclass
 class _Choice:
-    """Sorts the files of the working directory: those of upper folders first, then small ones, while there is room."""
+    """Chooses the files of the working directory to keep: upper folders first, then small files, within the limits."""
 
     keep: Patterns
     limits: Limits
@@ -252,7 +253,7 @@ class _Choice:
 
 
 def _cache_above(name: str) -> tuple[str, Cache] | None:
-    """The uppermost folder of a file, or the file itself, that a row names: with a slash behind a folder."""
+    """The uppermost folder of a file's path that a row matches (with a slash at its end), or the file itself."""
     parts: Sequence[str] = name.split("/")
     for count in range(1, len(parts) + 1):
         path, is_folder = "/".join(parts[:count]), count < len(parts)
@@ -279,7 +280,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _moment(folder: str) -> int:
-    """The time now by the clock of the file system that the folder is on. What is created after this call is later."""
+    """The time now by the clock of the folder's file system. Files that are created after this call are newer."""
     with suppress(OSError), tempfile.NamedTemporaryFile(dir=folder, prefix=".trainyard-") as mark:
         first = os.fstat(mark.fileno()).st_ctime_ns
         deadline = time.monotonic() + _LONGEST_TICK_SECONDS
@@ -288,5 +289,5 @@ def _moment(folder: str) -> int:
             if os.fstat(mark.fileno()).st_ctime_ns > first:
                 return first
             time.sleep(_TICK_SECONDS)
-        return first - 1  # a file system of whole seconds: rather one file too many than one too few
+        return first - 1  # the file system has whole seconds: better one file too many than one too few
     return time.time_ns()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that nobody keeps, as the log names them: the largest ones, each with its size, and how to keep them."""
+"""Names the files that are lost with the node: the largest ones with their sizes, and how to keep them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 @dataclass(frozen=True)
 class Loss:
-    """A file, or a folder of `files`. `inside`: in the working directory, so that `keep:` can name it."""
+    """A lost file, or a folder with `files` files. `inside`: in the working directory, so `keep:` can name it."""
 
     name: str
     size: int
@@ -27,7 +27,7 @@ class Loss:
 
 
 def words(losses: Sequence[Loss], bucket: bool) -> Iterator[str]:
-    """The lines of the log; none if nothing is lost. `bucket`: the run has one, so files could be kept."""
+    """The lines of the log; none if nothing is lost. `bucket`: whether the run has one, so that files can be kept."""
     if not losses:
         return
     files, size = sum(loss.files for loss in losses), sum(loss.size for loss in losses)
@@ -86,6 +86,6 @@ def amount(size: float) -> str:
 
 
 def shown(name: str) -> str:
-    """A name in one line of the log. What cannot be shown is spelled as Python spells it."""
+    """A name in one line of the log, escaped as by Python."""
     text = name if name.isprintable() else ascii(name)[1:-1]
     return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 40]}…{text[-39:]}"

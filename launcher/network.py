@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This machine on the network: which address and interface lead to the others, and whether a port answers."""
+"""This machine's network: its address and interface towards the others, whether a port answers, and what it lacks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from launcher.errors import LaunchError
 
 ADDRESS_VARIABLE = "TRAINYARD_NODE_ADDRESS"
 _SIOCGIFADDR = 0x8915
-# Set where no image is: the name of the environment in its place.
+# The name of the environment that stands in for an image, on the local cloud.
 VARIABLE = "TRAINYARD_ENVIRONMENT"
 
 
 def own_address(environment: Mapping[str, str], towards: str) -> str:
-    """The address that others reach us by: what the platform says, else the source of what we send towards one."""
+    """The address at which others reach this node: the platform's answer, otherwise our address towards a host."""
     given = environment.get(ADDRESS_VARIABLE)
     if not given and not towards:
         raise LaunchError(
@@ -30,7 +30,7 @@ def own_address(environment: Mapping[str, str], towards: str) -> str:
 
 
 def source_towards(host: str) -> str:
-    """The address the kernel would send from. Nothing is sent."""
+    """The source address that the kernel would use towards a host. Sends nothing."""
     family, _, _, _, target = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect(target)
@@ -38,7 +38,7 @@ def source_towards(host: str) -> str:
 
 
 def interface_of(address: str) -> str:
-    """The name of the interface that has this address; loopback has a whole block of them."""
+    """The name of the interface with this address. Loopback has a whole block of addresses."""
     if address.startswith("127.") or address == "::1":
         return "lo"
     if ":" in address:
@@ -70,7 +70,7 @@ def _interface_of_ipv6(address: str) -> str:
 
 
 def answers(host: str, port: int, seconds: float = 1.0) -> bool:
-    """Whether somebody listens there."""
+    """Whether a port accepts connections."""
     try:
         with socket.create_connection((host, port), timeout=seconds):
             return True
@@ -78,12 +78,12 @@ def answers(host: str, port: int, seconds: float = 1.0) -> bool:
         return False
 
 
-# Where an image keeps the packages that it was built with, beside this launcher.
+# The list of packages that an image was built with, beside this launcher.
 _PACKAGES = Path(__file__).resolve().parents[1] / "images" / "team.txt"
 
 
 def missing_program(program: str, environment: Mapping[str, str], correct: str = "the command") -> str:
-    """Why a program cannot be started, and what to do. `correct` is what may be wrong besides."""
+    """Why a program cannot be started, and what to do. `correct`: what else may be wrong."""
     name = environment.get(VARIABLE)
     if name:
         remedy = f"correct {correct}, or name the package that brings it in the job's `requirements:`"
@@ -94,8 +94,8 @@ def missing_program(program: str, environment: Mapping[str, str], correct: str =
 def require_packages(launch: Launch, environment: Mapping[str, str]) -> None:
     """LaunchError if the image was built with other packages than the job asks for now.
 
-    The tag of an image stays the same when a requirements file changes, so nobody else would notice. An image of
-    another origin keeps no list: then the team sees to its packages.
+    An image keeps its tag when a requirements file changes, so nothing else would notice. An image that trainyard did
+    not build has no list: then its packages are up to the team.
     """
     if not launch.packages or VARIABLE in environment or not _PACKAGES.is_file():
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node's whole part in a run: meet the others, run, and start again or end as its policy and its peers say."""
+"""A node's whole part in a run: it meets the others, runs the processes, and then starts them again or ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from launcher import commands, exits, network, output, peers
 from launcher.board import FAILED, RETRY, STOPPED, SUCCEEDED, Board
-from launcher.desk import Desk
+from launcher.desk import BoardClient
 from launcher.document import Launch
 from launcher.errors import LaunchError, MissingError, PeerFailedError
 from launcher.peers import named
@@ -27,13 +27,13 @@ from launcher.workplace import Workplace
 
 _REMEDY = "check whether it started (capacity, limits, image) and what it printed, then raise `attempt`"
 _RESTORE_REMEDY = "cancel the run's earlier starts that are still running, then raise `attempt`"
-# How long nodes may go on by themselves once the run has succeeded without them.
+# How long nodes may go on after the run has succeeded without them.
 LINGER_VARIABLE = "TRAINYARD_LINGER_SECONDS"
 LINGER_SECONDS = 30.0
 _POST_SECONDS = 20.0
-# A service that fails may only have been quicker than the news that the others have ended.
+# A service may fail because the others have ended. It waits this long for the news of that.
 _NEWS_SECONDS = 8.0
-# How long what serves a command may take to end before its own service does.
+# How long the nodes that serve a command may take to end, before the command's node ends its own service.
 _RELEASE_SECONDS = 15.0
 _TURN = 0.05
 _LOOK_SECONDS = 0.2
@@ -41,14 +41,14 @@ _LOOK_SECONDS = 0.2
 
 @dataclass
 class Node:
-    """One launcher's life."""
+    """The main loop of one launcher."""
 
     launch: Launch
     environment: Mapping[str, str]
     say: Voice
     signals: Signals
     children: ChildProcesses
-    desk: Desk | None
+    board_client: BoardClient | None
     workplace: Workplace
     reporter: StatusReporter
     pin: Pin
@@ -65,7 +65,7 @@ class Node:
     _lost: list[int] = field(default_factory=list, init=False)
 
     def run(self) -> int:
-        """The code this node's part ends with."""
+        """Runs the node's part, and returns its exit code."""
         try:
             while True:
                 place = self._meet()
@@ -87,7 +87,7 @@ class Node:
         self.reporter.change(state="retrying" if self.retries.any or self._generation else "waiting")
         self._claimed = False
         wait = self._wait("the other nodes", _REMEDY)
-        request = peers.PeerRequest(self.launch, self.environment, self._generation, wait, self.desk)
+        request = peers.PeerRequest(self.launch, self.environment, self._generation, wait, self.board_client)
         members = peers.find(request)
         address, self._main = members[self.launch.rank], members.get(0, "")
         other = next((peer for peer in members.values() if peer != address), address)
@@ -143,35 +143,35 @@ class Node:
 
     def _release(self) -> None:
         """Runs when the command has succeeded. Nodes that serve it end first, then the service on this node."""
-        if self.desk is None or not self.desk.watches or not self.launch.served:
+        if self.board_client is None or not self.board_client.watches or not self.launch.served:
             return
         self.reporter.last()
         self._saved = self.workplace.flush(whole=True) and self.workplace.finish()
         if not self._saved:
             return
         self._claimed = True
-        self.desk.end(self._generation, SUCCEEDED, 0)
+        self.board_client.end(self._generation, SUCCEEDED, 0)
         serving = {rank for role in self.launch.roles if role.service for rank in self.launch.ranks_of(role.name)}
         deadline = time.monotonic() + _RELEASE_SECONDS
         while time.monotonic() < deadline and not self.signals.received:
-            if serving <= {event.rank for event in self.desk.board.endings()} | set(self.desk.lost()):
+            if serving <= {event.rank for event in self.board_client.board.endings()} | set(self.board_client.lost()):
                 return
             time.sleep(_TURN)
 
     def _outside(self) -> str:
-        """Why this node's processes should end although nothing is wrong with them; empty while they should not."""
+        """Why this node's processes should end because of other nodes; empty if they should not."""
         self.reporter.tick()
         now = time.monotonic()
-        if self.desk is None or not self.desk.watches or now - self._looked < _LOOK_SECONDS:
+        if self.board_client is None or not self.board_client.watches or now - self._looked < _LOOK_SECONDS:
             return ""
         self._looked = now
-        stalled = self.stalls.stalled(self.desk.board)
+        stalled = self.stalls.stalled(self.board_client.board)
         if stalled:
             return stalled
-        culprit = self._restarting(self.desk.board)
+        culprit = self._restarting(self.board_client.board)
         if culprit is not None:
             return f"rank {self.launch.label(culprit)} failed, so all ranks start again"
-        found = self._verdict(self.desk.board)
+        found = self._verdict(self.board_client.board)
         if found is None or (found.succeeded and self.launch.elastic):
             return ""
         if found.succeeded and not self.launch.service:
@@ -191,17 +191,17 @@ class Node:
         return None
 
     def _takes_all(self, rank: int) -> bool:
-        """Whether nobody can go on without this node: in a gang, in an elastic run without the node where all meet, and
-        for services when what they serve fails."""
+        """Whether other nodes have to start again when this rank does: in a gang; in an elastic run, if it is the main
+        node; and services, if what they serve fails."""
         if self.launch.elastic:
             return rank == 0
         return self.launch.gang or (self.launch.served and not self.launch.role_of(rank).service)
 
     def _verdict(self, known: Board) -> Verdict | None:
-        lost = self.desk.lost() if self.desk is not None else []
-        if self.desk is not None and lost and lost != self._lost:
+        lost = self.board_client.lost() if self.board_client is not None else []
+        if self.board_client is not None and lost and lost != self._lost:
             self._lost = lost
-            self.say(f"{named(self.launch, lost)} gave no sign of life for {self.desk.lost_after:.0f} s")
+            self.say(f"{named(self.launch, lost)} sent no heartbeat for {self.board_client.lost_after:.0f} s")
         return verdict(self.launch, [*known.finals(self.launch), *(Final(rank, False, None) for rank in lost)])
 
     def _explained(self, found: Verdict) -> str:
@@ -214,11 +214,11 @@ class Node:
         return f"rank {label} {how}" + (", which does not fail the run (completion policy)" * found.succeeded)
 
     def _decide(self, ended: Ended) -> int | None:
-        """The code to end with; None to start again."""
+        """The exit code; None to start again."""
         if ended.signal:
             return self._finish(FAILED, ended.code, f"was asked to end by {exits.described(ended.code)}")
         if ended.stopped and ended.stopped == self.stalls.reason:
-            self.stalls.account(self._known())
+            self.stalls.print_last_lines(self._known())
             return self._after_failure(exits.STALLED, ended.stopped)
         if ended.stopped:
             return self._after_stop(ended.stopped)
@@ -231,12 +231,16 @@ class Node:
         return self._finish(SUCCEEDED, 0, "") if ended.code == 0 else self._after_failure(ended.code)
 
     def _news(self, seconds: float | None) -> bool:
-        """Waits for the others to end. True once their end explains why this service ended."""
-        if self.desk is None or not self.desk.watches:
+        """Waits up to `seconds` (None: without limit) until the others have ended or start again. Returns whether they
+        did: this explains why this node's processes ended."""
+        if self.board_client is None or not self.board_client.watches:
             return False
         deadline = None if seconds is None else time.monotonic() + seconds
         while deadline is None or time.monotonic() < deadline:
-            if self._restarting(self.desk.board) is not None or self._verdict(self.desk.board) is not None:
+            if (
+                self._restarting(self.board_client.board) is not None
+                or self._verdict(self.board_client.board) is not None
+            ):
                 return True
             if self.signals.received:
                 raise StoppedError
@@ -244,16 +248,16 @@ class Node:
         return False
 
     def _main_serves(self) -> bool:
-        """Whether Horovod's rendezvous is there, and so the main node's worker."""
+        """Whether the main node's rendezvous answers. Then its worker is there, too."""
         ports = (self.launch.awaited_port(awaited, 0) for awaited in self.launch.awaits)
         return all(network.answers(self._main, port) for port in ports)
 
     def _after_main(self, code: int) -> int | None:
-        """This node cannot go on once the main node's part has ended. How that part ended decides what happens here."""
+        """Decides after the end of the main node's part, without which this node cannot go on."""
         why = f"ended with {exits.described(code)} when the main node's part had ended"
         self.say(why)
         while not self._news(_LOOK_SECONDS):
-            if self.desk is None or not self.desk.watches or self._main_serves():
+            if self.board_client is None or not self.board_client.watches or self._main_serves():
                 return self._after_failure(code)
         found = self._verdict(self._known())
         if found is not None and found.succeeded and code != exits.TEMPORARY:
@@ -261,10 +265,10 @@ class Node:
         return self._after_stop(why)
 
     def _known(self) -> Board:
-        return self.desk.board if self.desk is not None else Board((), 0.0)
+        return self.board_client.board if self.board_client is not None else Board((), 0.0)
 
     def _after_stop(self, why: str) -> int | None:
-        """The others have decided: to start again together, or that the run is over."""
+        """Decides after other nodes stopped this one: all start again together, or the run is over."""
         known = self._known()
         if self._restarting(known) is not None:
             self.say(f"stopped: {why}" if why else "the nodes that this service serves start again, so it does too")
@@ -277,22 +281,22 @@ class Node:
 
     def _after_failure(self, code: int, why: str = "") -> int | None:
         retries = self.retries.may(code, self._ran)
-        alone = self.desk is None or not self.desk.watches or not self._takes_all(self.launch.rank)
+        alone = self.board_client is None or not self.board_client.watches or not self._takes_all(self.launch.rank)
         if retries and not alone and any(final.succeeded for final in self._known().finals(self.launch)):
             self.say("another node has finished already, so this node cannot start again")
             retries = False
-        if not alone and self.desk is not None:
+        if not alone and self.board_client is not None:
             self._claimed = True
-            self.desk.end(self._generation, RETRY if retries else FAILED, code)
-            known = self._known() if self.launch.elastic else self.desk.fresh(_POST_SECONDS)
+            self.board_client.end(self._generation, RETRY if retries else FAILED, code)
+            known = self._known() if self.launch.elastic else self.board_client.fresh(_POST_SECONDS)
             culprit = None if self.launch.elastic else known.culprit(self._generation)
             if not why and self.stalls.ended_elsewhere(known):
-                # The end of another rank ended these processes before the news of the stall came.
+                # Another rank ended because of the stall. That ended our processes before we read its report.
                 why = self.stalls.reason
-                self.stalls.account(known)
+                self.stalls.print_last_lines(known)
             if culprit is not None and culprit.rank != self.launch.rank:
                 first = f"rank {self.launch.label(culprit.rank)} failed first, with {exits.described(culprit.code)}"
-                # All ranks stall together: none did first.
+                # All ranks stall together, so none failed first.
                 why, named_first = why or first, None if why else culprit.rank
                 self.say(f"ended with {exits.described(code)}: {why}")
                 if culprit.how == FAILED:
@@ -307,12 +311,12 @@ class Node:
         return None
 
     def _pause(self, code: int) -> None:
-        """Until the next try, or until the others have decided something: what that is shows when nodes meet."""
+        """Waits for the next retry. Ends early if other nodes decide something; the next meeting deals with that."""
         pause = self.retries.charge(code, self._ran)
         why = f"{exits.described(code)}, {self.retries.words(code, pause)}"
         self.say(f"ended with {why}")
         self.reporter.change(state="retrying", code=code, reason=why)
-        wait = Wait(self.say, lambda: "another try", pause, "", self.signals.ended)
+        wait = Wait(self.say, lambda: "the retry", pause, "", self.signals.ended)
         while wait.turn(_TURN) and not self._outside():
             pass
 
@@ -327,10 +331,10 @@ class Node:
         state = {SUCCEEDED: "succeeded", FAILED: "failed", STOPPED: "stopped"}[how]
         lost = self.workplace.lost
         self.reporter.change(state=state, code=code, reason=self.say.masked(why), culprit=culprit, lost=lost)
-        if self.desk is not None:
-            if self.desk.watches and not (self._claimed and how in (FAILED, SUCCEEDED)):
-                self.desk.end(self._generation, how, code)
-            if not self.desk.close(_POST_SECONDS):
-                why = self.desk.refused or "the object store does not answer"
+        if self.board_client is not None:
+            if self.board_client.watches and not (self._claimed and how in (FAILED, SUCCEEDED)):
+                self.board_client.end(self._generation, how, code)
+            if not self.board_client.close(_POST_SECONDS):
+                why = self.board_client.refused or "the object store does not answer"
                 self.say(f"the other nodes do not know how this one ended: {why}")
         return code

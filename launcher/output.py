@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the processes of a node print, passed on line by line. A line that is drawn over and over, as a progress bar is,
-comes in parts meanwhile (launcher/redraws.py). What a framework wrote into logs of its own is said at the end."""
+"""Passes on the output of a node's processes line by line. A line that is redrawn, such as a progress bar, is passed on
+in parts (launcher/redraws.py). After a failure, the ends of a framework's own logs are printed too."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from launcher.walking import Budget, open_file, regular_files
 
 _CHUNK = 1 << 16
 _POLL_SECONDS = 0.02
-# Each part is an entry of a cloud's log, which costs: a node passes on at most one in so many seconds.
+# Each part is an entry of a cloud's log, which costs money: a node passes on at most one in this many seconds.
 PART_SECONDS = 1.0
-# A line that is drawn faster than so many bytes in that time is passed on from its last drawings. docker cuts lines at
-# 16 KiB.
+# The largest part in bytes. Of a line that is redrawn faster, only the last drawings are passed on. docker cuts lines
+# at 16 KiB.
 _PART = 15_000
 _MOST_ROWS = 50
-# What ends a line, or moves the cursor to another row; and the beginning of such an order, where a read has ended.
+# Ends of lines, and sequences that move the cursor to another row; and an incomplete sequence at the end of a read.
 _ROWS, _BEGUN = re.compile(rb"\n|\x1b\[(\d{0,5})([ABEF])"), re.compile(rb"\x1b(\[\d{0,5})?\Z")
-# What may lead to a row above.
+# Sequences, perhaps incomplete, that move the cursor up.
 _UP = re.compile(rb"\x1b(\[\d{0,5}([AF]|\Z)|\Z)")
 _BAR = 4096
 
@@ -40,14 +40,14 @@ _ENTRIES, _SECONDS = 2000, 2.0
 
 @dataclass(eq=False)
 class _Stream:
-    """What one process has printed since the last line that was passed on.
+    """The output of one process since the last line that was passed on.
 
-    `above`: how many rows above its last one the cursor stands, so that as many line breaks end no line. `waits`: since
-    when something of a drawn line waits. `goes_on`: a part of the line has been passed on.
+    `above`: how many rows the cursor is above the last one; this many line breaks do not end a line. `waits`: since
+    when a part of a redrawn line waits. `goes_on`: a part of the line has been passed on.
     """
 
     take: Take
-    # Empty: it draws nothing that is passed on in parts.
+    # The prefix of parts. Empty: lines of this process are not passed on in parts.
     part: bytes = b""
     parts: list[bytes] = field(default_factory=list)
     size: int = 0
@@ -57,11 +57,11 @@ class _Stream:
     begun: bytes = b""
     waits: float = 0.0
     goes_on: bool = False
-    # The end of all its parts.
+    # The end of the parts so far.
     tail: bytes = b""
 
     def add(self, data: bytes) -> list[bytes]:
-        """The lines that have ended with this."""
+        """Adds output, and returns the lines that end in it."""
         data, self.begun = self.begun + data, b""
         if self.above or (b"\x1b" in data and _UP.search(data)):
             return self._add_by_rows(data)
@@ -86,7 +86,7 @@ class _Stream:
             self._keep(data[place : found.start()])
             place = found.end()
             if self.above:
-                # Down to a row that is there already. A line break would end the entry.
+                # The cursor moves down to an existing row. A line break would end the entry in the log.
                 self.above -= 1
                 self._keep(b"\x1b[E")
             else:
@@ -107,7 +107,7 @@ class _Stream:
         return line
 
     def _cut(self) -> list[bytes]:
-        """A line without an end comes in pieces. Of one that is drawn too fast only the last drawings count."""
+        """Cuts an endless line into pieces. Of a line that is redrawn too fast it keeps the last drawings."""
         if self.drawn and self.part and self.size > self.room:
             text = self._text()
             self._put_back(text[max(0, text.find(b"\r", -_PART // 2, len(text.rstrip()))) :])
@@ -120,14 +120,14 @@ class _Stream:
         return [text[:whole]]
 
     def close(self) -> list[bytes]:
-        """The last line, if it has no end; an empty one ends a line whose parts have been passed on."""
+        """The last line, if it did not end; an empty one after a line that was passed on in parts."""
         self._keep(self.begun)
         goes_on, line = self.goes_on, self._end()
         return [line] if line or goes_on else []
 
     def next_part(self) -> bytes:
-        """What has come of a drawn line, up to its last whole character. Clouds cut off blanks at the end of an entry,
-        carriage returns among them: they begin the next part."""
+        """The next part of a redrawn line, up to the last whole character. Blanks and carriage returns at its end are
+        left for the next part, because clouds strip them from an entry."""
         text = self._text()
         part = text[: len(text) - _open_character(text)].rstrip()
         self._put_back(text[len(part) :])
@@ -139,7 +139,7 @@ class _Stream:
 
     @property
     def due(self) -> float:
-        """When its next part may be passed on."""
+        """When the next part may be passed on."""
         return self.waits + PART_SECONDS if self.part and self.drawn and self.size else float("inf")
 
     def _text(self) -> bytes:
@@ -153,16 +153,16 @@ class _Stream:
 
 
 class Output:
-    """Passes on, in a thread of its own, what processes print.
+    """Passes on the output of processes, in a thread of its own.
 
-    `complaint`: lines that processes print because they hang. They are passed on, but are no sign of work.
+    `complaint` matches lines that processes print because they hang. They are passed on, but do not count as activity.
     """
 
     def __init__(self, complaint: re.Pattern[bytes] | None) -> None:
         self._complaint = complaint
         self._selector = selectors.DefaultSelector()
         self._lock = threading.Lock()
-        # Those whose processes have not closed their output.
+        # The streams that processes have not closed.
         self._streams: tuple[_Stream, ...] = ()
         self._passed_at = 0.0
         self.written = 0
@@ -175,7 +175,7 @@ class Output:
         self._add(process, _Stream(lambda lines: _say(mark, lines), part_prefix(prefix).encode()))
 
     def give(self, process: subprocess.Popen[bytes], take: Take) -> None:
-        """Gives the process's lines to `take`; none at all says that there are no more."""
+        """Gives the process's lines to `take`. An empty list means the end of the output."""
         self._add(process, _Stream(take))
 
     def _add(self, process: subprocess.Popen[bytes], stream: _Stream) -> None:
@@ -205,7 +205,7 @@ class Output:
                         self._streams = tuple(one for one in self._streams if one is not key.data)
 
     def _pass_on_part(self) -> float | None:
-        """Passes on a part of the line that has waited longest, if it is time. Returns when the next one is."""
+        """Passes on a part of the line that has waited longest, if it is due. Returns when the next part is due."""
         first = min(self._streams, key=lambda stream: stream.due, default=None)
         if first is None or first.due == float("inf"):
             return None
@@ -233,13 +233,13 @@ class Output:
     def _listen(self, lines: Sequence[bytes], data: bytes) -> None:
         own = [line for line in lines if line.strip() and not (self._complaint and self._complaint.search(line))]
         self.last = own[-1] if own else self.last
-        # Bars of progress are drawn over and over within one line; a complaint is written word by word.
+        # A progress bar counts at each redraw; a complaint may be written in pieces, so only whole lines count.
         whole = sum(map(len, own)) + data.count(b"\r")
         self.written += whole if self._complaint else len(data)
 
 
 def _open_character(text: bytes) -> int:
-    """How many bytes at the end begin a character of UTF-8 that is not whole."""
+    """The number of bytes at the end that belong to an incomplete character of UTF-8."""
     for count in range(1, min(4, len(text) + 1)):
         byte = text[-count]
         if byte >= 0xC0:
@@ -260,7 +260,7 @@ def _write(data: bytes) -> None:
 
 
 def ends_of_logs(scratch: str) -> Iterator[str]:
-    """The last lines of the logs that were written last, the newest first."""
+    """The last lines of the newest log files, the newest file first."""
     found = regular_files(scratch, lambda name, status, folder: True, Budget(_ENTRIES, _SECONDS))
     logs = [(status.st_mtime, name) for name, status in found if status.st_size and name.endswith(_SUFFIXES)]
     for _, name in sorted(logs, reverse=True)[:_FILES]:

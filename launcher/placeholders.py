@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `{rank}`, `{address.main}` and the like stand for on this node; docs/launcher.md lists them."""
+"""The values of `{rank}`, `{address.main}` and other placeholders on this node; docs/launcher.md lists them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_-]+)?|port\.[A-Za-z0-9_-]+
 
 @dataclass(frozen=True)
 class Place:
-    """This node among its peers: the addresses of all (empty: gone), its own address, its interface.
+    """This node among its peers: the addresses of all (empty: the node is gone), its own address, its interface.
 
-    `life` is how often it has begun before. `scratch` is a folder with a short path, if the node needs one.
+    `life`: how often it has started before. `scratch`: a folder with a short path, if the node needs one.
     """
 
     addresses: tuple[str, ...]
@@ -30,7 +30,7 @@ class Place:
 
 
 def node_values(launch: Launch, place: Place) -> dict[str, str]:
-    """What is the same for every process of this node."""
+    """The values that all processes of this node share."""
     values = {
         "rank": str(launch.rank),
         "nodes": str(launch.nodes),
@@ -59,8 +59,8 @@ def node_values(launch: Launch, place: Place) -> dict[str, str]:
 
 
 def _port_words(label: str, numbers: Sequence[int]) -> dict[str, str]:
-    """A port or a range, in each way in which programs want it written. Ports with gaps between them are no range:
-    then a program gets 0, and chooses a free port itself."""
+    """A port or a range, in each notation that programs use. Ports with gaps between them are no range: then a program
+    gets 0, and chooses a free port itself."""
     first, last = numbers[0], numbers[-1]
     if list(numbers) != list(range(first, last + 1)):
         first = last = 0
@@ -74,7 +74,7 @@ def _port_words(label: str, numbers: Sequence[int]) -> dict[str, str]:
 
 
 def process_values(launch: Launch, local: int) -> dict[str, str]:
-    """What differs between the processes of a node."""
+    """The values that differ between the processes of a node."""
     return {"local": str(local), "process": str(launch.rank * launch.processes + local)}
 
 

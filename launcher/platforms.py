@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which platform a node is on: the only place in the launcher that names platforms. Only what is used is imported.
+"""Finds the platform of a node. Only this module of the launcher names platforms. It imports only what is used.
 
 A platform may have a store, a source of peers' addresses, and an identity (launcher/identities.py) for its nodes. The
 launch document says which: by the scheme of a folder's address, or by where peers come from. Where it says neither,
@@ -45,7 +45,7 @@ PLATFORMS = (
         prefixes=("PAI_",),
     ),
     PlatformModules(stores={"s3": "launcher.aws_dl1.bucket"}, identity="launcher.aws_dl1.identity"),
-    # A folder that all nodes mount belongs to no platform: any may have one.
+    # A folder that all nodes mount is possible on any platform.
     PlatformModules(stores={"file": "launcher.shared.store"}),
 )
 
@@ -69,14 +69,14 @@ def peers_of(source: str) -> ModuleType:
 
 
 def identity_of(document: Mapping[str, Any], environment: Mapping[str, str]) -> Identity:
-    """Who this node is to its platform; the neutral answers where no platform is recognised."""
+    """The identity of this node; a neutral one if no platform fits."""
     module = next(_fitting(document, environment), "")
     own: type[Identity] = import_module(module).NodeIdentity if module else Identity
     return own(document, environment)
 
 
 def _fitting(document: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
-    """The document comes first: somebody may try a node by hand on a machine of another platform."""
+    """The modules that fit. The document decides first: people may try a node on a machine of another platform."""
     rows = [row for row in PLATFORMS if row.identity]
     source, scheme = document["peers"]["from"], _scheme(document["folder"] or "")
     yield from (row.identity for row in rows if source in row.peers)
@@ -85,7 +85,7 @@ def _fitting(document: Mapping[str, Any], environment: Mapping[str, str]) -> Ite
 
 
 def variables() -> dict[str, str]:
-    """What each platform's own variables are for, by name: for `--help`."""
+    """The platforms' own variables and their purposes, for `--help`."""
     found: dict[str, str] = {}
     for row in PLATFORMS:
         found.update(import_module(row.identity).VARIABLES if row.identity else {})

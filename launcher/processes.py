@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of a node: started in groups of their own, heard line by line, ended with all that came from them."""
+"""The processes of a node. Each has a process group of its own, and ends together with all its descendants."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _READ_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Spec:
-    """One process to start. A helper serves the others and ends with them."""
+    """A process to start. A helper serves the others and ends with them."""
 
     words: Sequence[str]
     environment: Mapping[str, str]
@@ -37,7 +37,7 @@ class Spec:
 
 @dataclass
 class Attempt:
-    """A process beside the node's work. It keeps its output to itself, and its end ends nothing."""
+    """A process beside the node's work. Its output is not printed, and its end does not end the node's part."""
 
     process: subprocess.Popen[bytes]
     last_line: str = field(default="", init=False)
@@ -45,14 +45,14 @@ class Attempt:
     _ended: float = field(default=0.0, init=False)
 
     def keep(self, lines: Sequence[bytes]) -> None:
-        """Only the last line that says something matters. No lines: there will be no more."""
+        """Keeps the last line that is not blank. An empty list means the end of the output."""
         self._closed = self._closed or not lines
         texts = [line.decode(errors="replace").strip() for line in lines]
         self.last_line = next((text for text in reversed(texts) if text), self.last_line)
 
     @property
     def code(self) -> int | None:
-        """How it ended; None while it runs, and until its output is read: a child may hold it open, so not for long."""
+        """Its exit code; None while it runs, and for a short time until its output has ended (a child may hold it)."""
         code = self.process.poll()
         if code is None:
             return None
@@ -62,24 +62,24 @@ class Attempt:
 
 
 class ChildProcesses:
-    """Everything this node runs. One thread passes on what they say."""
+    """All processes that this node runs. One thread passes on their output."""
 
     def __init__(self, complaint: re.Pattern[bytes] | None = None) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
-        # What our processes leave behind becomes ours, so that it can be ended.
+        # Become the parent of our processes' orphans, so that they can be ended.
         self._libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._started: list[tuple[Spec, subprocess.Popen[bytes]]] = []
         self._attempts: list[Attempt] = []
         self._output = Output(complaint)
 
     def start(self, spec: Spec) -> None:
-        """OSError where it cannot be started."""
+        """Starts a process. OSError if that is not possible."""
         process = self._process(spec)
         self._started.append((spec, process))
         self._output.show(process, spec.prefix)
 
     def attempt(self, spec: Spec) -> Attempt:
-        """Starts something that may fail; `clear` ends it as it ends all else. OSError where it cannot be started."""
+        """Starts a process that may fail; `clear` ends it too. OSError if it cannot be started."""
         made = Attempt(self._process(spec))
         self._attempts = [*(one for one in self._attempts if one.code is None), made]
         self._output.give(made.process, made.keep)
@@ -97,21 +97,21 @@ class ChildProcesses:
 
     @property
     def written(self) -> int:
-        """How much they have written in all, their complaints left out."""
+        """How many bytes they have written, without complaints."""
         return self._output.written
 
     @property
     def last_line(self) -> str:
-        """The last line they wrote that is neither blank nor a complaint."""
+        """Their last line that is neither blank nor a complaint."""
         return _shown(self._output.last)
 
     @property
     def bar(self) -> str:
-        """The line that they draw over and over, as it stands; empty where there is none."""
+        """The line that they redraw, in its present form; empty if there is none."""
         return _shown(self._output.bar)
 
     def ended(self) -> list[tuple[Spec, int]]:
-        """Those that have ended, with their codes; also lets go of adopted ones."""
+        """The processes that have ended, with their codes. Also reaps adopted orphans."""
         found = []
         for spec, process in self._started:
             code = process.poll()
@@ -122,18 +122,18 @@ class ChildProcesses:
 
     @property
     def running(self) -> list[Spec]:
-        """Those that have not ended."""
+        """The processes that have not ended."""
         return [spec for spec, process in self._started if process.poll() is None]
 
     def signal(self, number: int, helpers: bool = True) -> None:
-        """To every group."""
+        """Sends a signal to every process group."""
         for spec, process in self._started:
             if process.poll() is None and (helpers or not spec.helper):
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, number)
 
     def stop(self, grace: float, only: Callable[[Spec], bool] = lambda spec: True) -> None:
-        """Asks, then insists. What has ended already may have left others in its group: they end too."""
+        """Sends SIGTERM, and SIGKILL after `grace` seconds: also to what ended processes left in their groups."""
         chosen = [process for spec, process in self._started if only(spec)]
         for process in chosen:
             if process.poll() is None:
@@ -148,7 +148,7 @@ class ChildProcesses:
             process.wait()
 
     def clear(self, grace: float) -> None:
-        """Ends everything, adopted ones too, and says the last of what they said."""
+        """Ends all processes, adopted orphans too, and passes on the rest of their output."""
         self.stop(grace)
         while True:
             left = _children()
@@ -189,5 +189,5 @@ def _children() -> list[int]:
 
 
 def _shown(text: bytes) -> str:
-    """The last row of what a process wrote, as on a terminal."""
+    """The last row of a process's output, as on a terminal."""
     return "".join(whole_lines([text.decode(errors="replace")])[-1:])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node's command still has to wait for: ports, the framework's own services, a command that must succeed."""
+"""Checks whether a node's command may start: ports, the framework's services, a command that has to succeed first."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from launcher.settings import number
 
 _ASK_EVERY = 0.2
 _SAY_EVERY = 10.0
-# A try may start a whole interpreter on processors that the framework's services need to get ready.
+# How often the awaited command is retried. It may start an interpreter, and the framework's services need the
+# processors too.
 _TRY_EVERY = 1.0
 _LONGEST_WORDS = 120
-# A shell says so of a word that no program has or that cannot be executed: waiting does not change that.
+# A shell's codes for a program that does not exist or cannot be executed: waiting does not change that.
 _NEVER = (126, 127)
 _WRONG = "`awaits_command` in the framework's file"
 PEERS_VARIABLE = "TRAINYARD_WAIT_SECONDS"
-# A platform may take a quarter of an hour from the first node of a run to the last.
+# A platform may take a quarter of an hour to start all nodes of a run.
 PEERS_SECONDS = 1800.0
 _JITTER = 0.2
 
 
 @dataclass
 class Readiness:
-    """Asked at every turn of a node's life: it looks now and then, and never waits itself."""
+    """Called at every turn of a node's main loop. It checks at intervals, and never blocks."""
 
     launch: Launch
     place: Place
@@ -51,7 +52,7 @@ class Readiness:
     _succeeded: bool = field(default=False, init=False)
 
     def lacks(self) -> str:
-        """What is still missing, for people; empty when the command may start."""
+        """What the command still waits for, for people; empty if it may start."""
         now = time.monotonic()
         if now - self._asked < _ASK_EVERY:
             return self._last or "…"
@@ -63,7 +64,7 @@ class Readiness:
         return self._last
 
     def _closed_port(self) -> str:
-        """The first port that has not answered yet. One that has is not asked again: its node sees to its end."""
+        """The first port that has not answered yet. A port that has answered is not checked again."""
         for awaited in self.launch.awaits:
             for rank in self._ranks(awaited):
                 port = self.launch.awaited_port(awaited, rank)
@@ -80,7 +81,7 @@ class Readiness:
         return ranks if awaited.every else ranks[:1]
 
     def _failing_command(self, now: float) -> str:
-        """Starts the awaited command, looks how it ended, and starts it again a little later."""
+        """Starts the awaited command, checks how it ended, and retries it a little later."""
         if self.awaited is None or self._succeeded:
             return ""
         if self._attempt is None:
@@ -116,12 +117,12 @@ class Readiness:
 
 
 class StoppedError(Exception):
-    """The wait is over because the node is to end."""
+    """A wait ended because the node has to end."""
 
 
 @dataclass
 class Wait:
-    """One wait for something. `stopped` is asked at every turn, so that a signal is not left waiting."""
+    """A wait with a timeout. `stopped` is called at every turn, so that a signal ends the wait."""
 
     say: Voice
     what: Callable[[], str]
@@ -135,11 +136,11 @@ class Wait:
 
     @property
     def waited(self) -> float:
-        """Seconds so far."""
+        """Seconds since the wait began."""
         return time.monotonic() - self.started
 
     def turn(self, interval: float) -> bool:
-        """Sleeps about an interval; False once the time is over."""
+        """Sleeps about an interval, with jitter. Returns False after the timeout."""
         now = time.monotonic()
         if now - self._said >= _SAY_EVERY:
             self._said = now
@@ -152,10 +153,10 @@ class Wait:
         return time.monotonic() < self.started + self.seconds
 
     def missed(self) -> str:
-        """What to say when the time is over."""
+        """The message after the timeout."""
         return f"gave up after {self.seconds:.0f} s: waited for {self.what()}. Remedy: {self.remedy}"
 
 
 def patience(environment: Mapping[str, str]) -> float:
-    """How long to wait for the other nodes."""
+    """The timeout of waits for other nodes."""
     return number(environment, PEERS_VARIABLE, PEERS_SECONDS)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines that a program draws over and over, as progress bars are: how they are passed on, and what a terminal would
-show of them.
+"""Lines that a program redraws, such as progress bars: how they are passed on in parts, and how a terminal would show
+them.
 
-A node passes such a line on in parts, one a second, because each part is an entry of a cloud's log. A part has a mark
-(`[0+] ` in place of `[0] `), and the one that ends the line has none. Parts are as the program wrote them. Whoever
-shows them puts them together here, and makes the result harmless afterwards (docs/decisions/0014).
+A node passes such a line on in parts, one a second, because each part is an entry of a cloud's log. Each part but the
+last one of a line has a mark: `[0+] ` in place of `[0] `. Parts have exactly what the program wrote. Readers of a log
+put the parts together with this module, and escape the result afterwards (docs/decisions/0014).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-# A line may be as long as the longest that a node passes on, and a block has as many rows as anybody can follow.
+# The longest line is that of a node's output. A block of more rows could not be read anyway.
 _LONGEST, _MOST_ROWS, _TAB = 65_536, 50, 4
-# So far to the right an order may move the cursor.
+# How far to the right a sequence may move the cursor.
 _FARTHEST = 1000
 _LABEL = re.compile(r"\[(\d+(?:\.\w+)?)(\+?)\](?: |$)")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -23,13 +23,13 @@ _TOKEN = re.compile(r"[^\x00-\x1f\x7f]+|\x08+|\x1b\[([0-?]*)[ -/]*([@-~])|.", re
 
 
 def part_prefix(prefix: str) -> str:
-    """The mark of a line that goes on, from the mark of the line."""
+    """The prefix of a part, from the prefix of the line."""
     return prefix.replace("] ", "+] ", 1)
 
 
 class Drawing:
-    """A line, or a few, drawn as on a terminal. Carriage returns, backspaces and moves of the cursor do what they do
-    there, colours are left out. Other control characters stay, for whoever escapes the line."""
+    """One or a few lines, drawn as on a terminal. Carriage returns, backspaces and cursor movements have their effect,
+    colours are left out. Other control characters stay, and have to be escaped later."""
 
     def __init__(self) -> None:
         self._rows = [""]
@@ -44,7 +44,7 @@ class Drawing:
 
     @property
     def rows(self) -> list[str]:
-        """From the top; blank ones left out."""
+        """The rows that are not blank, from the top."""
         return [row.rstrip() for row in self._rows if row.strip()]
 
     def _take(self, text: str) -> None:
@@ -78,12 +78,12 @@ class Drawing:
         elif kind == "K":
             self._rows[self._row] = {0: row[:column], 1: " " * column + row[column:]}.get(number, "")
         elif kind == "J" and number == 0:
-            # Only what is below. A program that clears the whole screen does not mean its log.
+            # Clears only what is below: a program that clears the whole screen does not mean its log.
             self._rows[self._row] = row[:column]
             del self._rows[self._row + 1 :]
 
     def _move(self, rows: int, keep: bool = False) -> None:
-        """Rows that are above the first one, or below the last one, are there once somebody draws on them."""
+        """Moves the cursor. Rows above the first or below the last one exist as soon as something is drawn there."""
         self._row += rows
         above = min(max(0, -self._row), _MOST_ROWS - len(self._rows))
         self._rows[:0] = [""] * above
@@ -97,12 +97,12 @@ class Drawing:
 
 @dataclass
 class Lines:
-    """Puts lines together that came in parts. `source` tells nodes apart, and the label those of a node's processes."""
+    """Puts the parts of lines together. `source` distinguishes nodes, and the label the processes of a node."""
 
     _open: dict[tuple[str, str], Drawing] = field(default_factory=dict)
 
     def add(self, source: str, text: str) -> list[str]:
-        """The lines that are whole with this one, each with its label."""
+        """Adds a line or a part. Returns the lines that are complete now, each with its label."""
         found = _LABEL.match(text)
         label, goes_on = (found[1], bool(found[2])) if found else ("", False)
         key = (source, label)
@@ -116,13 +116,13 @@ class Lines:
         return _labelled(label, drawing)
 
     def unfinished(self) -> list[tuple[str, str]]:
-        """The lines that go on, each with its source, as they stand now: always in the same order."""
+        """The incomplete lines in their present form, each with its source, always in the same order."""
         drawings = sorted(self._open.items(), key=lambda item: (len(item[0][0]), item[0]))
         return [(source, line) for (source, label), drawing in drawings for line in _labelled(label, drawing)]
 
 
 def whole_lines(texts: Iterable[str]) -> list[str]:
-    """The lines of one node. The last ones may go on: they are there as they stand."""
+    """The lines of one node. Incomplete ones come last, in their present form."""
     lines = Lines()
     ended = [line for text in texts for line in lines.add("", text)]
     return [*ended, *(line for _, line in lines.unfinished())]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a node that failed starts again, after what pause, and until when.
+"""Decides whether a failed node starts again, after which backoff, and until when.
 
 A transient failure is retried and not counted. A failure of unknown kind is retried as often as the role allows. A
 permanent failure is never retried. Retries that are not counted end with the run's maximum runtime.
@@ -17,27 +17,27 @@ from launcher.document import Launch
 from launcher.settings import number
 
 MAXIMUM_VARIABLE = "TRAINYARD_MAXIMUM_MINUTES"
-# Thirty days, for runs that nobody tells their own.
+# Thirty days, for runs whose maximum runtime is not set.
 MAXIMUM_MINUTES = 43200.0
 _FIRST_PAUSE = 0.2
-# By kind. A transient failure may last: a registry is down, a file system is mounted late.
+# The longest backoff by kind. A transient failure may last: a registry is down, a file system is mounted late.
 _LONGEST_PAUSE = {exits.TRANSIENT: 300.0, exits.UNKNOWN: 30.0}
 
 
 @dataclass
 class Retries:
-    """The policy of one node, and what it has used up. `count` -1: for ever."""
+    """The retry policy of one node, and how many retries it has used up. `count` -1: without limit."""
 
     count: int
     minutes: float = MAXIMUM_MINUTES
     counted: int = field(default=0, init=False)
-    # So many in a row.
+    # The number of transient failures in a row.
     transient: int = field(default=0, init=False)
     _began: float = field(default_factory=time.monotonic, init=False)
 
     @classmethod
     def of(cls, count: int, environment: Mapping[str, str]) -> Retries:
-        """As the platform tells the run's maximum runtime."""
+        """A policy with the maximum runtime that the platform has set."""
         return cls(count, number(environment, MAXIMUM_VARIABLE, MAXIMUM_MINUTES))
 
     @property
@@ -46,14 +46,14 @@ class Retries:
         return bool(self.counted or self.transient)
 
     def may(self, code: int, ran: float) -> bool:
-        """Whether a node that fails so, after so many seconds of work, starts again."""
+        """Whether a node that failed with this code starts again. `ran`: for how many seconds it had run."""
         kind = exits.kind(code)
         if kind == exits.TRANSIENT:
             return _pause(kind, self._in_a_row(ran)) < self._left()
         return kind == exits.UNKNOWN and (self.count < 0 or self.counted < self.count)
 
     def charge(self, code: int, ran: float) -> float:
-        """Takes in a failure that is tried again; the seconds until then."""
+        """Counts a failure that is retried. Returns the seconds until the retry."""
         if exits.kind(code) == exits.TRANSIENT:
             self.transient = self._in_a_row(ran)
             return _pause(exits.TRANSIENT, self.transient)
@@ -61,9 +61,9 @@ class Retries:
         return _pause(exits.UNKNOWN, self.counted)
 
     def words(self, code: int, pause: float) -> str:
-        """What is said of a failure that is tried again, in the log and in the node's status."""
+        """Describes a retry, for the log and the node's status."""
         kind = exits.kind(code)
-        when = f"another try in {pause:.0f} s" if pause >= 1 else "another try at once"
+        when = f"the retry starts in {pause:.0f} s" if pause >= 1 else "the retry starts at once"
         if kind == exits.TRANSIENT:
             until = f"the maximum runtime ends this in {self._left() / 60:.0f} min"
             return f"a failure of the kind {kind}: {self.transient} in a row, not counted; {when}, {until}"
@@ -71,7 +71,7 @@ class Retries:
         return f"a failure of the kind {kind}: retry {self.counted} {allowed}; {when}"
 
     def last_words(self, code: int) -> str:
-        """Why there is no other try, where the code alone does not say it."""
+        """Why there is no retry; empty if the code alone explains it."""
         if exits.kind(code) != exits.TRANSIENT:
             return ""
         return (
@@ -79,7 +79,7 @@ class Retries:
         )
 
     def _in_a_row(self, ran: float) -> int:
-        """What has worked for long enough starts the row anew."""
+        """The failures in a row. A node that ran for long enough begins a new row."""
         return 1 if ran > _LONGEST_PAUSE[exits.TRANSIENT] else self.transient + 1
 
     def _left(self) -> float:
@@ -87,7 +87,7 @@ class Retries:
 
 
 def _pause(kind: str, times: int) -> float:
-    """Twice as long each time."""
+    """The backoff: twice as long each time."""
     return min(_FIRST_PAUSE * 2.0 ** min(times - 1, 20), _LONGEST_PAUSE[kind])
 
 
@@ -110,7 +110,7 @@ class Verdict:
 
 
 def verdict(launch: Launch, finals: Iterable[Final]) -> Verdict | None:
-    """None while the run goes on. `finals` in the order in which they happened: the first to decide decides."""
+    """How the run ended; None while it goes on. `finals` are in order of time: the first one that decides counts."""
     succeeded: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     open_ranks = {rank for role in launch.roles if not role.service for rank in launch.ranks_of(role.name)}
@@ -134,12 +134,12 @@ def verdict(launch: Launch, finals: Iterable[Final]) -> Verdict | None:
 
 
 def name_of(launch: Launch) -> str:
-    """The start's name, alike on all its nodes; empty where nothing but the attempt tells starts apart."""
+    """The start's name, the same on all its nodes. Empty: only the attempt distinguishes starts."""
     return launch.identity.start(launch.rank, launch.nodes)
 
 
 def placed(launch: Launch) -> Launch:
-    """The same launch with the folder of its start in place of the attempt's."""
+    """The launch with the start's folder in place of the attempt's."""
     if launch.folder is None:
         return launch
     name = name_of(launch)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launcher's own lines: one line and one write each, never a secret."""
+"""Prints the launcher's own lines, each in one write, with secrets masked."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SECRET_NAME = re.compile(
     r"|SECRET_?KEYS?|CREDENTIALS?|AUTH)(?:_[0-9]+)?$",
     re.IGNORECASE,
 )
-# Shorter values stand in too many words that are no secret.
+# Shorter values occur in too many harmless words.
 _SHORTEST = 6
 
 
 class Voice:
-    """Says what this node does, with what must not be seen masked."""
+    """Prints lines with the secrets in them masked."""
 
     def __init__(self, prefix: str = "launcher", secrets: Iterable[str] = ()) -> None:
         self._prefix = prefix
@@ -28,18 +28,18 @@ class Voice:
 
     def __call__(self, text: str) -> None:
         line = f"[{self._prefix}] {terminal(self.masked(text))}\n".encode(errors="replace")
-        with suppress(OSError):  # nobody listens any more: training goes on without our words
+        with suppress(OSError):  # nobody reads our output any more: training goes on without it
             os.write(1, line)
 
     def masked(self, text: str) -> str:
-        """The text without any secret's value."""
+        """The text with the values of secrets masked."""
         for secret in self._secrets:
             text = text.replace(secret, MASK)
         return without_passwords(text)
 
 
 def secret_values(environment: Mapping[str, str], named: Iterable[str]) -> set[str]:
-    """Values of the variables that the stack calls secret, and of those whose names say so."""
+    """The values of variables that the stack declares secret, and of those whose names suggest it."""
     names = {*named, *(name for name in environment if _SECRET_NAME.search(name))}
     in_urls = {password for value in environment.values() for password in passwords(value)}
     return {environment[name] for name in names if environment.get(name)} | in_urls

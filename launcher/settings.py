@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the variables that change how the launcher works. A value that cannot be used is said with its name."""
+"""Reads the variables that change how the launcher works. Errors name the variable and its value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OFF, _ON = ("", "0"), ("1",)
 
 
 def number(environment: Mapping[str, str], name: str, default: float) -> float:
-    """Seconds, minutes and the like: 0 or more. Unset and empty mean the default."""
+    """A number of 0 or more, such as seconds. Unset and empty mean the default."""
     text = environment.get(name)
     if not text:
         return default
@@ -28,7 +28,7 @@ def number(environment: Mapping[str, str], name: str, default: float) -> float:
 
 
 def flag(environment: Mapping[str, str], name: str) -> bool:
-    """On or off, and nothing that could be taken for either."""
+    """Whether a variable is on. Any value but `0`, `1` and nothing is an error."""
     text = environment.get(name, "")
     if text not in (*_OFF, *_ON):
         raise LaunchError(f"{name} is {text!a}: write 1 to turn it on, 0 or nothing to turn it off")
@@ -36,7 +36,7 @@ def flag(environment: Mapping[str, str], name: str) -> bool:
 
 
 def writable_folder(environment: Mapping[str, str], name: str) -> str:
-    """A folder that may be written; empty where none is named."""
+    """A writable folder; empty if the variable is not set."""
     path = environment.get(name, "")
     if path and not (Path(path).is_dir() and os.access(path, os.W_OK)):
         raise LaunchError(f"{name} is {path!a}, which is not a writable folder: create it, or leave it out")
@@ -44,7 +44,7 @@ def writable_folder(environment: Mapping[str, str], name: str) -> str:
 
 
 def check(environment: Mapping[str, str], names: Iterable[str]) -> None:
-    """All numbers at once, before anything starts: some are read only when a run ends."""
+    """Validates all numbers before anything starts, because some are read only when a run ends."""
     for name in names:
         if name.endswith(("_SECONDS", "_MINUTES", "_MEGABYTES")):
             number(environment, name, 0.0)

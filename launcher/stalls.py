@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notices that a gang hangs: no rank of it does anything for so long that none will again.
+"""Detects a stalled gang: no rank has been active for `stallMinutes`.
 
-Each node watches itself and tells the others by a sign in the run's folder when it has been idle for the whole limit.
-An activity takes the sign back. When the signs of all ranks stand, every node ends its processes, for the same reason.
-One rank that compiles, or loads data, keeps all others waiting, and the run alive. When it ends well they get the whole
-limit again: they may have waited for just that, and need a moment to go on.
+Each node measures its own activity. When it has been idle for the whole limit, it reports that on the board. When it is
+active again, it withdraws the report. Once all ranks are reported idle, every node ends its processes for the same
+reason. So one rank that compiles, or loads data, keeps the run alive. When a rank ends with success, the others get the
+whole limit again, because they may have waited for it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dataclasses import dataclass, field
 from launcher import exits
 from launcher.activity import LOOPBACK, Meter, Noise, Reading, noise_of, used
 from launcher.board import FAILED, RETRY, SUCCEEDED, Board
-from launcher.desk import Desk
+from launcher.desk import BoardClient
 from launcher.document import Launch
 from launcher.escaping import terminal
 from launcher.say import Voice
 from launcher.stores import StoreError
 
 VARIABLE = "TRAINYARD_STALL_SECONDS"
-# So many readings within the limit: each averages what comes in bursts.
+# Readings within the limit. Each one averages over its interval, so short bursts do not count as activity.
 _READINGS = 30
 _LONGEST_INTERVAL, _SHORTEST_INTERVAL = 60.0, 0.2
 _LONGEST_LINE = 300
@@ -35,14 +35,15 @@ _LINE, _NOTHING = "line", "nothing"
 
 @dataclass
 class Idleness:
-    """For how long nothing has been used, reading by reading."""
+    """Adds up for how long the node has been idle, reading by reading."""
 
     noise: Noise
     seconds: float = 0.0
     last: Reading | None = None
 
     def add(self, reading: Reading, elapsed: float, interval: float) -> tuple[str, ...]:
-        """What was used since the reading before. A pause of the whole node counts as one interval, not as idleness."""
+        """Adds a reading, and returns what was used since the last one. If the whole node was paused meanwhile, at most
+        two intervals count as idle."""
         active = () if self.last is None else used(self.last, reading, elapsed, self.noise)
         idle = self.last is not None and not active
         self.seconds = self.seconds + min(elapsed, interval * 2) if idle else 0.0
@@ -52,11 +53,11 @@ class Idleness:
 
 @dataclass
 class Stalls:
-    """This node's watch on itself, and its view of the others. Off where the limit is 0."""
+    """Watches this node's activity, and combines it with the others' reports. Off if the limit is 0."""
 
     launch: Launch
     limit: float
-    desk: Desk | None
+    board_client: BoardClient | None
     meter: Meter
     say: Voice
     last_line: Callable[[], str]
@@ -65,10 +66,10 @@ class Stalls:
     _active: tuple[str, ...] = field(default=(), init=False)
     _generation: int = field(default=0, init=False)
     _running: bool = field(default=False, init=False)
-    # Odd while this node has told the others that it is idle.
-    _signs: int = field(default=0, init=False)
-    _signed: int = field(default=-1, init=False)
-    # Who has ended well, and since when this node knows it.
+    # The number of this node's last report: odd while it is idle. And the generation of that report.
+    _idle_number: int = field(default=0, init=False)
+    _reported_in: int = field(default=-1, init=False)
+    # The ranks that have ended with success, and since when this node knows that.
     _over: frozenset[int] = field(default=frozenset(), init=False)
     _over_since: float = field(default=-math.inf, init=False)
     _last: str = field(default="", init=False)
@@ -80,27 +81,27 @@ class Stalls:
 
     @property
     def watches(self) -> bool:
-        """Only gangs of several nodes that can tell one another. A service waits by its nature."""
-        several = self.desk is not None and self.desk.watches and self.launch.gang
+        """Whether this node is watched: in a gang of several nodes with a board, and not a service, which may wait."""
+        several = self.board_client is not None and self.board_client.watches and self.launch.gang
         return several and self.limit > 0 and not self.launch.service
 
     def begin(self, generation: int, interface: str) -> None:
-        """The command runs from now on. Nodes that meet on loopback share one machine's network."""
+        """Begins to measure: the command runs. On loopback the nodes share one network, so its bytes do not count."""
         if not self.watches:
             return
         with self._lock:
             self._idleness = Idleness(self._idleness.noise)
         self.meter.own_network = interface != LOOPBACK
-        # Signs of another start of the processes say nothing of this one.
-        self._signs += self._signs % 2
+        # Reports of an earlier generation do not count in this one.
+        self._idle_number += self._idle_number % 2
         self._generation, self._running = generation, True
         if self._thread is None:
-            # A thread of its own: a driver that does not answer must not keep the node from ending.
+            # A thread of its own, because a GPU driver that hangs must not keep the node from ending.
             self._thread = threading.Thread(target=self._measure, name="stalls", daemon=True)
             self._thread.start()
 
     def end(self) -> None:
-        """The command does not run any more."""
+        """Stops measuring: the command has ended."""
         self._running = False
 
     def _measure(self) -> None:
@@ -114,84 +115,84 @@ class Stalls:
             before = now
 
     def stalled(self, board: Board) -> str:
-        """Why this node should end, as every rank is idle; empty while one is not."""
-        if not self._running or self.desk is None:
+        """The reason to end this node because all ranks are idle; empty if one is not."""
+        if not self._running or self.board_client is None:
             return ""
-        # What ends all processes wakes those that still wait: that is no activity.
+        # When other ranks end, the processes that waited for them wake up. That is not activity.
         if self.ended_elsewhere(board):
             return self.reason
-        self._tell(self.desk, self._idleness.seconds >= self.limit)
+        self._report_change(self.board_client, self._idleness.seconds >= self.limit)
         self._notice_ends(board)
         waited = time.monotonic() - self._over_since >= self.limit
         return self.reason if self._idle and waited and not self._busy(board) else ""
 
     def ended_elsewhere(self, board: Board) -> bool:
-        """Whether another rank has seen all ranks idle, this one among them, and ended."""
+        """Whether another rank has seen all ranks idle, including this one, and ended."""
         ends = (event.code for event in board.endings(self._generation) if event.how in (FAILED, RETRY))
-        return self._signed == self._generation and exits.STALLED in ends
+        return self._reported_in == self._generation and exits.STALLED in ends
 
     @property
     def reason(self) -> str:
-        """Of a run that hangs, as each of its ranks gives it."""
+        """The reason that each rank of a stalled run gives."""
         return f"stalled: no {self.meter.measures} on any rank for {_duration(self.limit)} (`stallMinutes`)"
 
     @property
     def _idle(self) -> bool:
-        return bool(self._signs % 2)
+        return bool(self._idle_number % 2)
 
-    def _tell(self, desk: Desk, idle: bool) -> None:
-        """Posts a sign when this node falls idle, another when it is active again."""
+    def _report_change(self, board_client: BoardClient, idle: bool) -> None:
+        """Reports when this node has become idle or active."""
         if idle == self._idle:
             return
-        self._signs, self._signed = self._signs + 1, self._generation
+        self._idle_number, self._reported_in = self._idle_number + 1, self._generation
         if idle:
             self._last = self._line()
-        desk.sign(self._generation, self._signs, {_LINE: self._last})
+        board_client.report_idle(self._generation, self._idle_number, {_LINE: self._last})
         text = f"idle: no {self.meter.measures} on this node for {_duration(self.limit)}" if idle else ""
         self.say(f"{text}; the run ends when no rank does anything" if idle else f"active again: {self._used()}")
         self.report(text)
 
     def _line(self) -> str:
-        """What the processes printed last, as one harmless line."""
+        """The processes' last line, escaped and cut."""
         return terminal(self.say.masked(self.last_line())[:_LONGEST_LINE]).strip()
 
     def _used(self) -> str:
         return ", ".join(self._active)
 
     def _notice_ends(self, board: Board) -> None:
-        """Ranks may end one after the other: the last good end counts."""
+        """Notes when a rank ends with success: the limit begins again at the last such end."""
         over = frozenset(event.rank for event in board.endings() if event.how == SUCCEEDED)
         if over != self._over:
             self._over, self._over_since = over, time.monotonic()
 
     def _busy(self, board: Board) -> set[int]:
-        """Ranks that may still do something: they have not ended well, and they are not idle."""
+        """The other ranks that may be active: they have not ended with success, and are not reported idle."""
         roles = (role for role in self.launch.roles if not role.service)
         ranks = {rank for role in roles for rank in self.launch.ranks_of(role.name)}
         return ranks - self._over - board.idle(self._generation).keys() - {self.launch.rank}
 
-    def account(self, board: Board) -> None:
-        """Says each rank's last line. The first rank that hangs does so, for all."""
-        if self.desk is None:
+    def print_last_lines(self, board: Board) -> None:
+        """Prints the last line of each rank. Only the first stalled rank does."""
+        if self.board_client is None:
             return
         idle = board.idle(self._generation)
         if self.launch.rank > min(idle, default=self.launch.rank):
             return
         self.say(f"rank {self.launch.label(self.launch.rank)} printed last: {self._last or _NOTHING}")
-        # The desk's thread has a connection of its own.
-        folder = self.desk.open_folder(self.desk.uri)
+        # A connection of its own: the other one belongs to the board client's thread.
+        folder = self.board_client.open_folder(self.board_client.uri)
         try:
             for rank, event in sorted(idle.items()):
                 if rank != self.launch.rank:
-                    content = folder.get(self.desk.sign_of(event))
-                    self.say(f"rank {self.launch.label(rank)} printed last: {_told(content) or _NOTHING}")
+                    content = folder.get(self.board_client.idle_object(event))
+                    self.say(f"rank {self.launch.label(rank)} printed last: {_line_of(content) or _NOTHING}")
         except StoreError as error:
             self.say(f"what the other ranks printed last cannot be read: {error}")
         finally:
             folder.close()
 
 
-def _told(content: bytes | None) -> str:
+def _line_of(content: bytes | None) -> str:
     try:
         found = json.loads(content or b"{}").get(_LINE)
     except (ValueError, AttributeError, RecursionError):

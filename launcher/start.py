@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -I -m launcher`: what it is told, what it is asked, and a node put together from that."""
+"""`python -I -m launcher`: reads the arguments and the environment, and makes a node from them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ python -I -m launcher            start this node's part of a run
 python -I -m launcher --check    say what it would start, and start nothing
 python -I -m launcher --help     this page
 
--I: neither the folder it starts in, which is the team's, nor PYTHONPATH may hold modules that run in place of its own.
+-I: modules in the current folder or in PYTHONPATH, which belong to the team, cannot replace the launcher's own.
 
 What to start is read from TRAINYARD_LAUNCH, which the platform sets (schemas/launch.schema.json describes it).
 These variables change how (docs/launcher.md explains them):
@@ -33,24 +33,24 @@ VARIABLES = {
     "TRAINYARD_READY_SECONDS": "how long to wait for the framework's own services (300)",
     "TRAINYARD_GRACE_SECONDS": "how long processes may take to end before they are killed (6)",
     "TRAINYARD_LINGER_SECONDS": "how long nodes may go on once the run has succeeded without them (30)",
-    "TRAINYARD_LOST_SECONDS": "after how long without a sign of life a node counts as lost (60)",
+    "TRAINYARD_LOST_SECONDS": "after how long without a heartbeat a node counts as lost (60)",
     "TRAINYARD_STALL_SECONDS": "after how long without any activity a gang counts as stalled; 0: never (1800)",
-    "TRAINYARD_MAXIMUM_MINUTES": "the run's maximum runtime, until which transient failures are tried again (43200)",
+    "TRAINYARD_MAXIMUM_MINUTES": "the run's maximum runtime, until which transient failures are retried (43200)",
     "TRAINYARD_ACCESS_SECONDS": "how long access to the bucket may take to come into force (300)",
-    "TRAINYARD_START": "the name of this start of the run, alike on all nodes, where the platform gives none",
+    "TRAINYARD_START": "the name of this start of the run, the same on all nodes; for platforms that set none",
     "TRAINYARD_PLACE": "the folder in which the node's own folders are made (HOME)",
     "TRAINYARD_ENVIRONMENT": "the environment of this machine that stands in for an image, where there is none",
-    "TRAINYARD_KEEP_MEGABYTES": "how much of the working directory is kept unasked (50 in one file, 500 in all)",
+    "TRAINYARD_KEEP_MEGABYTES": "how much of the working directory is always kept (50 in one file, 500 in all)",
     "TRAINYARD_PIN_LIBRARY": "the library that keeps data ports to their range",
 }
 EXIT_CODES = (
-    "ends with the code of what it ran; 75 when other nodes or the bucket could not be reached, 78 when its\n"
+    "ends with the exit code of the command; 75 when other nodes or the bucket could not be reached, 78 when its\n"
     "configuration is wrong, 124 when all ranks stalled"
 )
 
 
 def main(arguments: list[str]) -> int:
-    """The code to end with."""
+    """Returns the exit code."""
     if arguments in (["--help"], ["-h"]):
         named = {**VARIABLES, **platforms.variables()}
         width = max(map(len, named))
@@ -90,19 +90,23 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
     launch, open_folder = placed(launch), opener(environment, say)
     signals, children = Signals(), ChildProcesses(noise_of(launch.framework, launch.processes).complaint)
     workplace = Workplace(launch, environment, say, open_folder)
-    desk = None
+    board_client = None
     if launch.folder is not None:
-        from launcher.desk import Desk
+        from launcher.desk import BoardClient
 
-        desk = Desk(launch, launch.folder, open_folder, environment, say)
+        board_client = BoardClient(launch, launch.folder, open_folder, environment, say)
     transport = environment.get(TRANSPORT_VARIABLE, "")
-    reporter = StatusReporter(launch, desk, str(workplace.progress), lambda: say.masked(children.bar), transport)
+    reporter = StatusReporter(
+        launch, board_client, str(workplace.progress), lambda: say.masked(children.bar), transport
+    )
     limit = settings.number(environment, stalls.VARIABLE, launch.stall_minutes * 60)
     meter = Meter(lambda: children.written, str(workplace.progress))
-    watch = stalls.Stalls(launch, limit, desk, meter, say, lambda: children.last_line, reporter.idle)
+    watch = stalls.Stalls(launch, limit, board_client, meter, say, lambda: children.last_line, reporter.idle)
     pin, retries = Pin(launch, environment, say), Retries.of(launch.retries, environment)
-    code = Node(launch, environment, say, signals, children, desk, workplace, reporter, pin, watch, retries).run()
-    # What the platform ended, it takes for ended: the code says by which signal.
+    code = Node(
+        launch, environment, say, signals, children, board_client, workplace, reporter, pin, watch, retries
+    ).run()
+    # If the platform ended the node, the code has to say by which signal.
     return code if signals.received else _for_platform(launch, code, say)
 
 
@@ -114,7 +118,7 @@ def _for_platform(launch: Launch, code: int, say: Voice) -> int:
 
 
 def described(launch: Launch, environment: Mapping[str, str]) -> str:
-    """For people. Addresses that are not known yet stand as `<address of worker-0>`."""
+    """What the node would start, for people. Unknown addresses are shown as `<address of worker-0>`."""
     addresses = tuple(f"<address of {launch.label(rank).split('(')[1].rstrip(')')}>" for rank in range(launch.nodes))
     place = Place(addresses, addresses[launch.rank], "<interface>")
     work = commands.work(launch, place, environment)
@@ -129,7 +133,7 @@ def described(launch: Launch, environment: Mapping[str, str]) -> str:
         *(f"waits until this succeeds: {_words(spec)}" for spec in filter(None, [work.awaited])),
         *(f"starts: {_words(spec)}" for spec in work.commands),
         *(f"keeps of the working directory, of any size: {pattern}" for pattern in launch.keep),
-        *(f"sets {name}={value}" for name, value in sorted(_told(launch, work).items())),
+        *(f"sets {name}={value}" for name, value in sorted(_set_variables(launch, work).items())),
     ]
     return Voice(secrets=secret_values(environment, launch.secrets)).masked("\n".join(lines))
 
@@ -147,6 +151,6 @@ def _words(spec: Spec) -> str:
     return f"{spec.prefix}{shell_words(spec.words)}"
 
 
-def _told(launch: Launch, work: commands.Work) -> dict[str, str]:
+def _set_variables(launch: Launch, work: commands.Work) -> dict[str, str]:
     environment = (*work.commands, *work.services)[0].environment
     return {name: environment[name] for name in launch.environment}

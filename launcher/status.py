@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How this node is doing, as an object that `trainyard runs` reads: written on change, progress now and then."""
+"""This node's status object, which `trainyard runs` reads. It is written on change, and at intervals for progress."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from launcher.desk import Desk
+from launcher.desk import BoardClient
 from launcher.document import Launch
 
 TRANSPORT_VARIABLE = "TRAINYARD_TRANSPORT"
@@ -24,11 +24,10 @@ _LONGEST_BAR = 200
 
 @dataclass
 class Status:
-    """What is known of this node, and when the others were last told. `culprit` is the rank whose failure ended it.
+    """The content of the object. `culprit`: the rank whose failure ended this node. `at`: when it was written.
 
-    `bar`: the line that its processes draw over and over, as it stood then. `transport`: how data goes between
-    machines, where the platform chose it. `lost`: files that nobody
-    keeps (launcher/losses.py).
+    `bar`: the line that its processes redraw. `transport`: how data moves between machines, if the platform chose that.
+    `lost`: the files that are lost with the node (launcher/losses.py).
     """
 
     rank: int
@@ -52,49 +51,49 @@ class Status:
 
 @dataclass
 class StatusReporter:
-    """Keeps the status object up to date. Without a desk there is nobody to tell."""
+    """Keeps the status object up to date, if there is a board."""
 
     launch: Launch
-    desk: Desk | None
+    board_client: BoardClient | None
     progress_file: str
     bar: Callable[[], str] = lambda: ""
     transport: str = ""
     _status: Status = field(init=False)
     _started: float = field(default=0.0, init=False)
     _looked: float = field(default=0.0, init=False)
-    _told: float = field(default=0.0, init=False)
+    _written_at: float = field(default=0.0, init=False)
     _size: int = field(default=-1, init=False)
 
     def __post_init__(self) -> None:
         self._status = Status(self.launch.rank, self.launch.node, self.launch.role, transport=self.transport)
 
     def change(self, **changes: Any) -> None:
-        """Something others will want to know at once."""
+        """Changes the status and writes it at once."""
         for name, value in changes.items():
             setattr(self._status, name, value)
         self._tell()
 
     def begin(self) -> None:
-        """The command is about to start: what it adds to the file from now on is its progress."""
+        """Called before the command starts: only lines of the progress file after this count."""
         self._size = self._file_size()
 
     def started(self) -> None:
-        """The command runs from now on. By now it may have written a line."""
+        """Called when the command has started. It may have written progress already."""
         self._started = time.monotonic()
         self.change(state="running", tries=self._status.tries + 1, code=None, reason="", culprit=None, ranSeconds=None)
 
     def idle(self, why: str) -> None:
-        """The node does nothing, or again something where `why` is empty."""
+        """The node has become idle (`why`), or active again (`why` is empty)."""
         self.change(reason=why)
 
     def tick(self) -> None:
-        """Looks whether the script has written down progress, or moved its progress bar."""
+        """Checks whether the script has written progress, or moved its progress bar."""
         now = time.monotonic()
-        if self.desk is None or now - self._looked < _LOOK_SECONDS:
+        if self.board_client is None or now - self._looked < _LOOK_SECONDS:
             return
         self._looked = now
         first = self._status.firstStepSeconds is None
-        if not first and now - self._told < PROGRESS_SECONDS:
+        if not first and now - self._written_at < PROGRESS_SECONDS:
             return
         size = self._file_size()
         line = self._last_line() if size != self._size else None
@@ -108,7 +107,7 @@ class StatusReporter:
 
     def _tell_bar(self, now: float) -> None:
         bar = self.bar()[:_LONGEST_BAR]
-        if bar != self._status.bar and now - self._told >= PROGRESS_SECONDS:
+        if bar != self._status.bar and now - self._written_at >= PROGRESS_SECONDS:
             self.change(bar=bar)
 
     def _file_size(self) -> int:
@@ -118,7 +117,7 @@ class StatusReporter:
             return -1
 
     def _last_line(self) -> Any:
-        """The last whole line as JSON; None while there is none."""
+        """The last whole line as JSON; None if there is none."""
         try:
             with open(self.progress_file, "rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
@@ -128,21 +127,21 @@ class StatusReporter:
             return None
 
     def last(self) -> None:
-        """What was written in the very end is told too, and how long the command ran: the first call is nearest."""
+        """Called after the command: reports its last progress and how long it ran. Only the first call sets that."""
         if self._started and self._status.ranSeconds is None:
             self._status.ranSeconds = round(time.monotonic() - self._started, 3)
-        self._looked, self._told = 0.0, 0.0
+        self._looked, self._written_at = 0.0, 0.0
         self.tick()
 
     def _tell(self) -> None:
-        self._told = time.monotonic()
+        self._written_at = time.monotonic()
         self._status.at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        if self.desk is not None:
-            self.desk.post(f"status/{self.launch.rank}.json", asdict(self._status))
+        if self.board_client is not None:
+            self.board_client.post(f"status/{self.launch.rank}.json", asdict(self._status))
 
 
 def finite(value: Any, depth: int = 0) -> Any:
-    """What a script wrote, as JSON: `NaN` and the like become words, and what is nested without end is cut."""
+    """A script's value as valid JSON: `NaN` and the like become text, and deep nesting is cut."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, (dict, list)) and depth == _DEEPEST:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One life of a node's processes: started, watched, ended; and why they ended."""
+"""One life of a node's processes: starts them, watches them, ends them, and says why they ended."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _TURN = 0.05
 
 
 class Signals:
-    """Remembers the first signal that asks for the end; hands all of them over to `target` once there is one."""
+    """Remembers the first signal that asks this node to end. Forwards all signals to `target`, if it is set."""
 
     def __init__(self) -> None:
         self.received = 0
         self.target: Callable[[int], None] | None = None
         for number in (*_ENDING, *_HANDED_OVER):
-            # Ignored on purpose by what started us, as nohup does with SIGHUP: then it stays ignored.
+            # A signal that our parent ignores on purpose stays ignored, such as SIGHUP by nohup.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._on_signal)
 
     def ended(self) -> bool:
-        """Whether the platform, or a person, asked for the end."""
+        """Whether the platform, or a person, asked this node to end."""
         return bool(self.received)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
@@ -52,7 +52,7 @@ class Signals:
 
 @dataclass(frozen=True)
 class Ended:
-    """`code` as the processes gave it; `stopped` when they were told to end, and by what."""
+    """How a life ended: the processes' exit code. `stopped`: why they were told to end, if they were."""
 
     code: int
     stopped: str = ""
@@ -61,7 +61,7 @@ class Ended:
 
 @dataclass
 class Life:
-    """Watches one start of everything on this node. `outside` says why it should end, while it should not: empty."""
+    """One life of all processes on this node. `outside` returns the reason to end them, or ""."""
 
     launch: Launch
     place: Place
@@ -81,12 +81,12 @@ class Life:
         self._readiness = Readiness(self.launch, self.place, self.work.awaited, self.children, self.say)
 
     def run(self) -> Ended:
-        """Until the node's part is over."""
+        """Runs the processes until this life is over."""
         self.signals.target = self._on_signal
         grace = self.grace
         try:
             ended = self._run()
-            # After a signal the processes have had their grace already, and the platform does not wait long.
+            # After a signal the processes have had their grace period, and the platform does not wait long.
             grace = 0.0 if ended.signal else grace
             return ended
         finally:
@@ -134,7 +134,7 @@ class Life:
                 raise LaunchError(f"`{spec.words[0]}` cannot be started: {error.strerror}") from None
 
     def _over(self, waiting: bool) -> Ended | None:
-        """The first failure ends the node's part, and so does the good end of everything that matters."""
+        """The end of this life: at the first failure, or once everything but helpers has ended with success."""
         ended = self.children.ended()
         for spec, code in ended:
             if code or (spec.helper and self.children.running):
@@ -146,7 +146,7 @@ class Life:
         return Ended(0)
 
     def _signalled(self) -> Ended:
-        """The handler has passed the signal on. Processes that do not end in time are killed."""
+        """Waits after a signal, which the handler has forwarded. Processes that do not end in time are killed."""
         deadline = time.monotonic() + self.grace
         while [spec for spec in self.children.running if not spec.helper] and time.monotonic() < deadline:
             time.sleep(_TURN)

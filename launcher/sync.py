@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder of this node kept in the bucket: whole files only, changed ones only."""
+"""Copies a folder of this node to the bucket: only files that are whole and have changed."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from launcher.say import Voice
 from launcher.stores import NOT_TAKEN, ChangedError, Folder, StoreError
 from launcher.walking import open_file
 
-# Drafts by the usual names: their writers will rename them.
+# The usual names of drafts, which their writers rename later.
 DRAFTS = (".tmp", ".temp", ".part", ".partial", "~", ".trainyard-new")
 _CHUNK = 1 << 20
-# So many files that cannot be uploaded are named one by one. A script may make any number of them.
+# How many files that cannot be uploaded are named one by one. A script may make any number of them.
 _MOST_NAMED = 20
-# Why a file was not uploaded that somebody changed or removed meanwhile.
+# Why a file was not uploaded.
 CHANGED = "it changed while it was uploaded"
 NOT_UTF_8 = "its name is not UTF-8"
-# It was removed, or a link leads there by now, in its own place or in that of a folder above it.
+# The file was removed, or a link has replaced it or a folder above it.
 _GONE = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
 Stamp = Tuple[int, int]
 
 
 @dataclass
 class Sync:
-    """Keeps what is below `local` also below `remote` in the bucket. Other nodes may write there too.
+    """Copies the files below `local` to `remote` in the bucket. Other nodes may write there too.
 
-    With a `fence`, nothing is put or removed once a newer start has the place.
+    With a `fence`, it puts and removes nothing once a newer start writes there.
     """
 
     local: Path
@@ -44,7 +44,7 @@ class Sync:
     remote: str
     say: Voice
     fence: Fence | None = None
-    # name -> what the file was when it was last put or fetched, and the etag of that object
+    # name -> the file's stamp when it was last put or fetched, and the etag of that object
     _known: dict[str, tuple[Stamp, str]] = field(default_factory=dict)
     _seen: dict[str, Stamp] = field(default_factory=dict)
     _doubtful: set[str] = field(default_factory=set)
@@ -61,7 +61,7 @@ class Sync:
                 continue
             path = (self.local / name).resolve()
             if self.local.resolve() not in path.parents:
-                continue  # a name that climbs out is no checkpoint of ours
+                continue  # a name that leads out of the folder is not a checkpoint of ours
             path.parent.mkdir(parents=True, exist_ok=True)
             etag = self.folder.get_file(item.name, str(path))
             self._known[name] = (_stamp(path) or (0, 0), etag)
@@ -90,7 +90,7 @@ class Sync:
             return sum(self._upload(name, found[name]) for name in ready)
 
     def before_the_end(self) -> None:
-        """Remembers the files that are open for writing now: their writers are about to be killed."""
+        """Remembers the files that are open for writing now, because their writers are about to be killed."""
         prefix = len(str(self.local)) + 1
         self._doubtful |= {path[prefix:] for path in open_for_writing(self.local)}
 
@@ -128,14 +128,15 @@ class Sync:
                     yield str(path.relative_to(self.local)), stamp
 
     def _upload(self, name: str, stamp: Stamp) -> int:
-        """One file; 0 if it was not uploaded. One that changed comes again, and others are named."""
+        """Uploads a file, and returns 0 if that was not possible. A file that changed meanwhile is retried; the log
+        names other files."""
         why = self.put(name, stamp)
         if why and why != CHANGED:
             self._pass_over(name, why)
         return 0 if why else 1
 
     def put(self, name: str, stamp: Stamp) -> str:
-        """Uploads one file. Returns why that was not possible, which must not stop the others; empty if it was."""
+        """Uploads a file. Returns why that was not possible, so that the other files go on; empty if it was."""
         if self.fence is not None and not self.fence.goes_on():
             return CHANGED
         try:
@@ -161,7 +162,7 @@ class Sync:
         return ""
 
     def _send(self, name: str, stamp: Stamp) -> str | None:
-        """The etag of the object; None if the file changed meanwhile, which the bucket notices by the digest."""
+        """Sends a file and returns the etag. None: it changed meanwhile, which the bucket notices by its digest."""
         try:
             opened = open_file(os.path.realpath(self.local), name)
         except OSError as error:
@@ -170,7 +171,7 @@ class Sync:
             raise
         with open(opened, "rb") as file:
             digest, left = md5_digest(), stamp[0]
-            # No further than the file went when it was chosen: it may grow faster than it is read.
+            # Only up to the size that the file had at first, because it may grow faster than it is read.
             while left > 0:
                 chunk = file.read(min(left, _CHUNK))
                 if not chunk:
@@ -184,7 +185,7 @@ class Sync:
             return self.folder.put_file(self._object(name), body, stamp[0], stamp[1] / 1e9, md5)
 
     def _pass_over(self, name: str, why: str) -> None:
-        """A file that cannot be uploaded. The log names it once."""
+        """Names a file that cannot be uploaded in the log, once."""
         if name in self._passed_over:
             return
         self._passed_over.add(name)
@@ -197,7 +198,7 @@ class Sync:
         return f"{self.remote}/{name}" if self.remote else name
 
     def _remove(self, gone: list[str]) -> None:
-        """Removes from the bucket what this node uploaded and its script deleted: scripts keep the last few."""
+        """Removes objects from the bucket whose files the script has deleted. Scripts keep the last few checkpoints."""
         for name in gone:
             if self.fence is not None and not self.fence.goes_on():
                 return
@@ -207,7 +208,7 @@ class Sync:
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """None for what is gone, or no file that could be read to its end."""
+    """The stamp of a file; None if it has gone, or is not a regular file."""
     try:
         found = path.stat()
     except OSError:
@@ -216,12 +217,12 @@ def _stamp(path: Path) -> Stamp | None:
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
-    """What another content of a file changes."""
+    """What changes when the content of a file changes."""
     return status.st_size, status.st_mtime_ns
 
 
 def open_for_writing(folder: Path) -> set[str]:
-    """Files below a folder that some process, as far as we may see, has open for writing."""
+    """The files below a folder that are open for writing in a process that we may look at."""
     prefix, found = str(folder) + os.sep, set()
     for entry in os.listdir("/proc"):
         if not entry.isdigit():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks and opens what a script left in a folder. Its names and folders are hostile: no link is followed, a folder may
-become a link meanwhile, and the walk ends after a number of entries and a time."""
+"""Walks through the folders of a script and opens its files, safely. It follows no links, even if a link replaces a
+folder meanwhile, and it stops after a number of entries and after a time."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Callable
 
-# An object's name has 1024 bytes at most. So nothing that lies deeper could be kept.
+# The name of an object has 1024 bytes at most, so a deeper file could not be kept.
 DEEPEST = 512
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Without waiting: somebody may have put a pipe in the place of a file.
+# Non-blocking, because a pipe may have replaced the file.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
-# Whether to go into a folder: its name, its status, and the folder itself, open.
+# Decides whether to enter a folder, by its name, its status, and its open file descriptor.
 Enters = Callable[[str, os.stat_result, int], bool]
 
 
 @dataclass
 class Budget:
-    """How many entries several walks may look at together, and until when. `cut`: something was not looked at."""
+    """How many entries several walks may look at together, and for how long. `cut`: entries were left out."""
 
     entries: int
     seconds: float
@@ -36,7 +36,7 @@ class Budget:
         self._until = time.monotonic() + self.seconds
 
     def spend(self) -> bool:
-        """False once there is nothing left."""
+        """Spends one entry. Returns False if none is left."""
         self.entries -= 1
         if self.entries < 0 or time.monotonic() > self._until:
             self.cut = True
@@ -45,15 +45,15 @@ class Budget:
 
 
 def regular_files(root: str, enters: Enters, budget: Budget, within: str = "") -> Iterator[tuple[str, os.stat_result]]:
-    """Files by their paths below the root, those in the upper folders first: all, or those `within` a folder there.
-    Other file systems are not entered."""
+    """The regular files by their paths below the root, upper folders first: all, or those `within` a folder. Other file
+    systems are not entered."""
     device, left = -1, deque([within])
     while left:
         name = left.popleft()
         try:
             folder = open_below(root, name, _FOLDER)
         except OSError:
-            continue  # gone, a link by now, or closed to us
+            continue  # gone, replaced by a link, or not readable
         try:
             status = os.fstat(folder)
             device = status.st_dev if device < 0 else device
@@ -86,7 +86,7 @@ def _entries(name: str, folder: int, budget: Budget) -> Iterator[tuple[str, os.s
 
 
 def open_file(root: str, name: str) -> int:
-    """A regular file below the root, for reading. OSError if it is none, or if a link leads there."""
+    """Opens a regular file below the root for reading. OSError if it is not one, or if its path has a link."""
     file = open_below(root, name, _FILE)
     if stat.S_ISREG(os.fstat(file).st_mode):
         return file
@@ -95,7 +95,7 @@ def open_file(root: str, name: str) -> int:
 
 
 def open_below(root: str, name: str, flags: int) -> int:
-    """Opens a path below the root, one folder after the other, so that nobody can put a link in its way."""
+    """Opens a path below the root, folder by folder, so that a link that appears in it is not followed."""
     *folders, last = [root, *name.split("/")] if name else [root]
     held = os.open(folders.pop(0), _FOLDER) if folders else None
     try:

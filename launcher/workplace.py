@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folders this node gives its processes, and what becomes of what they write there."""
+"""The folders that this node gives its processes: restores checkpoints, and uploads what the processes write."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from launcher.stores import Open, StoreError
 from launcher.sync import Sync
 
 PLACE_VARIABLE = "TRAINYARD_PLACE"
-# Beside the output: what training made in its working directory.
+# The folder within the output for files from the working directory.
 WORKING_DIRECTORY = "workdir"
 _NO_BUCKET = "this run has no bucket"
 _LOOK_SECONDS = 2.0
@@ -35,14 +35,14 @@ _SHORT = "/tmp"
 
 @dataclass
 class Workplace:
-    """`output` goes to the bucket in the end; `checkpoints` all along, and comes back from there."""
+    """`output` is uploaded at the end; `checkpoints` are uploaded during training, and restored before it."""
 
     launch: Launch
     environment: Mapping[str, str]
     say: Voice
     open_folder: Open
     root: Path = field(init=False)
-    # What training made and nobody keeps, once the node's part is over.
+    # The files that are lost with the node; set at the end.
     lost: dict[str, Any] | None = field(default=None, init=False)
     _checkpoints: Sync | None = field(default=None, init=False)
     _fence: Fence | None = field(default=None, init=False)
@@ -75,22 +75,22 @@ class Workplace:
 
     @property
     def output(self) -> Path:
-        """What the run leaves behind."""
+        """The folder of the run's results."""
         return self.root / "output"
 
     @property
     def checkpoints(self) -> Path:
-        """What a restarted run goes on from."""
+        """The folder of files from which a restarted run resumes."""
         return self.root / "checkpoints"
 
     @property
     def progress(self) -> Path:
-        """Where a script may write a line of JSON for each step."""
+        """The file to which a script may append a line of JSON for each step."""
         return self.root / "progress.jsonl"
 
     @property
     def scratch(self) -> str:
-        """A folder with a short path, for sockets and what goes with them. Nothing in it is kept."""
+        """A folder with a short path, for sockets. Its files are not kept."""
         if self._scratch is None:
             self._scratch = self._made_scratch() if self.launch.says("{scratch}") else ""
         return self._scratch
@@ -103,7 +103,7 @@ class Workplace:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the processes are told of it."""
+        """The variables that tell processes about these folders."""
         return {
             "TRAINYARD_OUTPUT": str(self.output),
             "TRAINYARD_CHECKPOINTS": str(self.checkpoints),
@@ -112,15 +112,15 @@ class Workplace:
         }
 
     def code(self) -> str:
-        """The folder of code that comes from git; empty where the image has it, or the platform brings it."""
+        """The folder of code from git; empty if the image contains the code, or the platform brings it."""
         return fetch(self.launch, self.environment, self.root, self.say)
 
     def begin(self, folder: str) -> None:
-        """Training is about to begin in this folder: what it makes there is looked for in the end."""
+        """Called before training begins in this folder. Files that it makes there are found at the end."""
         self._leavings.begin(folder)
 
     def restore(self, wait: Wait) -> None:
-        """The bucket's checkpoints, before every life; from then on they are kept there."""
+        """Restores the checkpoints before every life. From then on they are uploaded, too."""
         if self._checkpoints is None or self._fence is None:
             return
         try:
@@ -140,7 +140,7 @@ class Workplace:
         while not self._done.wait(_LOOK_SECONDS):
             try:
                 with self._lock:
-                    # Once the folder is being removed, what is missing there was not removed by the script.
+                    # Not once this node removes the folder itself: the missing files were not removed by the script.
                     if self._checkpoints is not None and not self._done.is_set():
                         self._checkpoints.changed()
                 troubled = False
@@ -150,12 +150,12 @@ class Workplace:
                 troubled = True
 
     def before_the_end(self) -> None:
-        """The processes are about to be told to end: what they are writing will not be whole."""
+        """Called before the processes are told to end: files that they are writing may stay partial."""
         if self._checkpoints is not None:
             self._checkpoints.before_the_end()
 
     def flush(self, whole: bool) -> bool:
-        """Checkpoints that were not kept yet, now that nobody writes; True too where another start keeps them now."""
+        """Uploads the last checkpoints, after the processes. Returns True also if a newer start writes them now."""
         if self._checkpoints is None:
             return True
         try:
@@ -167,8 +167,8 @@ class Workplace:
         return True
 
     def finish(self) -> bool:
-        """Puts what the run leaves into the bucket, and names the rest; False where the output could not be put, and
-        then the folder is left."""
+        """Uploads the results, and names the files that are lost. Returns False if the output could not be uploaded:
+        then the folder is not removed."""
         import shutil
 
         self._done.set()
@@ -210,8 +210,8 @@ class Workplace:
         return True
 
     def _save_made(self, uri: str, kept: list[Kept], lost: list[Loss]) -> bool:
-        """Puts the files that training made in its working directory. Only those that the job's `keep:` names have to
-        be there in the end: nobody asked for the others."""
+        """Uploads files from the working directory. Returns False only if a file that the job's `keep:` names could not
+        be uploaded: nobody asked for the others."""
         if not kept:
             return True
         remote = f"{self._below}/{self._free_name()}"
@@ -233,7 +233,7 @@ class Workplace:
         return whole
 
     def _free_name(self) -> str:
-        """A folder beside the output that the script has not put there itself."""
+        """The name of a folder within the output that the script has not used itself."""
         name = WORKING_DIRECTORY
         while any(os.path.lexists(folder / name) for folder in self._outputs()):
             name += "_"

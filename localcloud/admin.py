@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people do with the local cloud that OCI's API has no operation for."""
+"""Calls the local cloud's own operations, which no platform's API has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROGRESS_PATH = "/.trainyard/progress"
 HOSTS_PATH = "/.trainyard/hosts"
 DEPLOYER = "deployer"
 CALLS_PATH = "/.trainyard/calls"
-# Long enough for a busy machine.
+# A timeout that is long enough for a busy machine.
 _ANSWER_SECONDS = 120.0
 
 
@@ -63,7 +63,7 @@ def issue_resource_principal(cloud: LocalCloud, resource: str) -> dict[str, str]
 
 
 def add_fault(cloud: LocalCloud, kind: str, **settings: Any) -> dict[str, Any]:
-    """Adds a fault: from now on something goes wrong. `localcloud.server.faults` lists the kinds and their settings."""
+    """Adds a fault. `localcloud.server.faults` lists the kinds and their settings."""
     added: dict[str, Any] = _ask(cloud, "POST", FAULTS_PATH, {"kind": kind, **settings})
     return added
 
@@ -89,25 +89,25 @@ def list_calls(cloud: LocalCloud, since: int = 0, of: str = "") -> list[dict[str
 
 
 def read_evidence(cloud: LocalCloud, run: str) -> dict[str, Any]:
-    """What the firewalls of a run's nodes have seen so far: rules, flows and dropped packets."""
+    """The counts of the firewalls of a run's nodes so far: rules, flows and dropped packets."""
     evidence: dict[str, Any] = _ask(cloud, "GET", f"{EVIDENCE_PATH}?run={quote(run, safe='')}")
     return evidence
 
 
 def read_progress(cloud: LocalCloud, bucket: str, folder: str) -> dict[int, list[ProgressPoint]]:
-    """What the nodes of a run said of their progress since it began, by rank."""
+    """The progress that the nodes of a run have reported since it began, by rank."""
     path = f"{PROGRESS_PATH}?bucket={quote(bucket, safe='')}&folder={quote(folder, safe='')}"
     ranks = _ask(cloud, "GET", path)["ranks"]
     return {int(rank): [ProgressPoint(*point) for point in points] for rank, points in ranks.items()}
 
 
 def why_not_enforced(cloud: LocalCloud) -> str:
-    """Why nodes on this machine have no firewall, with the remedy. Empty where they have one."""
+    """Why nodes on this machine have no firewall, with the remedy; empty if they have one."""
     return str(_ask(cloud, "GET", HOSTS_PATH)["reason"])
 
 
 def allows_missing_isolation(cloud: LocalCloud) -> bool:
-    """Whether runs may go without isolation on a machine that cannot isolate them. The start of the cloud decides."""
+    """Whether runs may do without isolation on a machine that cannot isolate them. Chosen at the cloud's start."""
     return bool(_ask(cloud, "GET", HOSTS_PATH)["isolation"] == WHERE_POSSIBLE)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a running cloud is older than the code of a command that talks to it.
+"""Detects that a running cloud is older than the code of a command that calls it.
 
-A cloud reads most of its code when it starts. The rest it reads when it is needed first, and so do its nodes: after a
-`git pull` or an edit, parts of two versions meet. Nothing else would say why they do not understand each other.
+A cloud imports most of its code when it starts, and the rest when it is first needed; so do its nodes. After a
+`git pull` or an edit, parts of two versions run together. Without this check their failures would have no explanation.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 from localcloud.control import default_home
 
 PROJECT = Path(__file__).resolve().parents[1]
-# What a cloud and its nodes run.
+# The files that a cloud and its nodes use.
 _SUFFIXES = (".py", ".toml", ".json", ".c")
 _ROOMS = ("localcloud", "launcher", "catalog", "provider", "trainyard/engine", "components")
 
 
 def why_older(home: Path, project: Path = PROJECT) -> str:
-    """Why the cloud of this folder is not like the code of `project`, and what to do. Empty: it is, or none runs."""
+    """Why the cloud of this folder does not run the code of `project`, and what to do. Empty: it does, or none runs."""
     record = home / "server.json"
     try:
         began, code = record.stat().st_mtime_ns, Path(json.loads(record.read_text("utf-8"))["code"])
@@ -32,7 +32,7 @@ def why_older(home: Path, project: Path = PROJECT) -> str:
         return ""
     except KeyError:
         return _with_remedy("The local cloud was started by an earlier release", home)
-    # A change of its content or of its name renews this time, and nobody can set it.
+    # The ctime changes with a file's content and name, and cannot be set.
     changed = [file for file, status in _files(code) if status.st_ctime_ns > began]
     if changed:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
@@ -46,7 +46,7 @@ def _with_remedy(why: str, home: Path) -> str:
     where = "" if home == default_home() else f" --home {shlex.quote(str(home))}"
     return (
         f"{why}: its nodes may meet parts of both, and fail.\n"
-        f"To renew it: trainyard cloud stop{where}, then the same command again. What trains on it now ends with it."
+        f"To renew it: trainyard cloud stop{where}, then the same command again. Runs on it end with it."
     )
 
 
@@ -56,7 +56,7 @@ def _content(project: Path) -> str:
 
 
 def _files(project: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """The code's files, without what Python makes of them. None of a checkout that is gone."""
+    """The code's files, without bytecode; none if the checkout was removed."""
     for room in _ROOMS:
         for folder, folders, names in os.walk(project / room):
             folders[:] = [name for name in folders if name != "__pycache__"]

@@ -22,7 +22,7 @@ from localcloud import files
 from localcloud.files import VARIABLE
 from trainyard.engine.trusted import open_lock, private_folder
 
-# A quiet machine takes half a second. A busy one gets time.
+# The timeout of a start, which takes half a second on a quiet machine and longer on a busy one.
 READY_SECONDS = 90.0
 STOP_SECONDS = 60.0
 # The exit code of a server whose folder already has one.
@@ -61,8 +61,8 @@ class Cloud:
         return self.env_for("deployer")
 
     def env_of_caller(self) -> Mapping[str, str]:
-        """The same as whoever calls. Each kind of client has a variable for its profile, which counts where the
-        environment names this cloud's credentials beside it; else the caller is the deployer."""
+        """The same variables, for the profile of the caller. A client's variable for the profile counts if the
+        environment also names this cloud's credentials file; otherwise the profile is the deployer's."""
         from localcloud.aws.clients import profile_of_caller
 
         named = os.environ.get("OCI_CONFIG_FILE") == str(self.config_file)
@@ -144,7 +144,7 @@ def reset(home: Path) -> None:
 
 
 def _wait_for_answer(home: Path, timeout: float) -> Cloud | None:
-    """The cloud of this folder if its process lives. A busy one gets time to answer: a second must not start."""
+    """The cloud of this folder if its process lives. Waits for a busy one, because a second one must not start."""
     deadline = time.monotonic() + timeout
     while (cloud := running(home)) is None and _is_alive(record := _record(home)):
         if time.monotonic() > deadline:
@@ -157,7 +157,7 @@ def _wait_for_answer(home: Path, timeout: float) -> Cloud | None:
 
 
 def _launch(home: Path, port: int, timeout: float, isolation: str) -> Cloud:
-    # A Ctrl-C that comes while the server is born waits until its pid is known here.
+    # Ctrl-C is blocked until the new server's pid is known here.
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     pid = None
     try:
@@ -165,7 +165,7 @@ def _launch(home: Path, port: int, timeout: float, isolation: str) -> Cloud:
         signal.pthread_sigmask(signal.SIG_SETMASK, masked)
         outcome = _wait_until_ready(home, pid, timeout)
     except BaseException:
-        # After Ctrl-C nobody would know of this process.
+        # After Ctrl-C, the started process must not be left behind.
         if pid:
             _kill(pid, timeout)
         raise
@@ -209,7 +209,8 @@ def _explain_silence(home: Path, code: int | None, timeout: float) -> str:
 
 
 def _spawn(home: Path, port: int = 0, variables: Mapping[str, str] = MappingProxyType({})) -> tuple[int, int]:
-    """Where this server's part of the log begins, and its pid. Not a Popen object: the server outlives the caller."""
+    """Starts a server. Returns the position in the log where its part begins, and its pid. Not by Popen, because the
+    server outlives the caller."""
     project = str(Path(__file__).resolve().parents[1])
     log = home / "server.log"
     begins = log.stat().st_size if log.exists() else 0
@@ -273,7 +274,7 @@ def _wait(condition: Any, timeout: float) -> bool:
 
 @contextmanager
 def _lock_home(home: Path) -> Iterator[None]:
-    # The lock lies beside the folder: a reset must not delete the lock of another start.
+    # The lock is beside the folder, so that a reset does not delete the lock of another start.
     with open_lock(home.with_name(f"{home.name}.lock")) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all of the local cloud shares: files that hold secrets, transactions of SQLite, processes by their start."""
+"""Helpers for the whole local cloud: files with secrets, transactions of SQLite, identity of processes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NotRegularFileError(OSError):
 
 @contextmanager
 def open_regular_file(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a regular file. It follows no link and opens no device or pipe, which might block or never end."""
+    """Opens a regular file. Does not follow links, and opens no device or pipe, which might block or never end."""
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(number, "rb") as file:
         if not stat.S_ISREG(os.fstat(number).st_mode):

@@ -54,14 +54,14 @@ from localcloud.server.faults import Faults
 from localcloud.server.routing import Router
 
 UNUSABLE = 4
-# The file with the port that a cloud had last.
+# The file with the port that a cloud used last.
 LAST_PORT = "port"
 _NOT_PRINTED = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _SECONDS_BETWEEN_LOOKS_AT_THE_HOME = 2.0
 
 
 def current_principal(store: StateStore, principal: Caller) -> Caller | None:
-    """The principal as it is now, in its current compartment; None if it was deleted."""
+    """The principal with its present values, such as its compartment; None if it was deleted."""
     resource = store.get(principal.id)
     if resource is None or not resource.live:
         return None
@@ -69,7 +69,7 @@ def current_principal(store: StateStore, principal: Caller) -> Caller | None:
 
 
 class UnusableError(Exception):
-    """Why this cloud cannot start. The text is for its user."""
+    """This cloud cannot start. The text is for its user."""
 
 
 class _OneLine(logging.Formatter):
@@ -82,7 +82,7 @@ class _OneLine(logging.Formatter):
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Does nothing: uvicorn would raise the signal again before the hosts have stopped."""
+        """Does nothing: uvicorn's own version would raise the signal again before the hosts have stopped."""
         yield
 
 
@@ -91,7 +91,7 @@ def main(arguments: list[str]) -> int:
     port = int(arguments[1]) if len(arguments) > 1 else 0
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.chdir(home)
-    # The log skips these fields: computing them costs more than writing the line.
+    # The log does not use these fields, and computing them would take longer than writing the line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     output = logging.StreamHandler(sys.stderr)
     output.setFormatter(_OneLine("%(asctime)s %(levelname)s %(message)s"))
@@ -160,7 +160,7 @@ async def _serve(home: Path, port: int) -> None:
         openpai.keep_pruned(), Observer(home, openpai.parts.store, cloud.store).keep_observed(),
     )  # fmt: skip
     watches = [asyncio.create_task(watch) for watch in upkeep]
-    gc.freeze()  # these objects live as long as the process: the collector need not visit them
+    gc.freeze()  # these objects live as long as the process, so the garbage collector can skip them
     try:
         await server.serve(sockets=[listener])
     finally:
@@ -176,7 +176,8 @@ async def _serve(home: Path, port: int) -> None:
 
 
 async def _leave_with_the_home(home: Path, server: _Server) -> None:
-    """Ends the server once its folder is gone: people delete a checkout without stopping its cloud."""
+    """Ends the server when its folder has been removed, because users may delete a checkout without stopping its
+    cloud."""
     while (home / "server.lock").exists():
         await asyncio.sleep(_SECONDS_BETWEEN_LOOKS_AT_THE_HOME)
     server.should_exit = True
@@ -217,7 +218,7 @@ def _sweep(objects: Path, in_use: set[str]) -> None:
 
 
 def _listener(port: int) -> socket.socket:
-    # asyncio turns Nagle's algorithm off only if the protocol is named. With Nagle a call takes 40 ms.
+    # asyncio disables Nagle's algorithm only if the protocol is set explicitly. With it a call takes 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -231,8 +232,8 @@ def _listener(port: int) -> socket.socket:
 
 
 def _listener_as_before(home: Path) -> socket.socket:
-    """On the port that this cloud had last, so that addresses of it in states and files go on leading here. Another
-    program may have that port by now."""
+    """A listener on the port that this cloud used last, so that its addresses in states and files stay valid. If
+    another program has that port now, on a free one."""
     try:
         return _listener(int((home / LAST_PORT).read_text()))
     except (OSError, ValueError, UnusableError):

@@ -113,13 +113,13 @@ def compose_for_editors() -> dict[str, Any]:
 
 
 def _explained(definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """With all that the built-in frameworks know as keys of a job. Commands read the frameworks themselves."""
+    """Adds the roles, options and ports of all built-in frameworks. (Commands read the frameworks instead.)"""
     known = {"properties": {kind: {"properties": built_in(kind)} for kind in KINDS}}
     return {**definitions, _JOB: merge_patch(definitions[_JOB], known)}
 
 
 def _chosen(first: str, others: list[str]) -> dict[str, Any]:
-    """The configuration by what `trainyard:platform` says; a file that says nothing is the first platform's."""
+    """The configuration's schema, chosen by `trainyard:platform`: without that key, the platform is `first`."""
     chosen: dict[str, Any] = {"$ref": f"{_DEFS}{first}.{_WHOLE}"}
     for name in reversed(others):
         says = {"properties": {PLATFORM_KEY: {"const": name}}, "required": [PLATFORM_KEY]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what under a plan: in words, and as policy documents to paste. Pure, for `trainyard access`."""
+"""The access under a plan, in words and as policy documents to paste. Pure, for `trainyard access`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _statements(plan: AwsDl1Plan) -> Iterator[AwsStatement]:
 
 
 def _makes(plan: AwsDl1Plan) -> list[str]:
-    """What the deployer makes, as the kinds of the table."""
+    """The kinds of resource that the deployer makes, by the names of the table."""
     access, jobs = plan.access, bool(plan.jobs)
     runs = any(job.runs for job in plan.jobs.values())
     makes: list[tuple[bool, str]] = [
@@ -90,7 +90,7 @@ def _clusters(plan: AwsDl1Plan) -> list[tuple[bool, str]]:
     clusters = [job.cluster for job in plan.jobs.values()]
     return [
         (bool(clusters), "cluster"),
-        # A cluster that shrinks to one machine keeps its group, until that machine goes.
+        # A cluster that shrinks to one machine keeps its placement group as long as that machine exists.
         (any(one.placement_group is None and one.reservation is None for one in clusters), "placement group"),
         (bool(clusters), "image"),
         (any(one.image_parameter for one in clusters), "image by parameter"),
@@ -120,7 +120,7 @@ def _policies_made(plan: AwsDl1Plan) -> list[tuple[bool, str]]:
 
 @dataclass(frozen=True, slots=True)
 class AwsRight:
-    """One statement. `everywhere`: AWS knows no narrower resource for its actions."""
+    """One statement. `everywhere`: AWS does not allow a narrower resource for its actions."""
 
     actions: tuple[str, ...]
     on: str
@@ -130,7 +130,8 @@ class AwsRight:
 
 @dataclass(frozen=True, slots=True)
 class AwsPolicyReport:
-    """`attached_to`: who has it. `document` is empty where only AWS's own policies (`managed`) are attached."""
+    """`attached_to`: the principals that have it. `document` is empty if only AWS's own policies (`managed`) are
+    attached."""
 
     name: str
     attached_to: str
@@ -141,7 +142,7 @@ class AwsPolicyReport:
 
 @dataclass(frozen=True, slots=True)
 class AwsPrincipal:
-    """`may`: its grants, in the words that every platform shares."""
+    """`may`: its grants, in the words that all platforms share."""
 
     name: str
     made: bool
@@ -150,7 +151,7 @@ class AwsPrincipal:
 
 @dataclass(frozen=True, slots=True)
 class AwsAccessReport:
-    """`refused`: what AWS would not take of these policies, and why."""
+    """`refused`: why AWS would refuse some of these policies."""
 
     stack: str
     mode: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launch template of a cluster's machines, as values. Pure, so that tests hold it against AWS's own models."""
+"""The launch template of a cluster's machines, as values. Pure, so that tests can compare it with AWS's own models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_NAME = 110
 
 @dataclass(frozen=True)
 class MachinePlace:
-    """What a machine starts in: ids, or Pulumi's outputs that become ids."""
+    """Where a machine starts: ids, or Pulumi's outputs that become ids."""
 
     subnet: Any
     group: Any
@@ -26,7 +26,7 @@ class MachinePlace:
 
 @dataclass(frozen=True, slots=True)
 class MachineImage:
-    """`named_by`: what the stack file says of it, the id itself or a parameter."""
+    """`named_by`: what the stack file names, the id itself or a parameter."""
 
     id: str
     device: str
@@ -48,7 +48,7 @@ def template(
         "metadata_options": {
             "http_endpoint": "enabled",
             "http_tokens": "required",
-            # Containers share the machine's network, so no hop lies between them and the service.
+            # Containers share the machine's network, so there is no hop between them and the metadata service.
             "http_put_response_hop_limit": 1,
             "instance_metadata_tags": "enabled",
         },
@@ -61,10 +61,10 @@ def template(
 
 
 def template_name(cluster: ClusterPlan, image: MachineImage, settings: Mapping[str, Any]) -> str:
-    """A name that changes with what a machine cannot get while it stays.
+    """A name that changes with every setting that cannot change on an existing machine.
 
-    An instance stays with the version that it started from, so another template is what replaces it. The launcher is
-    not part of this: a new release of trainyard costs nobody a machine. Nor is the id behind a parameter.
+    An instance keeps the version that it started from, and only another template replaces it. The launcher is not part
+    of the name, so that a new release of trainyard replaces no machine. Nor is the image's id if a parameter holds it.
     """
     forced = [
         cluster.instance_type, image.named_by, cluster.efa, cluster.disk_gb, cluster.placement_group,
@@ -88,7 +88,8 @@ def _disk(cluster: ClusterPlan) -> dict[str, Any]:
 
 
 def _interfaces(cluster: ClusterPlan, place: MachinePlace) -> list[dict[str, Any]]:
-    """One for each network card. The first one is the machine's address; EC2 wants index 1 on every other card."""
+    """One interface for each network card. The first has the machine's address. EC2 requires device index 1 on all
+    others."""
     interfaces: list[dict[str, Any]] = []
     for card in range(max(1, cluster.efa)):
         interface: dict[str, Any] = {
@@ -102,7 +103,7 @@ def _interfaces(cluster: ClusterPlan, place: MachinePlace) -> list[dict[str, Any
             interface["interface_type"] = "efa"
         interfaces.append(interface)
     if len(interfaces) == 1:
-        # Beside several interfaces AWS takes no such setting at all.
+        # With several interfaces, AWS refuses this setting.
         interfaces[0]["associate_public_ip_address"] = str(cluster.public_address == "automatic").lower()
     return interfaces
 
@@ -117,7 +118,8 @@ def _bought(cluster: ClusterPlan) -> dict[str, Any]:
         target = {"capacity_reservation_id": cluster.reservation}
         return {"capacity_reservation_specification": {"capacity_reservation_target": target}}
     if cluster.spot:
-        # A machine that is stopped, by AWS or because nobody trains, can start again only with such a request.
+        # Only with a persistent request can a spot machine start again after it was stopped, by AWS or because it was
+        # idle.
         options = {"spot_instance_type": "persistent", "instance_interruption_behavior": "stop"}
         return {"instance_market_options": {"market_type": "spot", "spot_options": options}}
     return {}

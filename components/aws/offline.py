@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What AWS would answer a program, as far as the stack file lets it be known. The rest is said to be unknown."""
+"""AWS's responses to a program, as far as they can be known from the stack file. Other values are marked as unknown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from components.aws.plan import TAKEN
 from components.platform.offline import OfflineCloud, OfflineStack, unknown
 
-# How EC2 begins the id of a kind of resource, where it is not the type's own name in lower case.
+# The prefixes of EC2's ids, for types where it is not the type's name in lower case.
 PREFIXES = {
     "Instance": "i", "LaunchTemplate": "lt", "RouteTable": "rtb", "SecurityGroup": "sg", "InternetGateway": "igw",
     "NatGateway": "nat", "Eip": "eipalloc", "VpcEndpoint": "vpce", "RouteTableAssociation": "rtbassoc",
@@ -74,7 +74,7 @@ def _account(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, 
 def _zones(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
     network = stack.config.get(_NETWORK)
     named = network.get("zone") if isinstance(network, Mapping) else None
-    # What AWS would choose comes first in the order in which it is chosen.
+    # The zone that AWS would choose comes first, because the program takes the first one.
     zones = [unknown("zone"), *([str(named)] if named else [])]
     return {**arguments, "locations": zones, "instanceTypes": [""] * len(zones)}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Plan of AWS DL1: what every platform's says, and what only AWS has."""
+"""The Plan of AWS DL1: what all platforms have, and what only AWS has."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ TAKEN = {
 class AwsNetworkPlan(NetworkPlan):
     """`security_group`: the id of an existing one, else the name of the new one.
 
-    `gateway_cidr`: the subnet of the NAT gateway. `public`: the nodes' way out is an internet gateway.
-    `endpoints`: services that the nodes reach through gateways of their own, by AWS's names.
+    `gateway_cidr`: the subnet of the NAT gateway. `public`: the nodes' subnet has a route to an internet gateway.
+    `endpoints`: services with interface endpoints in the nodes' subnet, by AWS's names.
     """
 
     vpc: str | None
@@ -61,8 +61,8 @@ class AwsAccessPlan(AccessPlan):
 class ClusterPlan:
     """The machines of one job, which stay between its runs.
 
-    `name` is what their resources are called, `nodes` their names. `key` is the job's name in the bucket and on the
-    nodes. `image_parameter` holds the image's id, where `image` is None.
+    `name`: the name of their resources. `nodes`: the machines' names. `key`: the job's name in the bucket and on the
+    nodes. `image_parameter`: the parameter that holds the image's id, if `image` is None.
     """
 
     name: str
@@ -78,7 +78,7 @@ class ClusterPlan:
     placement_group: str | None
     make_placement_group: bool
     spot: bool
-    # What the machines are made with. Which way libfabric takes comes with the ticket.
+    # The setting with which machines are made. Whether libfabric uses the host's memory comes with the ticket.
     host_nic: Literal["libfabric", "sockets"]
     host_memory: bool
     ssh_port: int
@@ -155,13 +155,14 @@ def _network(stack: AwsDl1Stack, plan: Plan) -> AwsNetworkPlan:
         ingress=network.ingress,
         public=public,
         gateway_cidr=gateway_cidr(network.cidr, plan.network.subnet_cidr) if makes_vpc and network.nat else None,
-        # In an existing VPC its owner leads to the services: a second gateway for one of them would be refused.
+        # In an existing VPC, its owner provides routes to the services: AWS would refuse a second endpoint for one of
+        # them.
         endpoints=tuple(table("aws_dl1")["endpoints"]["without_nat"]) if makes_vpc and not network.nat else (),
     )
 
 
 def _outward(network: NetworkPlan) -> tuple[PortRule, ...]:
-    """What nodes reach by public addresses: the same as others reach through NAT, which the neutral plan knows."""
+    """Rules for nodes with public addresses: the same as with NAT, for which the neutral plan has them."""
     if network.mode == "proof-of-concept":
         return (PortRule(SUBNET, INTERNET, None, OPEN),)
     return (PortRule(SUBNET, INTERNET, HTTPS, "code, packages and images from outside, by public addresses"),)
@@ -181,7 +182,7 @@ def _cluster(stack: AwsDl1Stack, spec: AwsJob, job: JobPlan) -> ClusterPlan:
         public_address=cluster.public_address,
         reservation=cluster.reservation,
         placement_group=cluster.placement_group,
-        # A reservation lies in a group of its own choice: a new one would not be that.
+        # A reservation may be in a placement group already, and a new group would be another one.
         make_placement_group=job.nodes > 1 and cluster.placement_group is None and cluster.reservation is None,
         spot=cluster.spot,
         host_nic="sockets" if cluster.host_nic == "sockets" else "libfabric",
@@ -215,7 +216,7 @@ def _principals(plan: AwsDl1Plan) -> Iterator[Row]:
 
 def _network_words(plan: AwsDl1Plan) -> Iterator[Row]:
     network = plan.network
-    # EFA's traffic has no ports: no narrower rule lets it through.
+    # EFA's traffic has no ports, so a narrower rule is not possible.
     group = ("security group", f"{network.security_group}: everything from and to itself, as EFA needs it")
     if not network.create:
         yield "subnet", network.subnet or "of the stack it uses"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan as machines of AWS. Nothing is imported before it is asked for: most commands need little."""
+"""The plan as machines of AWS. Methods import what they need, because most commands need little of it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class AwsDl1Platform(Platform):
     name = "aws-dl1"
     way_to_services = "through gateway endpoints, or NAT"
-    # A job is one cluster, and a run needs all of it.
+    # A job is one cluster, and each run needs the whole cluster.
     runs_at_once = False
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this stack's state has of AWS before an `up`: its machines by node, and what they started from."""
+"""Reads this stack's state before an `up`: its machines by node, and the templates from which they started."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NODE_JSON = "/etc/trainyard/node.json"
 
 @dataclass(frozen=True)
 class Recorded(outputs.Recorded):
-    """Resources by URN. Those of a job that was renamed have its earlier name."""
+    """Resources by URN. Those of a renamed job may have its earlier name."""
 
     def machines(self, job: JobPlan) -> dict[str, str]:
         """The ids of a job's machines, by the names of their nodes."""
@@ -42,12 +42,13 @@ def read_recorded() -> Recorded:
 
 
 def instance_id(machine: Outputs) -> str:
-    """Outputs have no id, but the ARN ends with it."""
+    """The outputs have no id, but the ARN ends with it."""
     return str(machine.get("arn") or "").rpartition("/")[2]
 
 
 def node_settings(template: Outputs) -> Mapping[str, Any]:
-    """The node.json in a template's user data. Empty if it cannot be read there: then a change is said without it."""
+    """The node.json in a template's user data. Empty if it cannot be read: then the message about a change has less
+    detail."""
     try:
         config = yaml.safe_load(b64decode(str(template["userData"])))
         (text,) = [file["content"] for file in config["write_files"] if file["path"] == _NODE_JSON]

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines that an `up` replaces: which, because of which key of the stack file, and what is lost with them.
+"""Finds machines that an `up` replaces, the key of the stack file that causes it, and what is lost with them.
 
-Pulumi's preview shows the resources, but neither the key nor the loss. What there is now comes from the stack's state.
+Pulumi's preview shows the resources, but neither the key nor the loss. The existing machines are read from the stack's
+state.
 
-Placement groups stay. A machine gets its place as it starts, from version 1 of its template, which stays as long as the
-machine. So a cluster has the group that its template began with: one that shrinks to a single machine is still in it,
-and AWS deletes no group with a machine; one that grows from a single machine has none.
+A placement group cannot change on an existing machine: machines start from version 1 of their template, which stays as
+long as they do. So a cluster keeps the group of that version. If it shrinks to a single machine, that machine is still
+in the group, and AWS does not delete a group with a machine. If it grows from a single machine, it has no group.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from components.outputs import Outputs
 from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 
-# An output of the stack: its state knows that machines go with these, and before them.
+# An output of the stack: the settings for which its state has the order of replacement.
 REPLACED_WITH = "machinesReplacedWith"
 PLACE = ("network", "access", "bucket", "logs")
 
@@ -32,7 +33,7 @@ _Values = Mapping[str, str | None]
 
 @dataclass(frozen=True)
 class Replacing:
-    """What a plan's machines would start from. `templates` and `images` are those of each job."""
+    """What a plan's machines would start from. `templates`, `images`: by job."""
 
     plan: AwsDl1Plan
     zone: str
@@ -42,7 +43,8 @@ class Replacing:
 
 
 def find_replacements(wanted: Replacing, recorded: Recorded, before: Outputs) -> Iterator[Wrong]:
-    """A warning for each job whose machines are replaced. Raises RefusedError where their state cannot order it yet."""
+    """A warning for each job whose machines are replaced. Raises RefusedError if the state does not have the order
+    yet."""
     refused: list[Wrong] = []
     for name, job in wanted.plan.jobs.items():
         machines = recorded.machines(job)
@@ -86,7 +88,7 @@ def _differences(before: _Values, now: _Values) -> list[str]:
     """Each key of `before` whose value changes, in words."""
     changed = [key for key, value in before.items() if value != now[key]]
     if "network.cidr" in changed and "network.subnetCidr" in changed:
-        changed.remove("network.subnetCidr")  # the file need not name it: it follows
+        changed.remove("network.subnetCidr")  # it is computed if the file does not name it
     return [f"`{key}` ({before[key] or 'none'} -> {now[key] or 'none'})" for key in changed]
 
 
@@ -128,7 +130,7 @@ def _place_before(recorded: Recorded, template: Outputs) -> _Values:
 
 
 def _own_changes(wanted: Replacing, name: str, job: AwsJobPlan, template: Outputs) -> list[str]:
-    """What changes of the machines themselves. Their template's name has a digest of it."""
+    """Changed settings of the machines themselves, of which their template's name has a digest."""
     if template.get("name") == wanted.templates[name]:
         return []
     changes = _differences(_machine_before(template), _machine_now(job, wanted.images[name]))
@@ -179,14 +181,15 @@ def _first_interface(template: Outputs) -> Mapping[str, Any]:
 
 
 def _text(value: Any) -> str | None:
-    """Numbers of the engine are floating, and the provider writes some of its booleans as text."""
+    """A value as text: the engine's numbers are floats, and the provider has some booleans as strings."""
     if isinstance(value, bool):
         return str(value).lower()
     return None if value in (None, "") else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def keep_placement(plan: AwsDl1Plan, templates: Mapping[str, str], recorded: Recorded) -> AwsDl1Plan:
-    """The plan with a group for each cluster whose template has one. `templates`: the names that the plan wants."""
+    """The plan, with a placement group for each cluster whose existing template has one. `templates`: the planned
+    names."""
     jobs = {}
     for name, job in plan.jobs.items():
         makes = _has_group(name, job, templates[name], recorded)
@@ -196,7 +199,8 @@ def keep_placement(plan: AwsDl1Plan, templates: Mapping[str, str], recorded: Rec
 
 
 def find_unplaced(plan: AwsDl1Plan, templates: Mapping[str, str], recorded: Recorded) -> Iterator[Wrong]:
-    """A warning for each cluster that gets machines now, and wants a group that its template does not have."""
+    """A warning for each cluster that gets more machines, and should have a placement group that its template does not
+    have."""
     for name, job in plan.jobs.items():
         added = [node for node in job.cluster.nodes if node not in recorded.machines(job)]
         has = _has_group(name, job, templates[name], recorded)
@@ -213,10 +217,10 @@ def find_unplaced(plan: AwsDl1Plan, templates: Mapping[str, str], recorded: Reco
 
 
 def _has_group(name: str, job: AwsJobPlan, template: str, recorded: Recorded) -> bool | None:
-    """Whether the template that stays has a group of the stack's own. None if no template stays."""
+    """Whether the existing template has a placement group of the stack. None if no template stays."""
     there = recorded.one("LaunchTemplate", name, *job.was)
     if there.get("name") != template:
         return None
     named = (there.get("placement") or {}).get("groupName")
-    # A state may have the group although the template's latest version does not name it any more.
+    # The state may have the group even if the template's latest version does not name it.
     return named == job.cluster.name or bool(recorded.one("PlacementGroup", name, *job.was))

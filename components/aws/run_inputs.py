@@ -21,9 +21,9 @@ from schemas.model import EnvValue, Secret
 HOST_NIC_VARIABLE = "TRAINYARD_HOST_NIC"
 # Part of the digest: an archive in another format must get another name.
 FORMAT = b"tar, gzip, not compressed"
-# Times and owners differ between checkouts. The launcher compares times of its own files with nothing.
+# Times and owners differ between checkouts, so they are left out. The launcher does not need them.
 _TIME = 315532800
-# A block of deflate that is not compressed holds so much.
+# The size of an uncompressed block of deflate.
 _BLOCK = 65535
 _HEADER = bytes((0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF))
 
@@ -43,7 +43,7 @@ def run_inputs(
 ) -> dict[str, Any]:
     """`where`: what only the deployment knows: bucket, logGroup, code, secret and secretVersion. None: there is none.
 
-    The secret's version is no part of the cluster: runs do not stand on it, so another one ends no tries.
+    The secret's version is not part of `cluster`, so a new version ends no tries.
     """
     version = {"secretVersion": where["secretVersion"]} if where.get("secretVersion") is not None else {}
     where = {key: value for key, value in where.items() if key != "secretVersion"}
@@ -65,7 +65,7 @@ def run_inputs(
 def _node(node: NodePlan, filler: RunFiller, job: AwsJobPlan) -> dict[str, Any]:
     # Secrets are not here: nodes read them by their role when the run begins.
     plain = {name: value for name, value in node.environment.items() if not isinstance(value, Secret)}
-    # Only what is not usual is written: another environment starts a run again.
+    # The default is not written: a changed environment would start the runs of earlier releases again.
     forced = {HOST_NIC_VARIABLE: "host-memory"} if job.cluster.host_memory else {}
     environment = {**forced, **filler.environment(plain), "TRAINYARD_LAUNCH": filler.document(node.launch)}
     return {"name": node.name, "role": node.role, "rank": node.rank, "environment": environment}
@@ -84,7 +84,7 @@ def build_archive(folder: Path, into: Path, name: str, inside: str = "") -> Code
 
 
 def archive_name(folder: Path, name: str) -> str:
-    """What the archive of this folder is called, without making it."""
+    """The name of this folder's archive, without making it."""
     return _named(name, folder_digest(folder, FORMAT))
 
 
@@ -105,7 +105,7 @@ def _tar(folder: Path, inside: str) -> bytes:
 
 
 def _gzip(data: bytes) -> bytes:
-    """Not compressed, and written here: the zlibs of two machines give different bytes, at level 0 too."""
+    """Writes gzip without compression. It does not use zlib, whose versions give different bytes even at level 0."""
     blocks = [data[start : start + _BLOCK] for start in range(0, len(data), _BLOCK)] or [b""]
     body = b"".join(
         struct.pack("<BHH", number == len(blocks), len(block), len(block) ^ 0xFFFF) + block

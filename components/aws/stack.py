@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Stack of AWS DL1: everybody's columns, and those that only AWS has."""
+"""The Stack of AWS DL1: the keys of all platforms, and those that only AWS has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAME = re.compile(r"[A-Za-z0-9+=,.@_-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class AwsUsers:
-    """Who starts runs: a group of IAM users, or a role that people take on."""
+    """Who starts runs: a group of IAM users, or a role that they assume."""
 
     group: str | None = None
     role: str | None = None
@@ -38,13 +38,13 @@ class AwsAccess(Access):
 
 HostNic = Literal["auto", "libfabric", "host-memory", "sockets"]
 PublicAddress = Literal["none", "automatic", "elastic"]
-# Interfaces that the gateways to AWS's services take in the subnet where no NAT gateway leads to them.
+# The addresses that endpoints of AWS's services need in the subnet, if there is no NAT gateway.
 SERVICE_ENDPOINTS = 7
 
 
 @dataclass(frozen=True, slots=True)
 class Ingress:
-    """One thing that is let in from outside, and the reason for it."""
+    """Addresses that are let in from outside, and the reason."""
 
     cidr: str
     ports: PortRange
@@ -68,7 +68,7 @@ class AwsNetwork(Network):
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The machines of a job: what they start from, how they are joined, and when they stop."""
+    """The machines of a job: their image, their network, and when they stop."""
 
     ami: str | None = None
     ami_parameter: str | None = None  # a parameter of Systems Manager that holds the id
@@ -91,7 +91,7 @@ class AwsJob(Job):
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What the account may have in this region."""
+    """The account's quotas in this region."""
 
     vcpus: int | None = None
     addresses: int = 5
@@ -106,21 +106,22 @@ class AwsDl1Stack(Stack):
     jobs: Mapping[str, AwsJob] = field(default_factory=dict)
 
     variables: ClassVar[Mapping[str, str]] = VARIABLES
-    # EFA needs a security group that lets everything through within itself.
+    # EFA needs a security group that allows all traffic within itself.
     pins_ports: ClassVar[bool] = False
 
     def is_inside(self, host: str) -> bool:
-        """Where the gateway of the object store leads."""
+        """Whether a host is S3's, which nodes reach through a gateway endpoint."""
         return host.startswith("s3.") and host.endswith(".amazonaws.com")
 
     def addresses(self, runs: Mapping[str, int]) -> int:
-        """Runs of a job share its cluster, and each network interface of a node has an address."""
+        """The number of addresses that nodes need: runs of a job share its cluster, and each network interface has an
+        address."""
         nodes = sum(job.nodes * max(1, job.cluster.efa) for job in self.jobs.values())
         return nodes + (0 if self.network.nat or self.network.vpc else SERVICE_ENDPOINTS)
 
     @property
     def bucket_scope(self) -> tuple[str | None, ...]:
-        """S3 has a name once, over all accounts and regions."""
+        """Bucket names are unique across all accounts and regions."""
         return ()
 
     def place(self) -> tuple[StackPlace, ...]:
@@ -134,7 +135,7 @@ class AwsDl1Stack(Stack):
 
 
 def gateway_cidr(network: str, nodes: str) -> str | None:
-    """The last block of the network that is free. None if the nodes' subnet takes all of it."""
+    """The last free block of the network. None if the nodes' subnet takes all of it."""
     whole, taken = ipaddress.ip_network(network, strict=False), ipaddress.ip_network(nodes, strict=False)
     last = ipaddress.ip_network(f"{whole.broadcast_address}/{SMALLEST_SUBNET}", strict=False)
     first = ipaddress.ip_network(f"{whole.network_address}/{SMALLEST_SUBNET}", strict=False)

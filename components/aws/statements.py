@@ -14,11 +14,11 @@ from components.plan.model import Grant
 
 ANY = "*"
 VERSION = "2012-10-17"
-# The characters of one managed policy, spaces not counted. AWS raises this limit for nobody.
+# The most characters of one managed policy, without spaces. AWS does not raise this limit.
 CHARACTERS_PER_POLICY = 6144
-# How many policies can be attached to one role or group, before AWS is asked for more.
+# How many policies can be attached to one role or group. AWS raises this limit on request.
 POLICIES_PER_PRINCIPAL = 10
-# Who takes on the role of the nodes.
+# The service that assumes the nodes' role.
 TRUST: Mapping[str, Any] = {
     "Version": VERSION,
     "Statement": [
@@ -29,7 +29,7 @@ TRUST: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class NamedResource:
-    """What a statement is on. `condition` narrows where names cannot. `words`: for people.
+    """The resource of a statement. `condition`: narrows it further if names cannot. `words`: its name for people.
 
     `arns` is empty where the plan has no such resource.
     """
@@ -51,13 +51,13 @@ def named_resource(plan: AwsDl1Plan, name: str, bucket: str | None = None) -> Na
 
 
 def _has_users(plan: AwsDl1Plan, kind: str | None) -> bool:
-    """Whether the stack's users are of this kind; anybody is where no kind is named."""
+    """Whether the stack's users are of this kind. True if no kind is named."""
     access = plan.access
     return {None: True, "group": access.users_group is not None, "role": access.users_role is not None}[kind]
 
 
 def _arns(pattern: str, values: Mapping[str, str], of_jobs: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """One ARN, or one for each job where the pattern names what jobs have."""
+    """One ARN, or one for each job if the pattern contains a job's name."""
     for name, texts in of_jobs.items():
         if f"{{{name}}}" in pattern:
             yield from (pattern.format(**values, **{name: text}) for text in texts)
@@ -84,7 +84,7 @@ def _filled(value: Any, values: Mapping[str, str]) -> Any:
 
 
 def _values(plan: AwsDl1Plan, bucket: str) -> dict[str, str]:
-    # Without the account's number an ARN means any account: IAM still grants only what is in its own.
+    # Without the account's number, the ARN has a wildcard. IAM still grants access to the own account only.
     account = plan.account or ANY
     return {
         "region": plan.region,
@@ -134,7 +134,7 @@ class AwsStatement:
 
 @dataclass(frozen=True, slots=True)
 class AwsPolicy:
-    """What one kind of principal may do: statements of this stack's, or policies that AWS keeps."""
+    """The policy of one kind of principal: statements of this stack, or AWS's own policies."""
 
     name: str
     who: str
@@ -147,12 +147,12 @@ class AwsPolicy:
 
 
 def policies(plan: AwsDl1Plan) -> tuple[AwsPolicy, ...]:
-    """Those of the users and of the nodes. A document that AWS would find too long goes on in another policy."""
+    """The policies of users and nodes. Statements that do not fit into one document go into a further policy."""
     return tuple(policy for who in ("users", "runs") for policy in _policies(plan, who))
 
 
 def split(name: str, who: str, statements: Sequence[AwsStatement]) -> tuple[AwsPolicy, ...]:
-    """The statements as policies within AWS's limit of characters, in their order."""
+    """Splits statements, in their order, into policies within AWS's limit."""
     parts: list[tuple[AwsStatement, ...]] = []
     for statement in statements:
         longer = (*parts[-1], statement) if parts else ()
@@ -174,7 +174,7 @@ def size(document: Mapping[str, Any]) -> int:
 
 
 def too_large(made: Sequence[AwsPolicy]) -> str | None:
-    """Why AWS would not take these policies of one principal; None if it does."""
+    """Why AWS would refuse these policies of one principal. None if it would not."""
     for policy in made:
         length = size(policy.document) if policy.document else 0
         if length > CHARACTERS_PER_POLICY:
@@ -200,13 +200,13 @@ def merged(found: Iterable[AwsStatement]) -> tuple[AwsStatement, ...]:
 
 
 def statement(plan: AwsDl1Plan, row: Mapping[str, Any], why: str, bucket: str | None = None) -> AwsStatement:
-    """The statement of one row of (resource, actions)."""
+    """The statement for a row of (resource, actions)."""
     on = named_resource(plan, row["on"], bucket)
     return AwsStatement(tuple(sorted(row["actions"])), on.arns, on.condition, on.words, (why,))
 
 
 def endpoint_policies(plan: AwsDl1Plan) -> dict[str, str]:
-    """Of each endpoint, by its service: what it lets through. Empty where nodes have another way out anyway."""
+    """The policy of each endpoint, by its service. Empty if nodes have another way to the internet anyway."""
     if not plan.network.endpoints or plan.network.public:
         return {}
     return {service: _endpoint_policy(plan, rows) for service, rows in table("aws_dl1_access")["endpoints"].items()}
@@ -218,7 +218,7 @@ def _endpoint_policy(plan: AwsDl1Plan, rows: Iterable[Mapping[str, Any]]) -> str
 
 
 def rows_of(who: str, words: str) -> Sequence[Mapping[str, Any]]:
-    """What a grant takes, as `does what`. Some rows differ by who has the grant."""
+    """The rows that a grant (`does what`) needs. Some rows depend on who has the grant."""
     rows = table("aws_dl1_access")
     own: Sequence[Mapping[str, Any]] | None = rows.get(who, {}).get(words)
     return own if own is not None else rows["actions"].get(words, ())
@@ -244,7 +244,7 @@ def _statements(plan: AwsDl1Plan, granted: Iterable[Grant]) -> tuple[AwsStatemen
         for grant in granted
         for row in rows_of(grant.who, f"{grant.does} {grant.what}")
     )
-    # What only jobs have, a stack without jobs has not, and AWS refuses a statement on nothing.
+    # A stack without jobs has no resources of jobs, and AWS refuses a statement without resources.
     return merged(one for one in made if one.resources)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what under a plan: in words, as statements, and how certain each one is. Pure, for `trainyard access`."""
+"""The access under a plan, in words and as statements, and how certain each statement is. Pure, for `trainyard
+access`."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ class DynamicGroup:
 
 @dataclass(frozen=True, slots=True)
 class OciAccessReport:
-    """`wanted`: what somebody else has to grant, if neither this stack nor the one it uses makes the access."""
+    """`wanted`: what an administrator has to grant, if neither this stack nor the one that it uses makes the access."""
 
     stack: str
     mode: str
@@ -200,7 +201,7 @@ def _deployer(report: OciAccessReport) -> Iterator[str]:
 
 
 def _uncertain(report: OciAccessReport) -> Iterator[str]:
-    """Every uncertain grant once: the reason is the same for everybody who has it."""
+    """Every uncertain grant once: the reason is the same for all principals."""
     unsure = {one.grant: one for one in (*report.rights, *report.deployer.rights) if MARKS[one.trust]}
     if unsure:
         yield ""

@@ -23,12 +23,13 @@ from components.oci.statements import (
 )
 
 STEPS = ("create", "read", "update", "delete")
-# Where, what, for which kinds of thing, and how certain that is.
+# Location, grant, kinds of resource, and how certain the grant is.
 Granted = tuple[iam.Location, iam.Grant, tuple[str, ...], iam.Trust]
 
 
 def operations_of_kind(kind: str) -> tuple[str, ...]:
-    """The operations of one kind of thing that a plan makes, in the words of oci_access.toml; none for other kinds."""
+    """The operations for a kind of resource that a plan makes, by the names of oci_access.toml. None for other
+    kinds."""
     row: Mapping[str, Any] = table("oci_access")["deployer"].get(kind, {})
     calls = table("oci_provider_calls")
     steps = STEPS[:-1] if row.get("kept") else STEPS
@@ -83,7 +84,7 @@ def _by_verbs(plan: OciPlan) -> Iterator[Granted]:
 
 
 def _makes(plan: OciPlan) -> list[tuple[str, iam.Location]]:
-    """What the deployer makes, and where."""
+    """The kinds of resource that the deployer makes, and their compartments."""
     here, tenancy = place_of(plan.compartment), iam.Tenancy()
     network = place_of(plan.network.compartment or plan.compartment)
     makes_network = plan.network.create and plan.network.vcn is None
@@ -124,7 +125,7 @@ def _makes(plan: OciPlan) -> list[tuple[str, iam.Location]]:
 
 
 def _looks_at(plan: OciPlan, here: iam.Location, network: iam.Location) -> Iterator[tuple[str, iam.Location]]:
-    """What the deployer looks up, by OCID or by name (components/oci/resources/existing.py does it)."""
+    """The existing resources that the deployer looks up, by OCID or name (in components/oci/resources/existing.py)."""
     flow_log = plan.network.flow_log if isinstance(plan.network.flow_log, FlowLog) else None
     taken = (
         (plan.network.vcn, "VCN", network),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What OCI would answer a program, as far as the stack file lets it be known. The rest is said to be unknown."""
+"""OCI's responses to a program, as far as they can be known from the stack file. Other values are marked as unknown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from components.oci.plan import TAKEN
 from components.platform.offline import OfflineCloud, OfflineStack, unknown
 
-# How OCI writes the kind of a resource in its OCID, where it is not the type's own name in lower case.
+# The kinds in OCIDs, for types where it is not the type's name in lower case.
 KINDS = {
     "Project": "datascienceproject",
     "Job": "datasciencejob",
@@ -44,7 +44,7 @@ class OciOffline(OfflineCloud):
 
 
 def _there(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
-    """What the file names is there. Whether something is that the file names no longer is not known."""
+    """Resources that the file names exist. For those that it no longer names, this is unknown."""
     if not stack.texts() & {str(value) for value in arguments.values()}:
         raise LookupError("what is there cannot be known without a cloud")
     return dict(arguments)

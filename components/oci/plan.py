@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Plan of OCI: the columns of every platform, and OCI's own."""
+"""The Plan of OCI: what all platforms have, and what only OCI has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from components.plan.show import made_or_not, name_or_owner
 from schemas.model import Secret, Shape
 from schemas.names import plural
 
-# Concern -> outputs of the other stack that this one takes.
+# Concern -> outputs of the other stack, which this stack uses.
 TAKEN = {
     "network": ("subnetId",),
     "access": ("runsGroup",),
@@ -32,7 +32,7 @@ class OciNetworkPlan(NetworkPlan):
     vcn: str | None
     route_table: str | None
     compartment: str | None
-    # Its name if one is made, or the one that is there.
+    # The name of the new one, or the existing one.
     flow_log: str | FlowLog | None
 
 
@@ -73,7 +73,7 @@ class VaultPlan:
 
 @dataclass(frozen=True, slots=True)
 class ComputeTargetPlan:
-    """One that is made has a shape, one that is there an OCID or a name."""
+    """A new target has a shape, an existing one an OCID or a name."""
 
     name: str
     shape: Shape | None
@@ -86,7 +86,7 @@ class ComputeTargetPlan:
 class OciJobPlan(JobPlan):
     capacity_reservation: str | None
     compute_target: str | None
-    # What a node asks of a machine of the target.
+    # The part of a machine of the target that a node gets.
     share: MachineShare | None
 
     @property
@@ -195,7 +195,7 @@ def _own_grants(stack: OciStack, jobs: Mapping[str, ResolvedJob]) -> tuple[Grant
 
 
 def _secrets(stack: OciStack) -> tuple[str, ...]:
-    """Those made for the stack, by name, and those that open repositories of code, by OCID."""
+    """The secrets that the stack makes, by name, and those with tokens for code repositories, by OCID."""
     made = (stack.physical(name) for name in (stack.vault.secrets if stack.vault else ()))
     keys = (job.code.git.secret for job in stack.jobs.values() if job.code and job.code.git and job.code.git.secret)
     return tuple(dict.fromkeys((*made, *(key for key in keys if not key.startswith("${")))))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan as resources of OCI Data Science. Nothing is imported before it is asked for: most commands need little."""
+"""The plan as resources of OCI Data Science. Methods import what they need, because most commands need little of it."""
 
 from __future__ import annotations
 

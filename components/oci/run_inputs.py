@@ -15,7 +15,7 @@ from components.plan.ports import ResolvedJob
 from schemas.model import EnvValue, Run
 
 LAUNCH = "launch"
-# OCI takes so many characters as a tag's value.
+# The most characters that OCI accepts as a tag's value.
 LONGEST_TAG = 256
 
 
@@ -43,9 +43,9 @@ def job_tags(plan: OciPlan, job: JobPlan) -> dict[str, str]:
 
 
 def launch_tags(job: JobPlan) -> dict[str, str]:
-    """What a run would tell of its nodes, on a job that has none: `nodes=4 ports=29400,29500-29563`.
+    """A tag for a job without runs: how many nodes a run of it has, and their ports, as in `nodes=4
 
-    Somebody else starts it, and who judges resources knows the job alone.
+    ports=29400,29500-29563`. People start its runs by other means, and policy packs see only the job.
     """
     if job.runs:
         return {}
@@ -69,7 +69,7 @@ def run_inputs(plan: OciPlan, job: JobPlan, run: RunPlan, where: Where, filler: 
         "maximumRuntimeMinutes": job.maximum_runtime_minutes,
         "logGroup": where.log_group,
         "log": where.log,
-        # Earlier releases had no such input, and their runs are not to start again.
+        # Earlier releases had no such input. It is left out if it is empty, so their runs do not start again.
         **({"capacityReservation": reservation} if reservation else {}),
         **run.turn_inputs,
         "until": run.until,

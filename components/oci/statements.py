@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan's grants as OCI policy statements and matching rules: the least that covers the operations that somebody
-calls. Pure: `trainyard access` prints them without Pulumi."""
+"""A plan's grants as OCI policy statements and matching rules. They allow the operations that users, runs and
+notebooks call, and as little else as OCI's policy language can. Pure: `trainyard access` prints them without Pulumi."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATEMENTS_ON_A_PATH = 500
 
 TENANCY_WIDE = "tenancy-wide"
 NARROWING = {"repository": "target.repo.name", "bucket": "target.bucket.name"}
-# What a grant on these is narrowed by.
+# The variable of a condition that narrows a grant on such a target.
 VARIABLES = {
     "images": NARROWING["repository"],
     "buckets": NARROWING["bucket"],
@@ -63,7 +63,8 @@ def policy_lines(plan: OciPlan) -> tuple[Line, ...]:
 
 
 def statements_for_users(plan: OciPlan, done: Iterable[str]) -> tuple[str, ...]:
-    """The statements that let the stack's users do this (`start runs`), whoever makes them. None without users."""
+    """The statements that allow the stack's users these activities (such as `start runs`), whether the stack or an
+    administrator makes the policy. None if the stack has no users."""
     if not has_users(plan.access):
         return ()
     needed = {name for what in done for _, permissions, _ in permissions_for(what) for name in permissions}
@@ -193,7 +194,7 @@ def _least(plan: OciPlan) -> Iterator[Line]:
 
 
 def _from_grants(plan: OciPlan, grants: Iterable[Grant]) -> Iterator[Line]:
-    """Grants on the same kind of resource, narrowed alike, become one statement."""
+    """Grants on the same kind of resource with the same condition become one statement."""
     needed: dict[tuple[str, str, Any], Need] = {}
     for grant in grants:
         if grant.who == "users" and not has_users(plan.access):

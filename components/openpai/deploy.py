@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a plan's runs: jobs of OpenPAI. There is nothing else that a stack could make there."""
+"""Makes a plan's runs, which are jobs of OpenPAI. A stack makes no other resources there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from schemas.model import Secret
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """What a run needs of the files beside the stack file: its packed code, and the text of the certificate."""
+    """What a run needs from files: its packed code, and the text of the certificate."""
 
     code: str | None = None
     certificate: str | None = None
@@ -43,7 +43,7 @@ def run_inputs(
     files: RunFiles,
     seal: Callable[[str], Any],
 ) -> dict[str, Any]:
-    """`seal` makes a secret of Pulumi, or leaves the text as it is."""
+    """`seal`: makes a Pulumi secret of a text, or returns it unchanged."""
     cluster = plan.cluster
     inputs = {
         "platform": plan.platform,
@@ -83,7 +83,7 @@ def deploy(plan: OpenPaiPlan, folder: Path) -> dict[str, Any]:
         "virtualCluster": plan.cluster.virtual_cluster,
         "bucketUri": plan.store.uri,
         **({"imagePushAddress": plan.registry_address} if plan.registry_address else {}),
-        # Nothing goes when the stack goes, but its runs.
+        # The stack makes nothing but its runs.
         "made": [],
         "jobs": {name: _shown(job) for name, job in jobs.items()},
         "console": {"jobs": f"{plan.cluster.uri}/job-list.html"},
@@ -139,7 +139,7 @@ def _files(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: Path) -> RunFiles:
 
 
 def _refuse_invalid(plan: OpenPaiPlan, files: Mapping[str, RunFiles]) -> None:
-    """OpenPAI would refuse such a job when half of the others train already."""
+    """Checks all jobs first: OpenPAI would refuse a wrong one only when others train already."""
     wrongs = [
         Wrong(at("jobs", name, "runs", key), f"the job breaks OpenPAI's protocol: {problem}", _remedy(job, problem))
         for name, job in plan.jobs.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run as a job of OpenPAI's protocol. Pure: secrets are still `Secret`, below `secrets` and nowhere else."""
+"""A run as a job of OpenPAI's protocol. Pure. Secrets are `Secret` values, below `secrets` only."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from schemas.model import EnvValue, Git, Secret
 _TIME = 315532800
 PARAMETER = "trainyard_code"
 _END = "TRAINYARD_CODE"
-# Python unpacks: images for training have it, and not all have bzip2.
+# Python unpacks the code: all images for training have it, but not all have bzip2.
 _UNPACK = (
     "import base64, io, sys, tarfile; "
     'tarfile.open(fileobj=io.BytesIO(base64.b64decode(sys.stdin.read())), mode="r:bz2").extractall(sys.argv[1])'
 )
 Protocol = dict[str, Any]
 _IMAGE = IMAGE_NAME
-# No variable has such a name.
+# No environment variable can have such a name.
 _PASSWORD = "image-password"
 _RUNTIME_PLUGINS = "com.microsoft.pai.runtimeplugin"
 _FILE = "file://"
@@ -54,17 +54,17 @@ def packed(folder: Path) -> str:
 
 
 def unpack() -> Iterator[str]:
-    """Puts the packed code into a new folder and goes there. All roles have it from one parameter of the job."""
+    """Unpacks the code into a new folder and changes there. All roles use one parameter of the job."""
     yield 'trainyard_code="$(mktemp -d)"'
-    # Isolated: Python's own modules, not those of the image's folder or of the job's PYTHONPATH. Since 3.12 Python
-    # warns that 3.14 unpacks with more care, which is no news for whoever reads the log of a training.
+    # Isolated, so that Python's own modules are used, not those of the image's folder or of the job's PYTHONPATH.
+    # Warnings are off, because Python 3.12 and later warn about a change of tarfile in 3.14.
     unpacks = f'"$trainyard_python" -I -W ignore -c \'{_UNPACK}\' "$trainyard_code"'
     yield f"{unpacks} <<'{_END}'\n<% $parameters.{PARAMETER} %>\n{_END}"
     yield 'cd "$trainyard_code"'
 
 
 def clone(git: Git) -> Iterator[str]:
-    """The launcher clones itself; this is for commands without it."""
+    """Clones the code, for commands without the launcher, which clones itself."""
     branch = f"--branch {quoted(git.branch)} " if git.branch else ""
     yield 'trainyard_code="$(mktemp -d)"'
     yield f'git clone --quiet {branch}-- {quoted(git.url)} "$trainyard_code"'
@@ -74,7 +74,7 @@ def clone(git: Git) -> Iterator[str]:
 
 
 def protocol_of(plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, code: str | None) -> Protocol:
-    """The job of a run, without its name: the provider knows it. `code`: the packed folder."""
+    """The job of a run, without its name, which the provider adds. `code`: the packed folder."""
     first = {role.called: next(node for node in run.nodes if node.role == role.called) for role in job.roles}
     values = {"bucket": plan.store.uri, "registry": plan.registry_address}
     secrets = _secrets(plan, job, first)
@@ -102,7 +102,7 @@ def protocol_of(plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, code: str 
 
 
 def judged(protocol: Protocol, run: RunPlan) -> Protocol:
-    """As it is judged: with a name as the provider makes it, of the greatest length, and secrets as texts."""
+    """The job as it is checked: with the longest name that the provider may give it, and secrets as texts."""
     secrets = {key: value.value or "" for key, value in protocol.get("secrets", {}).items()}
     made = {**protocol, "name": job_name(run.display_name, "0" * 8, 100), "secrets": secrets}
     return made if secrets else {key: value for key, value in made.items() if key != "secrets"}
@@ -118,7 +118,7 @@ def _image(job: OpenPaiJobPlan, uri: str) -> Protocol:
 
 
 def _prerequisite(one: Prerequisite) -> Protocol:
-    """Only data may be in several places. What has commands needs the runtime's plugin that runs them."""
+    """A prerequisite. Only data may have several URIs. Commands need the runtime's plugin that runs them."""
     row: Protocol = {"type": one.type, "name": one.name, "uri": list(one.uri) if one.type == "data" else one.uri[0]}
     events = {"taskStarts": one.before, "taskSucceeds": one.after}
     callbacks = [{"event": event, "commands": _with_commands(each)} for event, each in events.items() if each]
@@ -126,12 +126,12 @@ def _prerequisite(one: Prerequisite) -> Protocol:
 
 
 def _arriving(command: str) -> str:
-    """A command for the runtime, which does not read every text as it is. `check` refuses what cannot be carried."""
+    """A command in a form that the runtime reads unchanged. `check` refuses commands for which there is none."""
     return command if reads(command) or has_reference(command) else carried(command)
 
 
 def _needed(job: OpenPaiJobPlan) -> Protocol:
-    """What each role names: all prerequisites, and of each type the first as the one that commands refer to."""
+    """The prerequisites of each role: all of them, and the first of each type as the one to which commands refer."""
     if not job.prerequisites:
         return {}
     first: Protocol = {one.type: one.name for one in reversed(job.prerequisites)}
@@ -139,7 +139,7 @@ def _needed(job: OpenPaiJobPlan) -> Protocol:
 
 
 def _password(job: OpenPaiJobPlan) -> dict[str, Secret]:
-    """As it is: no command has it in a quotation."""
+    """A password is not encoded in Base64, because no command contains it."""
     return {_PASSWORD: job.image_auth.password} if job.image_auth else {}
 
 
@@ -163,7 +163,7 @@ def _task_role(job: OpenPaiJobPlan, instances: int, plan: TaskRolePlan, commands
 
 
 def _hived(job: OpenPaiJobPlan) -> Protocol:
-    """What the hived scheduler is told: the job's priority, and where the tasks of each role go."""
+    """Settings for the hived scheduler: the job's priority, and the SKU or cell of each role."""
     rows: dict[str, Protocol] = {}
     for name, role in job.task_roles.items():
         named = {"skuType": role.sku.sku, "pinnedCellId": role.sku.pinned_cell_id}
@@ -174,7 +174,7 @@ def _hived(job: OpenPaiJobPlan) -> Protocol:
 
 
 def _extras(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: str) -> Protocol:
-    # By the last three the local cluster chooses what stands in for the image.
+    # By the last three keys, the local cluster chooses an environment in place of the image.
     own = {
         "folder": folder,
         "framework": job.framework,
@@ -184,7 +184,7 @@ def _extras(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: str) -> Protocol:
     known = {key: value for key, value in own.items() if value is not None}
     extras: Protocol = {"submitFrom": "trainyard", "trainyard": known}
     if not job.gang:
-        # Only then OpenPAI tries a task again by itself.
+        # Only without a gang can OpenPAI retry a single task.
         extras["gangAllocation"] = False
     if plan.store.storage is not None:
         extras["storages"] = [{"name": plan.store.storage.name, "mountPath": plan.store.storage.mount}]
@@ -204,7 +204,7 @@ def _extras(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: str) -> Protocol:
 
 
 def _with_commands(parameters: Any) -> Any:
-    """What the plugin that runs commands is told: each text of a list is one of them."""
+    """The parameters of the plugin that runs commands: one list item for each command."""
     if isinstance(parameters, Mapping):
         return {key: _with_commands(value) for key, value in parameters.items()}
     if isinstance(parameters, list | tuple):
@@ -215,7 +215,7 @@ def _with_commands(parameters: Any) -> Any:
 def _commands(
     plan: OpenPaiPlan, job: OpenPaiJobPlan, node: NodePlan, has_code: bool, secrets: Mapping[str, Secret]
 ) -> Iterator[str]:
-    """What bash does in each task of a role."""
+    """The lines that bash runs in each task of a role."""
     values = {"bucket": plan.store.uri, "registry": plan.registry_address}
     yield 'trainyard_python="$(command -v python || command -v python3)"'
     yield from (plain.parameter(name) for name in job.parameters)
@@ -238,14 +238,14 @@ def _commands(
     elif job.start == "plain":
         yield from PlainCommand(_filled(launch, values), _listeners(job, launch), store, *limit).commands()
     else:
-        # How long transient failures are worth another try.
+        # Until then, the launcher retries transient failures.
         yield plain.exported("TRAINYARD_MAXIMUM_MINUTES", str(minutes))
         yield plain.exported("TRAINYARD_LAUNCH", plain.document(_filled(launch, values)))
         yield f'exec {limited(minutes)} "$trainyard_python" -I -m launcher'
 
 
 def limited(minutes: int) -> str:
-    """Nothing in OpenPAI ends a run that takes too long."""
+    """The command that enforces the maximum runtime: OpenPAI itself has no such limit."""
     return f"timeout --kill-after=60 {minutes}m"
 
 
@@ -266,7 +266,7 @@ def _filled(value: Any, values: Mapping[str, str]) -> Any:
 
 
 def _secrets(plan: OpenPaiPlan, job: OpenPaiJobPlan, nodes: Mapping[str, NodePlan]) -> dict[str, Secret]:
-    """By variable; where roles have another value of one, by variable and role."""
+    """The job's secrets, by variable, or by variable and role if roles have different values."""
     shared: dict[str, list[tuple[str, Secret]]] = {}
     for role, node in nodes.items():
         own: dict[str, EnvValue] = {**plan.store.variables, **node.environment}
@@ -287,5 +287,5 @@ def _key(name: str, role: str, secrets: Mapping[str, Secret]) -> str:
 
 
 def _sealed(value: Secret) -> Secret:
-    """In Base64. A value is unknown where only the file was read."""
+    """A secret in Base64. Its value is unknown if only the stack file was read."""
     return Secret(base64.b64encode((value.value or "").encode()).decode())

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A task without the launcher: rank, addresses and ports from OpenPAI's variables, and the program itself.
+"""The shell command of a task without the launcher: it sets rank, addresses and ports from OpenPAI's variables, and
+starts the program.
 
-Only for frameworks that need variables and no process beside the program (`plain` in catalog/openpai.toml), and for
-scripts that were made for OpenPAI: those run the team's command as it is written (`as_is_commands`). Roles and port
-labels have the team's names, so programs find each other by OpenPAI's variables. The command is bash's, and OpenPAI
-fills in `<% $parameters.name %>` and the like.
+It is only for frameworks that need variables and no further process (`plain` in catalog/openpai.toml), and for scripts
+that were written for OpenPAI: for those, `as_is_commands` runs the team's command unchanged. There, roles and port
+labels have the team's names, so programs find each other by OpenPAI's variables. bash runs the command, and OpenPAI
+fills in references such as `<% $parameters.name %>`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from components.openpai.stack import END_OF_PARAMETER
 
 _SPECIAL = re.compile(r"[\\\"$`]")
 INDEX = "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
-# The interface with this address. Images have no common tool that says it.
+# Prints the interface with this address. There is no tool for this that all images have.
 _INTERFACE = (
     "import fcntl, socket, struct, sys\n"
     "any_socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
@@ -34,22 +35,22 @@ _INTERFACE = (
     "    if socket.inet_ntoa(answer[20:24]) == sys.argv[1]:\n"
     "        print(name)"
 )
-# What TensorFlow calls the main role: a chief if there are servers, else a worker.
+# TensorFlow's name of the main role: a chief if there are servers, otherwise a worker.
 _MAIN = {True: "chief", False: "worker"}
-# So much of a job's name is in the name of a start, as the launcher has it.
+# How many characters of a job's name are in the name of a start. The launcher has the same number.
 _LETTERS = 60
 _END = "TRAINYARD_COMMAND"
-# As the runtime begins a command.
+# The options with which the runtime starts a command.
 _STRICT = "-o errexit -o nounset -o pipefail"
 
 
 def quoted(text: str) -> str:
-    """One word that no character of the text can end."""
+    """The text as one quoted word of bash."""
     return shlex.quote(text).replace("<%", "<''%")
 
 
 def interpolated(text: str, values: Mapping[str, str]) -> str:
-    """One word in which `{name}` is what bash makes of the value. All else stands for itself."""
+    """One word of bash, in which `{name}` is replaced by a value that bash expands. Everything else is quoted."""
     names = "|".join(re.escape(name) for name in values)
     parts = re.split(r"\{(" + names + r")\}", text) if values else [text]
     shown = (values[part] if number % 2 else _SPECIAL.sub(r"\\\g<0>", part) for number, part in enumerate(parts))
@@ -57,7 +58,7 @@ def interpolated(text: str, values: Mapping[str, str]) -> str:
 
 
 def document(value: Mapping[str, Any]) -> str:
-    """JSON as one word, without letters that bash or a cluster would read."""
+    """JSON as one word, without characters that bash or a cluster would interpret."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return "'" + text.replace("<", "\\u003c").replace("'", "\\u0027") + "'"
 
@@ -67,22 +68,22 @@ def exported(name: str, word: str) -> str:
 
 
 def secret(name: str, key: str) -> str:
-    """A variable from a secret in Base64: no letter of the secret can end a quotation, and line breaks stay."""
+    """Sets a variable from a secret in Base64, so that no character of it can end the quotes, and line breaks stay."""
     return (
         f'{name}="$(printf %s \'<% $secrets.{key} %>\' | base64 -d; printf x)"; {name}="${{{name}%x}}"; export {name}'
     )
 
 
 def parameter(name: str) -> str:
-    """A variable from a parameter, as people may have changed it in the portal. Line breaks at its end stay."""
+    """Sets a variable from a parameter, which users may have changed in the portal. Line breaks at its end stay."""
     end = END_OF_PARAMETER
     text = f"$(cat <<'{end}'\n<% $parameters.{name} %>\n{end}\nprintf x)"
     return f'{name}="{text}"; {name}="${{{name}%?x}}"; export {name}'
 
 
 def within(seconds: int, runs: str) -> tuple[str, ...]:
-    """Ends as `runs` says in `trainyard_code`. What its time limit had to kill ends with 124: OpenPAI would try 137
-    again, and not count it."""
+    """Exits with the code that `runs` puts into `trainyard_code`. If the time limit had to kill the program, the code
+    is 124, because OpenPAI would retry 137 and not count it."""
     return (
         f"trainyard_until=$((SECONDS + {seconds})); trainyard_code=0",
         runs,
@@ -94,12 +95,12 @@ def within(seconds: int, runs: str) -> tuple[str, ...]:
 @dataclass(frozen=True)
 class PlainCommand:
     """`launch`: the launch document of the role. `listeners`: the roles with a port of each label. `store`: the folder
-    of the storage, as tasks see it."""
+    of the storage in tasks."""
 
     launch: Mapping[str, Any]
     listeners: Mapping[str, Sequence[str]]
     store: str
-    # Words before the program, as `timeout 60m`, and the seconds after which they end it.
+    # Words to put before the program, such as `timeout 60m`, and the seconds after which they end it.
     before: str
     limit: int
 
@@ -120,7 +121,7 @@ class PlainCommand:
         yield "\n".join(within(self.limit, runs))
 
     def _process(self) -> str:
-        """One process, as a function of its number on the node."""
+        """A shell function that runs one process. Its argument is the number of the process on the node."""
         values = self._values()
         environment = sorted(self.launch["environment"].items())
         lines = [
@@ -136,14 +137,14 @@ class PlainCommand:
         command = list(self.launch["command"])
         if self.launch["wrap"]:
             yield from (interpolated(word, values) for word in self.launch["wrap"])
-            # Wrappers take the script alone.
+            # Wrappers get the script without the interpreter.
             command = command[1:] if command[0] in ("python", "python3") else command
         elif command[0].endswith(".py"):
             yield '"$trainyard_python" -u'
         yield from (interpolated(word, values) for word in command)
 
     def _values(self) -> dict[str, str]:
-        """What bash makes of each placeholder of the launcher."""
+        """The shell expression for each placeholder of the launcher."""
         launch = self.launch
         nodes, processes = sum(row["replicas"] for row in launch["roles"]), launch["processes"]
         values = {
@@ -187,7 +188,7 @@ class PlainCommand:
         return text.replace('"index": 0', f'"index": $(({before} + {INDEX}))').replace('"', '\\"')
 
     def _task_port(self, role: str, index: int) -> str:
-        """The port named after the role; a role without one, such as the chief of servers, borrows the first."""
+        """The port that is named after the role. A role without one, such as the chief, uses the first port."""
         label = role if role in self.listeners else next(iter(self.listeners), "")
         if not label:
             return "0"
@@ -198,7 +199,7 @@ class PlainCommand:
 
 
 def _together(processes: int) -> str:
-    """The first process that fails ends the others: they would wait for it for ever."""
+    """Runs several processes. When one fails, the others are ended: they would wait for it forever."""
     # `wait -n` is not used: bash forgets a child that ends together with another.
     return f"""\
 trainyard_children=()
@@ -227,12 +228,12 @@ def _first_ranks(launch: Mapping[str, Any]) -> dict[str, int]:
 
 
 def own_rank(launch: Mapping[str, Any]) -> str:
-    """Roles in the file's order, and in each its tasks by their index."""
+    """Sets the rank: roles in the file's order, and the tasks of each by index."""
     return f"trainyard_rank=$(({_first_ranks(launch)[launch['role']]} + {INDEX}))"
 
 
 def folders(launch: Mapping[str, Any], store: str) -> Iterator[str]:
-    """What the launcher gives programs too: where checkpoints and results go. Each attempt has its own results."""
+    """Makes the folders for checkpoints and results, as the launcher does. Each attempt has its own results."""
     run = f"{store}/{launch['job']}/{launch['run']}"
     yield 'trainyard_start="${PAI_JOB_NAME##*~}"'
     yield f'[ ${{#trainyard_start}} -le {_LETTERS} ] || trainyard_start="${{trainyard_start: -{_LETTERS}}}"'
@@ -258,8 +259,8 @@ def _port_name(label: str) -> str:
 
 
 def as_is_commands(launch: Mapping[str, Any], store: str, before: str, limit: int) -> Iterator[str]:
-    """`store`: the folder of the storage, as tasks see it; empty if there is none. `before`: words before the program,
-    as `timeout 60m`, which end it after `limit` seconds."""
+    """`store`: the folder of the storage in tasks, or "". `before`: words to put before the program, such as `timeout
+    60m`, which end it after `limit` seconds."""
     if store:
         yield own_rank(launch)
         yield from folders(launch, store)

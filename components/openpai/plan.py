@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Plan of OpenPAI: what every platform's says, and what only OpenPAI has."""
+"""The Plan of OpenPAI: what all platforms have, and what only OpenPAI has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from components.plan.ports import ResolvedJob
 from schemas.model import EnvValue, Role, Secret
 from schemas.names import plural
 
-# The protocol counts retries from 0, in 32 bits. So many are without limit.
+# The largest number of retries in the protocol (32 bits), which stands for no limit.
 ENDLESS = 2**31 - 1
 _STARTS = {
     "launcher": "by trainyard's launcher, which the image has",
@@ -41,7 +41,7 @@ class StoragePlan:
 
 @dataclass(frozen=True, slots=True)
 class StorePlan:
-    """Where checkpoints and results go. `uri` stands for `${bucket}`. Variables lead tasks to a bucket."""
+    """The place of checkpoints and results. `uri`: the value of `${bucket}`. Tasks find a bucket by variables."""
 
     uri: str
     storage: StoragePlan | None = None
@@ -50,7 +50,7 @@ class StorePlan:
 
 @dataclass(frozen=True, slots=True)
 class TaskRolePlan:
-    """What its tasks get, how often they are tried again, when it is complete, and its ports: label -> how many."""
+    """A task role: the resources of its tasks, retries, completion, and ports (label -> how many)."""
 
     retry_count: int
     min_failed: int
@@ -61,7 +61,7 @@ class TaskRolePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenPaiJobPlan(JobPlan):
-    """`gang`: no task goes on without the others, so OpenPAI starts all of them, again too."""
+    """`gang`: no task can go on without the others, so OpenPAI starts, and retries, all of them together."""
 
     start: Start
     priority: Priority | None
@@ -122,7 +122,7 @@ def lower(stack: OpenPaiStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> O
 
 
 def _store(stack: OpenPaiStack) -> StorePlan:
-    """A storage comes first: its folder is there for every task, and needs no keys."""
+    """A storage is preferred to a bucket: all tasks have its folder, and it needs no keys."""
     if stack.storage is not None:
         mount = stack.storage.mount or f"/mnt/{stack.storage.name}"
         folder = stack.storage.folder or f"{stack.team}/{stack.environment}"
@@ -139,7 +139,7 @@ def _store(stack: OpenPaiStack) -> StorePlan:
 
 
 def _job(stack: OpenPaiStack, spec: OpenPaiJob, resolved: ResolvedJob, job: JobPlan) -> OpenPaiJobPlan:
-    # Without the launcher tasks find the others by variables that exist only where all of them start together.
+    # Without the launcher, tasks find the others by variables that exist only if all tasks start together.
     gang = resolved.framework.gang or spec.start != "launcher"
     counts = [_count(spec.roles[role.name]) for role in job.roles]
     services = {name for name, row in resolved.framework.roles.items() if row.service}
@@ -173,10 +173,9 @@ def _count(role: Role) -> int:
 
 
 def _enough(spec: OpenPaiJob, role: str, services: set[str]) -> int:
-    """How many successes of a role complete the whole job, at once. -1: all tasks have to end.
+    """How many successful tasks of a role complete the whole job. -1: all tasks have to end.
 
-    The launcher ends services itself. Nobody ends those that a plain command started, but OpenPAI, when the main
-    role is complete.
+    The launcher ends services itself. With plain commands, only OpenPAI can end them, when the main role is complete.
     """
     wanted = spec.roles[role].completion.min_succeeded
     if wanted is not None and wanted > 0:
@@ -186,7 +185,7 @@ def _enough(spec: OpenPaiJob, role: str, services: set[str]) -> int:
 
 
 def _commands(job: ResolvedJob, run: str) -> Mapping[str, list[str]]:
-    """By the roles' names on the nodes: a command for bash as it is written, and the run's arguments."""
+    """For each role, by its name on the nodes: a command for bash as it is written, and the run's arguments."""
     spec = job.spec
     if not spec.by_shell:
         return {}
@@ -195,7 +194,7 @@ def _commands(job: ResolvedJob, run: str) -> Mapping[str, list[str]]:
 
 
 def _run(run: RunPlan, commands: Mapping[str, list[str]]) -> RunPlan:
-    """OpenPAI tries again, so the launcher must not."""
+    """OpenPAI retries, so the launcher must not."""
     return replace(run, nodes=tuple(_node(node, commands.get(node.role)) for node in run.nodes))
 
 

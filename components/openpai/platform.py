@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan as jobs of OpenPAI. Nothing is imported before it is asked for: most commands need little."""
+"""The plan as jobs of OpenPAI. Methods import what they need, because most commands need little of it."""
 
 from __future__ import annotations
 

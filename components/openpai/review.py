@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenPAI's answers to a review. It has jobs only: no rules of a network, no statements, and no prices."""
+"""Implements `ReviewPlatform` for OpenPAI, which has only jobs: no network rules, no policy statements, and no
+prices."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ class OpenPaiReview(ReviewPlatform):
         return Network(unjudged=platforms()[side.platform]["lacks"]["network"])
 
     def abilities(self, sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
-        """What the stack's token reaches, and what plugins of jobs open. Groups are the cluster's own matter."""
+        """What the stack's token allows, and access that plugins of jobs open. The cluster's groups are not known."""
         return tuple(frozenset(_abilities(side)) for side in sides)
 
     def operation_words(self, operations: frozenset[str]) -> str:
@@ -66,7 +67,7 @@ def _abilities(side: Snapshot) -> Iterator[Ability]:
 
 
 def _of_run(run: ReviewedResource) -> Iterator[Ability]:
-    """Plugins of the runtime act inside tasks: one opens them for SSH, another one mounts storages."""
+    """Plugins of the runtime change tasks: one opens them for SSH, another mounts storages."""
     protocol = run.inputs.get("protocol")
     if not isinstance(protocol, Mapping):
         yield Ability(UNREAD, _READ, f"the protocol of the run {run.name}")
@@ -77,7 +78,7 @@ def _of_run(run: ReviewedResource) -> Iterator[Ability]:
 
 
 def _machines(job: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
-    """A cluster has no prices. A team may have one for an SKU, by its name in the stack file."""
+    """A cluster has no prices. A team may give one for an SKU, by its name in the stack file."""
     replicas = {role["called"]: int(role["replicas"]) for role in job["roles"]}
     roles: Mapping[str, Any] = job.get("taskRoles") or {}
     gpus = {name: int(role["sku"].get("gpus") or 0) for name, role in roles.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Stack of OpenPAI: everybody's columns, and those that only OpenPAI has."""
+"""The Stack of OpenPAI: the keys of all platforms, and those that only OpenPAI has."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Priority = Literal["crit", "prod", "test", "oppo"]
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where jobs are submitted, and as whom."""
+    """The cluster to which jobs are submitted, and the user."""
 
     uri: str
     user: str
@@ -38,7 +38,8 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Sku:
-    """What each task gets. `sku` and `pinned_cell_id`: the type of machine, or the cell, for the hived scheduler."""
+    """The resources of each task. `sku`, `pinned_cell_id`: the type of machine, or the cell, for the hived
+    scheduler."""
 
     cpus: int
     memory_gb: float
@@ -55,7 +56,7 @@ class Sku:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """A storage of the cluster. Tasks see it at `mount`, and runs use `folder` below that."""
+    """A storage of the cluster. It is mounted in tasks at `mount`, and runs use `folder` below that."""
 
     name: str
     mount: str | None = None
@@ -64,7 +65,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class OpenPaiBucket(Bucket):
-    """A bucket that speaks S3, outside of the cluster."""
+    """A bucket of an S3 service outside of the cluster."""
 
     region: str | None = None
     endpoint: str | None = None
@@ -74,7 +75,7 @@ class OpenPaiBucket(Bucket):
 
 @dataclass(frozen=True, slots=True)
 class ImageAuth:
-    """Who pulls the image from a private registry."""
+    """The credentials with which the image is pulled from a private registry."""
 
     user: str
     password: Secret
@@ -83,7 +84,7 @@ class ImageAuth:
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A runtime plugin, as OpenPAI's protocol has it."""
+    """A runtime plugin of OpenPAI's protocol."""
 
     plugin: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -93,7 +94,7 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Prerequisite:
-    """Something a job needs beside its image, and the commands that each task runs for it."""
+    """Something that a job needs in addition to its image, and the commands that each task runs for it."""
 
     type: Literal["data", "script", "output"]
     name: str
@@ -104,7 +105,7 @@ class Prerequisite:
 
 @dataclass(frozen=True, slots=True)
 class OpenPaiRole(Role):
-    """`shape`: its own SKU. `ports`: how many ports a task gets for each label; only where a job starts as it is."""
+    """`shape`: its own SKU. `ports`: how many ports a task gets for each label, only with `start: as-is`."""
 
     shape: str | None = None
     ports: Mapping[str, int] = field(default_factory=dict)
@@ -125,7 +126,7 @@ class OpenPaiJob(Job):
         return self.start == "as-is"
 
     def adapted(self, framework: Framework) -> Framework:
-        """Started as it is, a job has the roles and ports that it names, and its program does all the rest."""
+        """With `start: as-is`, the framework has the roles and ports that the job names, and nothing else."""
         if self.start != "as-is":
             return framework
         labels = dict.fromkeys(label for role in self.roles.values() for label in role.ports)
@@ -145,7 +146,7 @@ class OpenPaiJob(Job):
         return PortRow(label, listens, tuple(self.roles), default="all", why=why, evidence="inferred")
 
     def sku_name(self, role: str) -> str:
-        """What tasks of a role get: the role's own SKU, or the job's."""
+        """The SKU of a role's tasks: the role's own, or the job's."""
         return self.roles[role].shape or self.shape.name
 
 
@@ -158,9 +159,9 @@ class OpenPaiStack(Stack):
     jobs: Mapping[str, OpenPaiJob] = field(default_factory=dict)
 
     variables: ClassVar[Mapping[str, str]] = VARIABLES
-    # Tasks share the network of their hosts, in which nothing is closed.
+    # Tasks share the network of their hosts, in which no ports are closed.
     pins_ports: ClassVar[bool] = False
-    # Tasks of others share it too. OpenPAI keeps ports free for a task, by label.
+    # Tasks of other jobs share it, too. OpenPAI reserves ports for a task, by label.
     reserves_ports: ClassVar[bool] = True
     takes_digests: ClassVar[bool] = False
 
@@ -168,7 +169,7 @@ class OpenPaiStack(Stack):
         return (StackPlace("cluster.uri", "on the cluster", self.cluster.uri),)
 
     def named_alike(self) -> Iterator[NamedAlike]:
-        """The folders of runs: with another stack's in them, training goes on from another's checkpoints."""
+        """The folders of runs. If another stack used the same ones, training would resume from its checkpoints."""
         if self.storage is None:
             return
         folder = self.storage.folder or f"{self.team}/{self.environment}"
@@ -183,5 +184,5 @@ class OpenPaiStack(Stack):
         return iter([self.cluster.certificate] if self.cluster.certificate else [])
 
     def _exists(self, concern: str) -> bool:
-        # OpenPAI has jobs only. All that they need is there already.
+        # OpenPAI has jobs only, and what they need exists already.
         return True

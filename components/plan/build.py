@@ -210,7 +210,7 @@ def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, Role
     # A renamed run keeps its folder, and its nodes keep calling it by its oldest name.
     names = plan_references(stack, job.spec.was.first(job.name), run.was.first(run_name))
     groups = job.spec.layout == "node-groups"
-    # Where runs of a job train one after the other anyway, none waits before it is in the queue.
+    # A platform that trains one run of a job at a time has a queue of its own: then no run waits for its turn here.
     turns = turns_of(stack.jobs[job.name], run_name) if platform.runs_at_once else None
     nodes = _groups(job, run, names, parts, platform) if groups else _single_nodes(job, run, names, parts, platform)
     return RunPlan(

@@ -15,13 +15,13 @@ from components.plan.ports import ResolvedJob
 from schemas.model import STALL_MINUTES, EnvValue, Job, PortRange, Run, Secret, Stack
 
 VERSION = 1
-# The version of a document with waits that launchers in older images do not know.
+# Versions of the document. This one has waits that launchers in older images do not know.
 VERSION_WITH_WAITS = 2
-# Of a document that names the code, which those do not know either.
+# This one names the code repository, which older launchers do not know, either.
 VERSION_WITH_CODE = 3
-# Of a document that says which files to keep. A launcher that passed it over would lose them.
+# This one says which files to keep. A launcher that ignored that would lose them.
 VERSION_WITH_KEEP = 4
-# Of a document with ports that the platform reserves, whose numbers the node learns only when it starts.
+# This one has ports that the platform reserves, whose numbers a node learns only when it starts.
 VERSION_WITH_RESERVED_PORTS = 5
 
 

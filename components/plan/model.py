@@ -18,10 +18,10 @@ T = TypeVar("T")
 Evidence = Literal["measured", "documented", "inferred"]
 Who = Literal["users", "runs", "service", "bucket-service"]
 
-SUBNET = "subnet"  # every node of the subnet, whatever its role
+SUBNET = "subnet"  # all nodes of the subnet, of any role
 SERVICES = "services"  # the platform's own services: object storage, registry, logging
 INTERNET = "internet"
-# The type of a run in Pulumi's state, for those who read states without Pulumi's SDK.
+# The type of a run in Pulumi's state, for code that reads states without Pulumi's SDK.
 RUN_TYPE = "trainyard:index:Run"
 REFERENCE = re.compile(r"\$\{([A-Za-z][A-Za-z0-9.-]*)\}")
 
@@ -57,7 +57,7 @@ class NetworkPlan:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Who may do what: `runs` may `write` `objects`, only in `target`."""
+    """A permission, such as: `runs` may `write` `objects`, only in `target`."""
 
     who: Who
     does: str
@@ -150,16 +150,17 @@ class RunPlan:
 
     @property
     def turn_inputs(self) -> dict[str, Any]:
-        """Of the run's inputs, what it waits for. Nothing where nobody limits its sweep, as in earlier releases."""
+        """The run's input for the runs that it waits for. Empty if its sweep has no limit, so that inputs stay as in
+        earlier releases."""
         return {"turns": {"atMost": self.turns.at_most, "names": self.turns.names}} if self.turns else {}
 
 
 @dataclass(frozen=True, slots=True)
 class PackagesPlan:
-    """The packages that a job needs beside its framework. pip gets `text`, and never the team's file itself.
+    """The packages that a job needs in addition to its framework. pip gets `text`, and never the team's file itself.
 
-    `digest` is the name of these packages: in launch documents, of environments of this machine. `places` says for each
-    line of the text where in the team's files it stands; empty for a line of ours.
+    `digest`: the name of these packages in launch documents, and of local environments. `places`: for each line of the
+    text, its place in the team's files, or "" for a line of ours.
     """
 
     file: str
@@ -172,9 +173,9 @@ class PackagesPlan:
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """`ranks` is a text for people: how nodes find their rank and one another. The launcher does it.
+    """`ranks`: a text for people about how nodes find their rank and one another. The launcher does it.
 
-    `called` is its oldest name, which it keeps where another name would mean another job.
+    `called`: its oldest name, which is used where a new name would mean another job.
     """
 
     name: str
@@ -205,7 +206,7 @@ class JobPlan:
 
     @property
     def by_shell(self) -> bool:
-        """Whether a shell runs its commands as they are written, and nothing prepares what they start."""
+        """Whether a shell runs its commands as they are written, without any preparation."""
         return False
 
 
@@ -231,18 +232,18 @@ class Plan:
 
 
 def extend(kind: Callable[..., T], base: Any, **columns: Any) -> T:
-    """A platform's own kind of plan: the columns of the neutral one, and its additional ones."""
+    """A platform's own plan: the fields of the neutral one, and its additional ones."""
     return kind(**{column.name: getattr(base, column.name) for column in fields(base)} | columns)
 
 
 def stack_tags(stack: Stack) -> dict[str, str]:
-    """What every resource carries, so that people and bills can tell whose it is."""
+    """The tags of every resource, so that people and bills can tell to whom it belongs."""
     ours = {"stack": stack.name, "team": stack.team, "environment": stack.environment, "managed-by": "trainyard"}
     return {**stack.tags, **ours}
 
 
 def plan_references(stack: Stack, job: str = "", run: str = "") -> dict[str, str]:
-    """The references a plan answers itself."""
+    """The references whose values the plan itself has."""
     values = {
         "team": stack.team,
         "environment": stack.environment,
@@ -255,5 +256,5 @@ def plan_references(stack: Stack, job: str = "", run: str = "") -> dict[str, str
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """`text` with its references filled in; those only a platform can answer stay as they are."""
+    """`text` with its references filled in. Those whose values only the platform has are left."""
     return REFERENCE.sub(lambda match: values.get(match[1], match[0]), text)

@@ -26,7 +26,7 @@ Row = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """How nodes find one another: the name in the launch document, and a text for people."""
+    """How nodes find one another: its name in the launch document, and a text for people."""
 
     source: str
     words: str
@@ -44,28 +44,28 @@ class Words:
     storage: Sequence[Row]
     # Of each job, by its name: the machines in the platform's own words.
     jobs: Mapping[str, Sequence[Row]] = field(default_factory=dict)
-    # `bucket`, `registry` and `block storage`, as far as a stack has none of them.
+    # Which of `bucket`, `registry` and `block storage` a stack does not have.
     without: frozenset[str] = frozenset()
 
 
 class AccessReport(Protocol):
-    """Who may do what, for `trainyard access`: plain values as JSON, and a text."""
+    """The report of `trainyard access`: plain values as JSON, and a text."""
 
     def text(self) -> str: ...
 
 
 class Platform(Protocol):
-    """What has a body is what most platforms answer: a platform's own class inherits it."""
+    """Methods with a body are defaults, which platforms inherit."""
 
     # How nodes reach bucket, registry and logs: `through the service gateway`.
     way_to_services: str
-    # Whether launch documents name the repository of the code. Else the platform names it in a way of its own.
+    # Whether launch documents name the code repository. Otherwise, the platform has another way.
     names_code: bool = True
-    # Whether runs of one job train at the same time. Else they wait for one another.
+    # Whether runs of one job can train at the same time. Otherwise, they wait for one another.
     runs_at_once: bool = True
 
     def lower(self, stack: Any, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> Plan:
-        """The plan with what only this platform has. `stack` is the platform's own Stack."""
+        """The plan with this platform's own fields. `stack`: the platform's own Stack."""
 
     def circumstances(self, stack: Any) -> frozenset[str]:
         """Words under `when` in catalog/access.toml that hold because of this platform."""

@@ -30,8 +30,8 @@ class ResolvedJob(JobOnPlatform):
         return {row.label: self.ports_of(row) for row in self.active_ports() if role in row.listens}
 
     def active_ports(self) -> Iterator[PortRow]:
-        """Those where a node listens. Behind an option that is off a program may still be told a port of its own: it
-        needs one where nodes share the network of their hosts."""
+        """The ports on which a node listens. If an option is off, its program may still get a port, because it needs
+        its own if nodes share the network of their hosts."""
         return (row for row in self.framework.ports if self.is_active(row) or self._is_told(row))
 
     def _is_told(self, row: PortRow) -> bool:

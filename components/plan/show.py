@@ -40,7 +40,7 @@ def plain(value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """JSON that every program can read, even if a script reported a loss of NaN."""
+    """Standard JSON, even if a script reported a loss of NaN."""
     return json.dumps(plain(value), indent=2, allow_nan=False)
 
 
@@ -175,7 +175,7 @@ def _storage(plan: Plan, words: Words) -> Iterator[str]:
 
 
 def _jobs(plan: Plan, words: Words) -> Iterator[str]:
-    # Where nodes cannot share a job run, nobody chose how they are laid out.
+    # If nodes of the platform cannot share a job run, there is only one layout, which is not shown.
     has_layouts = "node-groups" not in platforms()[plan.platform].get("lacks", {})
     for name, job in plan.jobs.items():
         yield ""
@@ -238,7 +238,8 @@ def _job(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool, without: S
 
 
 def _launched(job: JobPlan) -> Iterator[str]:
-    """The framework's environment, the same on every node. The node fills in the braces: it knows the addresses."""
+    """The framework's environment, the same on every node. Nodes fill in the braces, because they know the
+    addresses."""
     nodes = (one for run in job.runs.values() for one in run.nodes)
     environment: Mapping[str, str] = next((one.launch["environment"] for one in nodes), {})
     if environment:

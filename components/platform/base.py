@@ -81,7 +81,7 @@ class PlatformServices:
 
     @property
     def review(self) -> ReviewPlatform:
-        """Who answers a review's questions. A platform without answers of its own has no rules and no prices."""
+        """The platform's part of a review. The default has no rules and no prices."""
         from components.platform.review import ReviewPlatform
 
         class NoAnswers(ReviewPlatform):
@@ -90,14 +90,14 @@ class PlatformServices:
         return NoAnswers()
 
     def live(self, question: LiveQuestion) -> LiveSide:
-        """The stack as its cloud has it now. A platform without an answer of its own has runs only."""
+        """Reads the current state of the stack from its cloud. The default is for platforms that have runs only."""
         from components.platform.live import LiveSide
 
         return LiveSide(question.declared, question.declared)
 
     @property
     def offline(self) -> OfflineCloud:
-        """What stands in for its cloud while a program is recorded. Programs of most ask nothing."""
+        """Replaces the cloud while a program is recorded. Programs of most platforms make no lookups."""
         from components.platform.offline import OfflineCloud
 
         return OfflineCloud()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The circumstances in which a conditional statement may hold: every value that conditions name, any other, and none.
+"""The circumstances with which conditional statements are evaluated: every value that conditions name, another value,
+and none.
 
-Statements are compared by evaluation, so a review needs values to evaluate them with. What two sides name together is
-enough to tell them apart: a value that neither names is as good as any other.
+A review compares statements by evaluating them with sample values. The values that either side names are enough to find
+differences: all values that neither side names give the same result.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
-# In values that no condition names. A character that no name of a cloud has.
+# Marks values that no condition names. No name in a cloud has this character.
 OTHER = "§"
-# More combinations than this are not tried: each circumstance then varies alone, and so does each pair of them.
+# The most combinations. If there are more, only each variable and each pair of variables varies.
 MOST = 512
 _WHERE, _AND, _IS = " where ", " and ", " is "
 _ANOTHER, _NONE = "something else", "not given"
@@ -22,12 +23,13 @@ Circumstances = Mapping[str, str | None]
 
 
 def candidates(named: Iterable[str]) -> tuple[str | None, ...]:
-    """Each value that is named, one that is not, and none at all."""
+    """Each value that is named, one that is not, and None."""
     return (*sorted(set(named)), OTHER, None)
 
 
 def fitting(pattern: str, patterns: Iterable[str]) -> Iterator[str]:
-    """Texts that fit a pattern with `*`: one that fits no other if it can, and one for each other that fits both."""
+    """Texts that match a pattern with `*`: if possible one that matches no other pattern, and for each other pattern
+    one that matches both."""
     yield pattern.replace("*", OTHER)
     for other in patterns:
         if other != pattern:
@@ -35,7 +37,7 @@ def fitting(pattern: str, patterns: Iterable[str]) -> Iterator[str]:
 
 
 def combinations(values: Mapping[str, Sequence[str | None]]) -> Iterator[Circumstances]:
-    """All of them, unless they are too many."""
+    """All combinations, unless there are too many."""
     names = sorted(values)
     number = 1
     for name in names:
@@ -43,7 +45,7 @@ def combinations(values: Mapping[str, Sequence[str | None]]) -> Iterator[Circums
     if number <= MOST:
         yield from (dict(zip(names, row, strict=True)) for row in product(*(values[name] for name in names)))
         return
-    # Most conditions want one value of each variable; what differs from that differs in one or two of them.
+    # Most conditions need one value for each variable, and most differences are in one or two variables.
     for basis in zip(*(_cycled(values[name], max(map(len, values.values()))) for name in names), strict=True):
         whole = dict(zip(names, basis, strict=True))
         yield whole
@@ -56,7 +58,7 @@ def _cycled(values: Sequence[str | None], length: int) -> list[str | None]:
 
 
 def settled(outcomes: Iterable[tuple[Circumstances, object]], values: Mapping[str, Sequence[str | None]]) -> set[str]:
-    """The variables that decide nothing: whatever they are, the outcome is that of the others."""
+    """The variables that do not influence the outcome."""
     every, found = list(outcomes), set()
     for name, options in values.items():
         groups: dict[tuple[tuple[str, str | None], ...], list[object]] = {}
@@ -69,7 +71,7 @@ def settled(outcomes: Iterable[tuple[Circumstances, object]], values: Mapping[st
 
 
 def described(resource: str, circumstances: Circumstances) -> str:
-    """`instances where the tag stack is vision-dev`."""
+    """A resource with its circumstances, such as `instances where the tag stack is vision-dev`."""
     parts = [f"{name}{_IS}{_shown(value)}" for name, value in sorted(circumstances.items())]
     return resource + (_WHERE + _AND.join(parts) if parts else "")
 
@@ -79,13 +81,13 @@ def _shown(value: str | None) -> str:
 
 
 def parted(resource: str) -> tuple[str, str]:
-    """A described resource without its circumstances, and these."""
+    """Splits a described resource into the resource and its circumstances."""
     what, where, circumstances = resource.partition(_WHERE)
     return what, circumstances if where else ""
 
 
 def merged(circumstances: Iterable[str]) -> str:
-    """Several circumstances of one resource in words. Those of one variable stand together."""
+    """Several circumstances of one resource in words, grouped by variable."""
     rows = sorted(set(circumstances))
     by_name: dict[str, list[str]] = {}
     for row in rows:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stack as its cloud has it now, in the words in which its program asked for it (`trainyard drift`).
+"""The current state of a stack in its cloud, in the form of its program's inputs (`trainyard drift`).
 
-The live side is the declared one with what the cloud says in place of the inputs, without what is gone, and with what
-nobody declared. So both sides are evaluated alike.
+The live side is the declared one with the cloud's current values, without missing resources, and with undeclared ones.
+So both sides can be evaluated in the same way.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Inputs = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class LiveQuestion:
-    """`declared`: what the stack's last `up` asked for, with the ids that the cloud gave.
+    """`declared`: the resources of the stack's last `up`, with their ids.
 
-    `config` is the stack file's; `cloud` the local one, where that is meant. `profile`: the caller's. `known`:
-    principals whose wide access is the account's own order: `group Administrators`.
+    `config`: that of the stack file. `cloud`: the local cloud, or None. `profile`: the caller's. `known`: principals
+    with wide access by the account's own rules, such as `group Administrators`.
     """
 
     declared: Snapshot
@@ -38,11 +38,10 @@ class LiveQuestion:
 
 @dataclass(frozen=True)
 class LiveSide:
-    """`declared` may say more than the question's: that a machine is of the type that its template names.
+    """`declared` may have more than the question's, such as a machine's type from its template.
 
-    `undeclared`: what nobody declared, in words, by the URN of its resource in `snapshot`, which is its own. `judged`:
-    by type, inputs whose meaning is evaluated, so that a text that differs says nothing by itself. `unread`: what could
-    not be read, and why.
+    `undeclared`: undeclared resources in words, by a made-up URN in `snapshot`. `judged`: by type, inputs such as
+    policies, whose meaning is compared and not their text. `unread`: what could not be read, and why.
     """
 
     declared: Snapshot
@@ -54,10 +53,10 @@ class LiveSide:
 
 @dataclass
 class Reading:
-    """Collects a live side. What nobody reads is taken to be as it was declared."""
+    """Collects a live side. Resources that are not read are assumed to be as declared."""
 
     declared: Snapshot
-    # Whether a refusal is one for lack of rights: then the rest is read all the same.
+    # Whether an error is a refusal for lack of permissions: then everything else is still read.
     is_refused: Callable[[BaseException | None], bool]
     _live: dict[str, ReviewedResource | None] = field(default_factory=dict)
     _expected: dict[str, Inputs] = field(default_factory=dict)
@@ -66,9 +65,10 @@ class Reading:
     _unread: dict[str, None] = field(default_factory=dict)
 
     def found(self, resource: ReviewedResource, inputs: Inputs, expected: Inputs = MappingProxyType({})) -> None:
-        """`inputs`: those that the cloud tells. One that the program left open stays open if it has no value.
+        """A declared resource exists. `inputs`: the cloud's current values. An input that the program did not set, and
+        that has no value, stays unset.
 
-        `expected`: what the declared side says of the same beside its inputs.
+        `expected`: further inputs of the declared side.
         """
         self._expected[resource.urn] = expected
         told = {key: value for key, value in inputs.items() if value is not None or key in resource.inputs}
@@ -78,7 +78,7 @@ class Reading:
         self._live[resource.urn] = None
 
     def add(self, type_: str, identity: str, inputs: Inputs, words: str, parent: str = "") -> None:
-        """Something that is there and that the stack did not declare. Without words it is told by something else."""
+        """Adds a resource that the stack did not declare. Without words, another finding mentions it."""
         urn = f"undeclared::{type_}::{identity}"
         if urn not in self._undeclared:
             self._more.append(ReviewedResource(type_, identity, urn, parent, inputs, id=identity))
@@ -88,13 +88,13 @@ class Reading:
         self._unread[text] = None
 
     def allowed(self, what: str, read: Callable[[], T]) -> T | None:
-        """The answer of a read. None where the caller has no right to it, which is kept."""
+        """The result of a read. None if the caller has no permission, which is recorded."""
         try:
             return read()
         except ProviderError as error:
             if not self.is_refused(error.__cause__):
                 raise
-            # The cause repeats what was tried, and ends with the number of the request.
+            # The cause begins with the name of the call, and ends with the id of the request.
             why = error.cause.partition(": ")[2].partition(" [")[0]
             self.unread(f"{what}: {why or error.cause}")
             return None
@@ -112,10 +112,10 @@ class Reading:
 
 
 def tags_of(declared: Mapping[str, str], live: Mapping[str, str]) -> dict[str, str]:
-    """The declared tags as they are now. Clouds and companies add tags of their own."""
+    """The current values of the declared tags. Tags that clouds and companies add are left out."""
     return {key: live[key] for key in declared if key in live}
 
 
 def foreign_stack(tags: Mapping[str, str], stack: str) -> bool:
-    """Whether something says that another stack of trainyard made it: that one's file declares it."""
+    """Whether a resource has the tags of another trainyard stack, whose file declares it."""
     return tags.get("managed-by") == "trainyard" and tags.get("stack") not in (None, "", stack)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes with a resource, by a platform's rows: type -> `words`, `avoid`, and the inputs by which it is `called`."""
+"""What is lost when a resource is deleted. A platform's rows say it for each type: `words` for the loss, `avoid` for
+how to avoid it, and `called` for the inputs that name the resource."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _NAME = "{name}"
 
 
 def loss_of(resource: ReviewedResource, rows: Mapping[str, Mapping[str, Any]]) -> Loss | None:
-    """None where nothing goes: of a type without a row, and of what Pulumi leaves in the cloud."""
+    """None if nothing is lost: the type has no row, or Pulumi retains the resource in the cloud."""
     row = rows.get(resource.type) or table("review")["loss"].get(resource.type)
     if row is None or resource.retain:
         return None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in for a platform's cloud while its program is recorded without one (docs/review.md).
+"""Replaces a platform's cloud while its program is recorded without one (docs/review.md).
 
-What only the cloud knows is answered with a text that begins with UNKNOWN, the same on both sides of a change, so that
-it makes no difference of its own. What a stack file says is there is taken to be there.
+Values that only the cloud knows are texts that begin with UNKNOWN. They are the same on both sides of a change, so they
+make no difference. Existing resources that a stack file names are assumed to exist.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ def unknown(what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OfflineStack:
-    """The stack whose program asks: its name, and its configuration as values."""
+    """The stack whose program is recorded: its name, and its configuration as values."""
 
     name: str
     config: Mapping[str, Any]
 
     def texts(self) -> frozenset[str]:
-        """Every text of the file: what one of them names is taken to be there."""
+        """Every text of the file. Resources that they name are assumed to exist."""
         return frozenset(_texts(self.config))
 
 
 class OfflineCloud:
-    """What has a body is what a platform without a cloud of its own answers: a platform's own class inherits it."""
+    """Methods with a body are defaults, for platforms without a cloud."""
 
     def prepare(self) -> None:
-        """Imports what its programs import, so that each of them need not."""
+        """Imports the modules of its programs in advance, so that not each of them has to."""
 
     def identify(self, token: str, name: str, inputs: Mapping[str, Any]) -> str:
-        """The id of a new resource: legible, the same each time."""
+        """The id of a new resource. It is readable, and the same each time."""
         return name
 
     def outputs(self, token: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What the cloud adds to a new resource's inputs, as far as components read it."""
+        """The outputs that the cloud adds to a new resource's inputs, as far as components read them."""
         return {}
 
     def answer(self, function: str, arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
-        """What a look-up gives. Raises LookupError for what is not there, or cannot be known."""
+        """The result of a lookup. Raises LookupError for a missing resource, or if it cannot be known."""
         raise LookupError(f"{function} cannot be asked without a cloud")
 
     def borrowed(self) -> tuple[str, ...]:
-        """The outputs that a stack may take from another one."""
+        """The outputs of another stack that a stack may use."""
         return ()
 
 

@@ -71,7 +71,8 @@ def metric_names(points: Sequence[ProgressPoint]) -> list[str]:
 
 
 def highest_is_best(metric: str) -> bool:
-    """Whether more is better, by the words in the metric's name: `val_accuracy`. Of an unknown name less is better."""
+    """Whether higher values of the metric are better, by words in its name such as `accuracy`. Lower is better for
+    unknown names."""
     words = re.split(r"[^a-z0-9]+", metric.lower())
     return not set(words).isdisjoint(table("progress")["metric"]["highest"])
 

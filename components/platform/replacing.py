@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which inputs replace a resource, by the rows of replacement.toml: for a review, which has no engine to ask."""
+"""Which inputs replace a resource, by the rows of replacement.toml. For reviews, which have no engine."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from components.platform.inputs import mutable_inputs
 from components.platform.review import ReviewedResource
 
 TRIGGER = "replacementTrigger"
-# Inputs whose keys people choose: one key less is a change, although the cloud fills in what is left out.
+# Inputs whose keys users choose: there, a missing key is a change. In other inputs, the cloud fills in missing keys.
 _MAPS = frozenset({
     "definedTags", "environmentVariables", "freeformTags", "metadata", "parameters", "securityAttributes", "tags",
     "tagsAll", "volumeTags",
 })  # fmt: skip
-# Of every type that has it.
+# An input of every type that has it.
 _REGION = "region"
 
 
 def replacing_inputs(before: ReviewedResource, after: ReviewedResource) -> tuple[str, ...]:
-    """The paths whose change replaces the resource. A secret's path counts if what the file has there changed."""
+    """The changed paths that replace the resource. For a secret, the encrypted text in the file is compared."""
     old, new = dict(before.inputs), _with_ignored(before.inputs, after)
     rules = _rules(after, old, new)
     paths = list(compare(old, new, rules).replaces)
@@ -41,7 +41,7 @@ def _rules(after: ReviewedResource, old: Mapping[str, Any], new: Mapping[str, An
     if after.type.startswith("trainyard:"):
         kept = mutable_inputs(new.get("platform")) if after.type == RUN_TYPE else frozenset[str]()
         replace |= {key for key in {*old, *new} - kept if not key.startswith("__")}
-    # Of inputs that exclude each other the other one needs a new resource.
+    # A change from one of these mutually exclusive inputs to another needs a new resource.
     for group in row.get("one_of", ()):
         names = group.split()
         if [name for name in names if old.get(name) is not None] != [
@@ -54,7 +54,7 @@ def _rules(after: ReviewedResource, old: Mapping[str, Any], new: Mapping[str, An
 
 
 def _with_ignored(before: Mapping[str, Any], after: ReviewedResource) -> dict[str, Any]:
-    """The new inputs, with the old values of what the program tells the engine to leave alone."""
+    """The new inputs, with the old values of inputs whose changes the engine ignores (`ignoreChanges`)."""
     new = deepcopy(dict(after.inputs))
     for path in after.ignored:
         *above, last = path.split(".")

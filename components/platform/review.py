@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a review compares, and what a platform answers about it: who can reach and do what, what is lost, what it costs.
+"""The values that a review compares, and the interface of a platform for reviews: network, access, losses and costs.
 
-A review never asks a cloud. Both sides of a change are snapshots: what a stack's program asks of Pulumi, as plain
-values. Snapshots are JSON between two releases of trainyard, each of which ran its own code.
+A review never calls a cloud. Both sides of a change are snapshots: the resources that a stack's program registers with
+Pulumi, as plain values. If the sides are of two releases of trainyard, each runs its own code, and snapshots are passed
+as JSON.
 """
 
 from __future__ import annotations
@@ -11,22 +12,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-# In a resource's inputs: what only a cloud knows, and what nobody may read.
+# Replace values in a resource's inputs: those that only a cloud knows, and secrets.
 UNKNOWN, SECRET = "(unknown)", "(secret)"
 EVERY_PORT = (0, 65535)
 OUTSIDE = "anywhere outside"
-# The principal whose abilities everybody has.
+# The principal that stands for all others: they have its abilities, too.
 EVERYBODY = "everybody"
-# Who may do what a statement says that could not be read.
+# The principal of statements that could not be read.
 UNREAD = "whoever is named in what cannot be read here"
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewedResource:
-    """One resource as a program asks for it. `urn` ends with its type and name.
+    """One resource that a program registers. `urn` ends with its type and name.
 
-    `secrets`: where its inputs hold secrets, and a digest of what the stack file has there, encrypted: a secret that
-    was changed shows, its value does not. `trigger`: a change of this text replaces it.
+    `secrets`: the paths of secrets in its inputs, with a digest of the encrypted text in the stack file, by which a
+    changed secret is noticed without its value. `trigger`: a change of this text replaces the resource.
     """
 
     type: str
@@ -36,7 +37,7 @@ class ReviewedResource:
     inputs: Mapping[str, Any]
     protect: bool = False
     retain: bool = False
-    custom: bool = True  # made in a cloud; a component only holds others
+    custom: bool = True  # False for a component, which only contains other resources
     replaced_for: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -47,7 +48,7 @@ class ReviewedResource:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A stack at one commit. `plan`: its plan as JSON, without secrets. `refused`: why its program would not go on."""
+    """A stack at one commit. `plan`: its plan as JSON, without secrets. `refused`: why its program stopped."""
 
     stack: str
     platform: str
@@ -62,10 +63,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Passage:
-    """What one rule lets through at the nodes of `where` (a subnet, those of a security group).
+    """What one rule allows for the nodes of `where` (of a subnet, or of a security group).
 
-    `peer` is an address block, or a name that stands for its members (`the nodes`, `the region's services`); `but`:
-    blocks inside it that are not meant. Ports of ICMP are 256 x type + code.
+    `peer`: an address block, or the name of a set of addresses (`the nodes`, `the region's services`). `but`: excluded
+    blocks inside it. Ports of ICMP are 256 x type + code.
     """
 
     where: str
@@ -79,12 +80,12 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The passages of a stack. `inside`: address blocks and names that belong to it: all else is outside.
+    """The passages of a stack. `inside`: address blocks and names that belong to it. All others are outside.
 
-    `unjudged` says why they are not known: the subnet is somebody else's. `public`: where nodes have public addresses.
-    `ways`: routes that lead out of its networks, in words. `nodes` is the `where` of the nodes that train, and
-    `addresses` are the peers that stand for all of them. Nodes reach the platform's services if they reach one peer of
-    each row of `services`.
+    `unjudged`: why they are not known, such as for a subnet of another owner. `public`: where nodes have public
+    addresses. `ways`: routes that lead out of its networks, in words. `nodes`: the `where` of the nodes that train.
+    `addresses`: the peers that include all of them. Nodes reach the platform's services if they reach one peer of each
+    row of `services`.
     """
 
     passages: tuple[Passage, ...] = ()
@@ -108,7 +109,7 @@ class Ability:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What goes with a resource that is deleted or replaced, and how not to lose it. Both are sentences."""
+    """What is lost when a resource is deleted or replaced, and how to avoid that. Both are sentences."""
 
     words: str
     avoid: str = ""
@@ -116,9 +117,9 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """What the nodes of one job cost. `usd_per_hour` is for one node; None: no price is known.
+    """The costs of one job's nodes. `usd_per_hour`: for one node; None if no price is known.
 
-    `stays`: machines are there between runs; after `idle_minutes` without one they stop (0: never).
+    `stays`: machines are kept between runs. They stop after `idle_minutes` without a run (0: never).
     """
 
     shape: str
@@ -141,49 +142,50 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """By job; and what stands beside the jobs."""
+    """The costs of each job, and standing costs."""
 
     jobs: Mapping[str, Machines] = field(default_factory=dict)
     standing: tuple[Standing, ...] = ()
 
 
 class ReviewPlatform(Protocol):
-    """What has a body is what most platforms answer: a platform's own class inherits it."""
+    """Methods with a body are defaults, which platforms inherit."""
 
     def network(self, side: Snapshot) -> Network:
-        """What the rules of a snapshot let through. Evaluated from the resources, not from the plan."""
+        """What the rules of a snapshot allow. Evaluated from the resources, not from the plan."""
         return Network(unjudged="this platform has no network rules")
 
     def abilities(self, sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
-        """Who may do what, on each side: every principal, operation and resource that any side names is asked of all.
+        """The abilities of each side. Every principal, operation and resource that any side names is evaluated on all
+        sides.
 
-        A resource that no side names stands for all others: `any other bucket`. What cannot be read is an ability too,
-        of UNREAD: nothing is left out in silence.
+        One resource that no side names represents all others: `any other bucket`. A statement that cannot be read is an
+        ability of UNREAD, so that it is reported.
         """
         return tuple(frozenset() for _ in sides)
 
     def operation_words(self, operations: frozenset[str]) -> str:
-        """These operations on one kind of resource, as a person would say it: `read objects`."""
+        """These operations on one kind of resource in words: `read objects`."""
         return ", ".join(sorted(operations))
 
     def resource_words(self, resources: frozenset[str]) -> str:
-        """Several resources on which a principal may do the same: `bucket vision-dev`, `any bucket`."""
+        """Several resources on which a principal may do the same, in words: `bucket vision-dev`, `any bucket`."""
         return ", ".join(sorted(resources))
 
     def covers(self, resource: str, other: str) -> bool:
-        """Whether who may do something with `resource` may do the same with `other`: everything covers a bucket."""
+        """Whether `resource` includes `other`, as everything includes a bucket."""
         return False
 
     def loss(self, resource: ReviewedResource) -> Loss | None:
-        """What goes with it. None: nothing that anybody would miss."""
+        """What is lost when the resource is deleted. None if nothing important is."""
         return None
 
     def replacing_inputs(self, before: ReviewedResource, after: ReviewedResource) -> tuple[str, ...]:
-        """The paths of inputs whose change replaces it. Empty: it is changed in place, or not at all."""
+        """The paths of changed inputs that replace the resource. Empty if it is updated in place, or unchanged."""
         from components.platform.replacing import replacing_inputs
 
         return replacing_inputs(before, after)
 
     def costs(self, side: Snapshot, prices: Mapping[str, Any]) -> Costs:
-        """`prices`: a team's own rows, which come before those of the catalog."""
+        """`prices`: a team's own rows, which take precedence over those of the catalog."""
         return Costs()

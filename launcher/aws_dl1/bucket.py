@@ -26,7 +26,7 @@ _KINDS = {
 
 
 class Signer:
-    """Signature version 4, as this node's role. A file's content is held by its MD5, which S3 verifies."""
+    """Signs as this node's role, with signature version 4. Files are not signed: S3 verifies their MD5 instead."""
 
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
@@ -34,7 +34,7 @@ class Signer:
         self.offset = 0.0
 
     def headers(self, method: str, target: str, host: str, headers: Mapping[str, str], body: Body) -> dict[str, str]:
-        """Those given, and the signature's own."""
+        """The given headers and those of the signature."""
         digest = UNSIGNED if body is not None and not isinstance(body, bytes) else _sha256(body or b"")
         try:
             credentials = self._identity.credentials()
@@ -44,7 +44,7 @@ class Signer:
         return signed(method, host, target, headers, digest, "s3", self.region, credentials, now)
 
     def refusal(self, status: int, content: bytes) -> Refusal | None:
-        """By S3's own name for it."""
+        """Classifies a refusal by S3's own error code."""
         root = _xml(content)
         name = root.findtext("Code") if root is not None else None
         if root is None or not name:
@@ -56,7 +56,7 @@ class Signer:
 
 
 class Store:
-    """Amazon S3. All connections sign as one role, by one clock."""
+    """Amazon S3. All connections share one signer: its role and its clock."""
 
     def __init__(self, environment: Mapping[str, str], say: Voice) -> None:
         self._environment = environment
@@ -64,7 +64,7 @@ class Store:
         self._signer: Signer | None = None
 
     def folder(self, uri: str) -> BucketFolder:
-        """With a connection of its own."""
+        """Opens a folder with a connection of its own."""
         match = _URI.fullmatch(uri)
         if not match:
             raise LaunchError(f"`{uri}` is not a folder in a bucket: write s3://<bucket>/<folder>")
@@ -81,7 +81,7 @@ class BucketFolder(buckets.BucketFolder):
     page_size = 1000
 
     def pages(self, prefix: str) -> Iterator[Stored]:
-        """Page by page. Names come encoded: XML has no words for some characters."""
+        """Lists page by page. Names come encoded, because XML cannot express some characters."""
         token = ""
         while True:
             query = f"encoding-type=url&list-type=2&max-keys={self.page_size}&prefix={encoded(prefix)}"
@@ -100,7 +100,7 @@ class BucketFolder(buckets.BucketFolder):
 
 
 def encoded(text: str) -> str:
-    """A value of a query, as the signature wants it."""
+    """A value of a query, encoded as signatures require."""
     return quote(text, safe="-_.~")
 
 
@@ -118,7 +118,7 @@ def _signer(environment: Mapping[str, str]) -> Signer:
 
 
 def _xml(content: bytes) -> ElementTree.Element | None:
-    """An answer of S3, with its names as they are without their namespace."""
+    """An answer of S3, its element names without their namespace."""
     try:
         root = ElementTree.fromstring(content)
     except ElementTree.ParseError:

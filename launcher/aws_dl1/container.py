@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first program of a container on DL1: sshd, the code in a folder to work in, variables; then the launcher.
+"""The first program of a container on DL1: starts sshd, copies the code, sets variables, then becomes the launcher.
 
-It runs in the image's own Python, whatever the image is. What the machine shows it is read-only.
+It runs in the image's own Python, whatever the image is. The files that the machine mounts for it are read-only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PACKAGES = (
     ["rpm", "-q", "--qf", "%{VERSION}", "rdma-core"],
 )
 _SSHD_SECONDS = 20.0
-# All that sshd is told: what the image's own configuration says is for another port, if the image has one.
+# sshd's whole configuration. The image's own, if it has one, is for another port.
 _CONFIGURATION = """\
 Port {port}
 HostKey {key}
@@ -51,7 +51,7 @@ LogLevel FATAL
 
 
 def main() -> int:
-    """Becomes the launcher. The code to end with where it cannot."""
+    """Becomes the launcher. Returns the exit code if it cannot."""
     say = Voice("container")
     environment = dict(os.environ)
     start = Path(options.START)
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def prepare(environment: dict[str, str], start: Path, code: Path, home: Path, say: Voice) -> None:
-    """All but the last step. What the stack says of a variable holds."""
+    """All steps but the last one. Variables that the stack sets are left as they are."""
     variables = json.loads((start / VARIABLES).read_text("utf-8")) if (start / VARIABLES).exists() else {}
     environment.update(variables)
     own = options.fork_safety(environment.get(options.KERNEL_VARIABLE) or platform.release(), rdma_core())
@@ -85,7 +85,7 @@ def prepare(environment: dict[str, str], start: Path, code: Path, home: Path, sa
 
 
 def _choose_way(environment: dict[str, str], say: Voice) -> None:
-    """How data goes between machines: for HCCL, for the log, and for the launcher's report of this node."""
+    """Chooses how data moves between machines, and tells HCCL, the log, and the node's status object."""
     kernel = environment.get(options.KERNEL_VARIABLE) or platform.release()
     way = host_nic.way(environment, host_nic.found(kernel, environment))
     for name, value in way.variables.items():
@@ -98,7 +98,7 @@ def _choose_way(environment: dict[str, str], say: Voice) -> None:
 
 
 def rdma_core() -> str:
-    """The version in the image, by its package manager; empty where nobody knows."""
+    """The version in the image, by its package manager; empty if that does not know."""
     for words in _PACKAGES:
         try:
             done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, check=False)
@@ -134,12 +134,12 @@ def serve_ssh(environment: Mapping[str, str], shown: Path, home: Path, say: Voic
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False,
     )  # fmt: skip
     if made.returncode:
-        raise MissingError(f"sshd cannot have a key of its own: {made.stdout.decode(errors='replace').strip()}")
-    # In this session, so that it ends with the container, however that ends.
+        raise MissingError(f"no host key can be made for sshd: {made.stdout.decode(errors='replace').strip()}")
+    # In this session, so that sshd always ends with the container.
     process = subprocess.Popen([sshd, "-D", "-e", "-f", str(configuration)], stdin=subprocess.DEVNULL)
     until = time.monotonic() + _SSHD_SECONDS
     while not network.answers("127.0.0.1", int(port)):
         if process.poll() is not None or time.monotonic() > until:
-            raise MissingError(f"sshd cannot be started on port {port}: see its words above")
+            raise MissingError(f"sshd cannot be started on port {port}: see its output above")
         time.sleep(0.02)
     say(f"sshd listens on port {port}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Signs requests to AWS as this machine's role, and fetches the launcher by them.
+"""Signs requests to AWS as this machine's role, and fetches the launcher.
 
 This file stands alone: user data brings it to a machine that has nothing else of ours. It has to be small, because
 user data is. The launcher signs with it, too. It runs on Python 3.7, so a machine can say that its own is too old.
@@ -37,7 +37,7 @@ _PATIENCE, _LONGEST_PAUSE = 300.0, 15.0
 
 
 class AwsError(Exception):
-    """A refusal, by AWS's own name for it. Status 0: no answer."""
+    """A refusal, with AWS's own error code. Status 0: no answer."""
 
     def __init__(self, status: int, name: str, text: str) -> None:
         super().__init__(f"{status} {name}: {text}" if name else f"{status} {text}")
@@ -46,7 +46,7 @@ class AwsError(Exception):
 
 @dataclass(frozen=True)
 class Credentials:
-    """`until`: seconds since 1970; 0: they do not end."""
+    """`until`: when they expire, in seconds since 1970; 0: never."""
 
     key: str
     secret: str
@@ -55,14 +55,14 @@ class Credentials:
 
 
 class Metadata:
-    """The instance's metadata service, version 2 only: each question carries a token."""
+    """The instance's metadata service, version 2 only: each request carries a token."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._base = urlsplit(environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or _METADATA)
         self._token, self._until = "", 0.0
 
     def get(self, path: str) -> str | None:
-        """What it says; None where it has no such thing."""
+        """The content at a path; None if there is none."""
         for _ in range(2):
             if time.monotonic() >= self._until:
                 seconds = str(_TOKEN_SECONDS)
@@ -89,7 +89,7 @@ class Metadata:
 
 
 class Identity:
-    """Who this program is to AWS: by its environment, else by the role of the instance."""
+    """Who this program is to AWS: its environment says so, otherwise the role of the instance."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.environment = environment
@@ -98,12 +98,12 @@ class Identity:
 
     @property
     def region(self) -> str:
-        """Where it is."""
+        """The region of this machine."""
         named = self.environment.get("AWS_REGION") or self.environment.get("AWS_DEFAULT_REGION")
         return named or self.metadata.get("/latest/meta-data/placement/region") or ""
 
     def credentials(self) -> Credentials:
-        """They are renewed before they end."""
+        """Credentials that are valid now: they are renewed before they expire."""
         key, secret, token = (
             self.environment.get(name, "")
             for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -115,7 +115,7 @@ class Identity:
         return self._kept
 
     def renew(self) -> None:
-        """AWS says that these have ended."""
+        """Forgets credentials that AWS has called expired."""
         self._kept = None
 
     def _of_role(self) -> Credentials:
@@ -160,7 +160,7 @@ def _encoded(text: str) -> str:
 
 
 def endpoint(environment: Mapping[str, str], service: str, region: str) -> str:
-    """Where a service is: AWS's own variables may name another place."""
+    """The endpoint of a service: AWS's own variables may name another one."""
     named = environment.get(f"AWS_ENDPOINT_URL_{service.upper().replace(' ', '_')}")
     named = named or environment.get("AWS_ENDPOINT_URL")
     return named.rstrip("/") if named else f"https://{service}.{region}.amazonaws.com"
@@ -201,7 +201,7 @@ def call(
 
 
 def _refusal(status: int, content: bytes) -> AwsError:
-    """By what S3 says in XML, and other services in JSON."""
+    """Reads an error of AWS: S3 writes XML, other services JSON."""
     text = content.decode(errors="replace")
     try:
         answer: Any = json.loads(text)
@@ -222,7 +222,7 @@ def get_object(identity: Identity, bucket: str, key: str, path: Path) -> None:
 
 
 def unpacked(identity: Identity, bucket: str, key: str, place: Path) -> Path:
-    """The folder of an archive whose name is its digest; it is fetched unless it is there."""
+    """The folder of an archive, which is fetched unless it is there already. An archive's name is its digest."""
     folder = place / key.rpartition("/")[2].partition(".tar")[0]
     if folder.is_dir():
         return folder
@@ -242,7 +242,7 @@ def unpacked(identity: Identity, bucket: str, key: str, place: Path) -> Path:
 
 
 def _extract(opened: tarfile.TarFile, member: tarfile.TarInfo, content: Path) -> None:
-    """Nothing but files and folders, and none outside."""
+    """Extracts only files and folders, and nothing outside of `content`."""
     target = content / member.name.lstrip("/")
     if ".." in target.parts:
         return
@@ -258,7 +258,7 @@ def _extract(opened: tarfile.TarFile, member: tarfile.TarInfo, content: Path) ->
 
 
 def main(words: list[str]) -> int:
-    """Becomes the machine's program. What prevents that is said, in the bucket too, and is tried again."""
+    """Becomes the machine's program. If it cannot, it reports why, in the bucket too, and retries."""
     root = os.environ.get("TRAINYARD_MACHINE_ROOT", "")
     settings = json.loads(Path(root + SETTINGS).read_text("utf-8"))
     identity = Identity({"AWS_REGION": settings["region"], **os.environ})
@@ -286,13 +286,13 @@ def main(words: list[str]) -> int:
 
 
 def program_words(place: str, *words: str) -> list[str]:
-    """The machine's program, isolated: neither PYTHONPATH nor the folder where somebody types has modules for it."""
+    """The command of the machine's program. It imports nothing from PYTHONPATH or the current folder."""
     start = f"import runpy, sys; sys.path.insert(0, {place!r}); runpy.run_module({PROGRAM!r}, None, '__main__', True)"
     return [sys.executable, "-I", "-c", start, *words]
 
 
 def flaw(place: str) -> str:
-    """Why the program does not start here; it ends with 64 where it is asked for nothing."""
+    """Why the program does not start here; empty if it does. Without arguments it exits with 64."""
     done = subprocess.run(program_words(place), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
     version = sys.version.partition(" ")[0]
@@ -300,7 +300,7 @@ def flaw(place: str) -> str:
 
 
 def _report(identity: Identity, settings: Mapping[str, Any], problem: str) -> None:
-    """Whoever waits for this machine reads it in place of the report that the program would write."""
+    """Puts the problem where the program would put its report, for those who wait for this machine."""
     try:
         name, instance = (
             identity.metadata.get(f"/latest/meta-data/{key}") for key in ("tags/instance/node", "instance-id")

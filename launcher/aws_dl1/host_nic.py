@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How HCCL moves data between machines, decided where it runs: by the machine's kernel and the image's own libfabric.
+"""Decides how HCCL moves data between machines, from the machine's kernel and the libfabric of the image.
 
 Source: the documents of Gaudi about scaling out by host NICs. HCCL itself takes the best way it finds, unless
-HCCL_OVER_OFI is set: that means libfabric over the host's memory. It is the container that decides, so a machine that
-an earlier release made has it, too: the launcher comes with the ticket.
+HCCL_OVER_OFI is set: that means libfabric over the host's memory. The container decides, because its launcher comes
+with the ticket: so machines that an earlier release made have this module, too.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import subprocess
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-# What the stack file says, where it is not what the machine was made with.
+# The stack file's `hostNic`, if it has changed since the machine was made.
 VARIABLE, HOST_MEMORY = "TRAINYARD_HOST_NIC", "host-memory"
-# Names among CHOSEN that the stack file's `environment` sets; machines of earlier releases do not tell.
+# Which of CHOSEN the stack file's `environment` sets. Machines of earlier releases do not set this variable.
 OWN_VARIABLE = "TRAINYARD_HOST_NIC_OWN"
 CHOSEN = ("HCCL_OVER_OFI", "HCCL_OVER_TCP", "FI_PROVIDER")
 _SOCKETS, _EFA = "tcp", "efa"
-# Gaudi Direct: the interface reads and writes the memory of the accelerators.
+# The lowest versions with Gaudi Direct: the interface reads and writes the memory of the accelerators.
 _KERNEL, _LIBFABRIC = (5, 12), (1, 16, 1)
 _DIRECT = {"RDMAV_FORK_SAFE": "1", "FI_EFA_USE_DEVICE_RDMA": "1"}
-# In the order of options.LIBRARIES: the libfabric that HCCL loads.
+# In the order of options.LIBRARIES, so that the libfabric that HCCL loads is found first.
 _FOLDERS = ("/opt/amazon/efa/bin", "/opt/habanalabs/libfabric/bin", "/usr/local/bin", "/usr/bin")
 _SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class Fabric:
-    """What there is to decide by. `libfabric` empty: the image has no `fi_info`, so nobody knows."""
+    """The facts of the decision. `libfabric` empty: the image has no `fi_info`, so its version is unknown."""
 
     kernel: str
     libfabric: str
@@ -39,19 +39,19 @@ class Fabric:
 
 @dataclass(frozen=True)
 class Way:
-    """`variables` with None: it must not be set. `words` are for people."""
+    """Variables to set (None: to unset), and the choice in words for people."""
 
     variables: Mapping[str, str | None]
     words: str
 
 
 def way(environment: Mapping[str, str], fabric: Fabric) -> Way:
-    """From what the machine set, which knows the stack file's `hostNic`."""
+    """Chooses from the variables that the machine set, which follow the stack file's `hostNic`."""
     own = [name for name in environment.get(OWN_VARIABLE, "").split(",") if name]
     if own:
         return Way({}, f"as the stack file's environment says ({', '.join(own)})")
     if "HCCL_OVER_TCP" in environment or environment.get("FI_PROVIDER") == _SOCKETS:
-        # One interface is named, so further ones carry nothing.
+        # HCCL's sockets use the one interface that is named, and no other.
         return Way({}, f"TCP sockets, over {environment.get('HCCL_SOCKET_IFNAME') or 'one interface'} only")
     if environment.get("HCCL_OVER_OFI") != "1" or environment.get("FI_PROVIDER") != _EFA:
         return Way({}, "as the environment says")
@@ -67,9 +67,9 @@ def way(environment: Mapping[str, str], fabric: Fabric) -> Way:
 
 
 def _missing(fabric: Fabric) -> str:
-    """Why Gaudi Direct cannot be; empty where it can."""
+    """Why Gaudi Direct is not possible; empty if it is."""
     if not fabric.libfabric:
-        return "the image has no fi_info, so nobody knows whether its libfabric has Gaudi Direct"
+        return "the image has no fi_info, so it is unknown whether its libfabric has Gaudi Direct"
     lacks = [
         f"{name} {version}, and {'.'.join(map(str, needed))} is needed"
         for name, version, needed in (("kernel", fabric.kernel, _KERNEL), ("libfabric", fabric.libfabric, _LIBFABRIC))
@@ -79,7 +79,7 @@ def _missing(fabric: Fabric) -> str:
 
 
 def found(kernel: str, environment: Mapping[str, str], folders: Collection[str] = _FOLDERS) -> Fabric:
-    """Of this container."""
+    """The facts of this container."""
     every = (environment.get("LIBFABRIC_ROOT", "") + "/bin", *folders, *environment.get("PATH", "").split(":"))
     program = next((name for name in (f"{folder}/fi_info" for folder in every) if os.access(name, os.X_OK)), "")
     if not program:
@@ -95,7 +95,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def _said(words: list[str], environment: Mapping[str, str]) -> str | None:
-    """None where it fails."""
+    """The output of a command; None if it fails."""
     try:
         done = subprocess.run(
             words, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

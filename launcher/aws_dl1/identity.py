@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node of a run on AWS DL1. The program on its machine says which start this is (docs/decisions/0021)."""
+"""A node of a run on AWS DL1. The program on its machine tells it the name of the start (docs/decisions/0021)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VARIABLES: Mapping[str, str] = {CODE_VARIABLE: "the folder with the job's code, 
 
 
 class NodeIdentity(Identity):
-    """Rank and start are neutral: the document and TRAINYARD_START have them."""
+    """The base class reads rank and start: from the launch document and TRAINYARD_START."""
 
     def unpacked(self) -> Path | None:
         """The copy that training may write to."""

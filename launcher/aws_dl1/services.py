@@ -9,7 +9,7 @@ from typing import Any
 
 from launcher.aws_dl1.fetch import Identity, call, endpoint
 
-# By the name that a service signs with: what its operations are called with, and where it is if not by that name.
+# By the name that a service signs with: the prefix of its operations, and its host name if that differs.
 _TARGETS = {
     "logs": "Logs_20140328",
     "ecr": "AmazonEC2ContainerRegistry_V20150921",
@@ -19,7 +19,7 @@ _HOSTS = {"ecr": "api.ecr"}
 
 
 def ask(identity: Identity, service: str, operation: str, parameters: Mapping[str, Any]) -> Any:
-    """One call; AwsError where it is refused."""
+    """Calls an operation. AwsError: it was refused."""
     headers = {
         "content-type": "application/x-amz-json-1.1",
         "x-amz-target": f"{_TARGETS[service]}.{operation}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a framework needs beyond its row: most need nothing. Only the one at hand is imported."""
+"""What a framework needs beyond its row in catalog/. Most need nothing. Only the job's framework is imported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from launcher.document import Launch
 from launcher.placeholders import Place
 from launcher.processes import Spec
 
-# Each may have `values`, `variables`, `helpers`, `begun` and `lacking`, as below.
+# Each module may define any of the functions below.
 _MODULES = {name: f"launcher.frameworks.{name}" for name in ("accelerate", "dask", "horovod", "tensorflow")}
 
 
@@ -27,24 +27,24 @@ def values(launch: Launch, addresses: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def variables(launch: Launch, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Variables that depend on the machine, so that the document cannot have them."""
+    """Variables that depend on the machine, and so cannot be in the launch document."""
     found: Mapping[str, str] = getattr(_module(launch), "variables", lambda *_: {})(launch, environment)
     return found
 
 
 def helpers(launch: Launch, place: Place, environment: Mapping[str, str], folder: str) -> list[Spec]:
-    """Processes beside the command that the framework needs on this node."""
+    """Processes that the framework needs beside the command on this node."""
     found: list[Spec] = getattr(_module(launch), "helpers", lambda *_: [])(launch, place, environment, folder)
     return found
 
 
 def begun(launch: Launch, words: Sequence[str]) -> list[str]:
-    """The words by which a process of the command is started."""
+    """The command line of a process of the command, perhaps wrapped."""
     found: list[str] = getattr(_module(launch), "begun", lambda _, words: list(words))(launch, words)
     return found
 
 
 def lacking(launch: Launch, place: Place) -> str:
-    """What the command still has to wait for, empty when it may start."""
+    """What the command still waits for; empty if it may start."""
     found: str = getattr(_module(launch), "lacking", lambda *_: "")(launch, place)
     return found

@@ -16,7 +16,7 @@ _COUNTS = "/json/counts.json"
 
 
 def lacking(launch: Launch, place: Place) -> str:
-    """Asks the scheduler's own page of counts how many workers have registered."""
+    """Waits for the workers. The scheduler's page of counts says how many have registered."""
     port = _page_port(launch, place)
     if launch.role != _SCHEDULER or not launch.command or not port:
         return ""
@@ -28,7 +28,7 @@ def lacking(launch: Launch, place: Place) -> str:
 
 
 def _page_port(launch: Launch, place: Place) -> int:
-    """From the scheduler's own words: its pages are served whether or not the firewall lets others see them."""
+    """The port of the scheduler's pages, from its command line. It serves them even if the firewall closes them."""
     words = list(launch.start)
     if _PAGES not in words[:-1]:
         return 0

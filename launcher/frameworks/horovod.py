@@ -16,7 +16,7 @@ _SERVERS = Path(__file__).parents[1] / "servers"
 
 
 def helpers(launch: Launch, place: Place, environment: Mapping[str, str], folder: str) -> list[Spec]:
-    """The server needs Horovod itself, and so a process of its own."""
+    """The rendezvous server. It imports Horovod, so it runs in a process of its own."""
     if launch.rank != 0:
         return []
     ports = launch.port_numbers("rendezvous", 0)
@@ -32,5 +32,5 @@ def helpers(launch: Launch, place: Place, environment: Mapping[str, str], folder
 
 
 def begun(launch: Launch, words: Sequence[str]) -> list[str]:
-    """An elastic worker joins the others before it becomes the command, which gets PYTHONPATH unchanged."""
+    """Wraps an elastic worker: it joins the others before it becomes the command. PYTHONPATH stays unchanged."""
     return [sys.executable, "-I", "-u", str(_SERVERS / "horovod_join.py"), *words] if launch.elastic else list(words)

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from launcher.document import Launch
 from launcher.errors import LaunchError
 
-# Parameter servers are led by a chief. Workers among themselves have none: task 0 leads, as in Keras' tutorial.
+# A chief leads parameter servers. Without them there is no chief: worker 0 leads, as in Keras' tutorial.
 _SERVERS, _CHIEF, _WORKER = "ps", "chief", "worker"
 _LEADER = "main"
 _KERAS_2 = "TF_USE_LEGACY_KERAS"
 
 
 def values(launch: Launch, addresses: tuple[str, ...]) -> Mapping[str, str]:
-    """TF_CONFIG as every strategy of several nodes reads it; one without ports has no cluster to tell of."""
+    """TF_CONFIG, which every multi-node strategy reads. A strategy without ports has no cluster."""
     if not launch.ports:
         return {}
     cluster: dict[str, list[str]] = {}
@@ -32,20 +32,20 @@ def values(launch: Launch, addresses: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def variables(launch: Launch, environment: Mapping[str, str]) -> dict[str, str]:
-    """Keras 3 cannot `fit` on several workers. There `tf.keras` is Keras 2, where that is installed and the job does
-    not say otherwise."""
+    """Keras 3 cannot `fit` on several workers. So `tf.keras` is set to Keras 2 there, if that is installed and the job
+    does not set the variable itself."""
     chosen = _KERAS_2 in environment or not launch.ports or importlib.util.find_spec("tf_keras") is None
     return {} if chosen else {_KERAS_2: "1"}
 
 
 def _task(launch: Launch, role: str) -> str:
-    """What TensorFlow calls a role."""
+    """TensorFlow's name of a role."""
     served = any(one.name == _SERVERS for one in launch.roles)
     return role if role != _LEADER else _CHIEF if served else _WORKER
 
 
 def _port(launch: Launch, role: str, rank: int) -> int:
-    """The port named after the role; a role without one (the chief of parameter servers) borrows the workers'."""
+    """The port named after the role. A role without one (the chief of parameter servers) uses that of the workers."""
     label = role if role in launch.ports else next(iter(launch.ports))
     ports = launch.port_numbers(label, rank)
     if not ports:

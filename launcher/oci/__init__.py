@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Just enough of OCI for a node: its own identity, signed requests, objects in a bucket."""
+"""What a node needs of OCI: its identity, signed requests, objects in a bucket."""

@@ -24,7 +24,7 @@ _INTERVAL = 0.1
 
 
 class Store:
-    """OCI's object storage. All connections sign with one key, by one clock."""
+    """OCI's object storage. All connections share one signer: its key and its clock."""
 
     def __init__(self, environment: Mapping[str, str], say: Voice) -> None:
         self._environment = environment
@@ -32,7 +32,7 @@ class Store:
         self._signer = Signer(environment)
 
     def folder(self, uri: str) -> BucketFolder:
-        """With a connection of its own."""
+        """Opens a folder with a connection of its own."""
         return BucketFolder(uri, Connection(storage_endpoint(self._environment), self._signer, self._say))
 
 
@@ -49,7 +49,7 @@ class BucketFolder(buckets.BucketFolder):
         super().__init__(uri, connection, f"/n/{quote(namespace, safe='')}/b/{quote(bucket, safe='')}/o", prefix)
 
     def pages(self, prefix: str) -> Iterator[Stored]:
-        """A thousand objects at a time."""
+        """Lists a thousand objects at a time."""
         start = ""
         while True:
             query = f"prefix={quote(prefix, safe='')}&fields=name,timeModified,size,etag&limit=1000"
@@ -65,7 +65,7 @@ class BucketFolder(buckets.BucketFolder):
 
 
 def find(request: PeerRequest) -> dict[int, str]:
-    """Reads the file whenever it has changed, until it names every rank."""
+    """Reads OCI's file of addresses whenever it has changed, until it names every rank."""
     path = request.environment.get(VARIABLE)
     if not path:
         raise LaunchError(f"{VARIABLE} is not set: OCI Data Science sets it to the file of addresses in node groups")
@@ -93,7 +93,7 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
 
 
 def _read(path: str, known: dict[int, str]) -> dict[int, str]:
-    """What the file says; while it is being written, what it said before."""
+    """The addresses in the file, or those of the last time while it is being written."""
     try:
         with open(path, encoding="utf-8") as file:
             rows = json.load(file)

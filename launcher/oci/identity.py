@@ -22,18 +22,19 @@ from launcher.settings import flag
 from launcher.stores import Folder, Open, Stored, StoreError
 
 if TYPE_CHECKING:
-    from launcher.desk import Strangers
+    from launcher.desk import ForeignNodes
 
 MAIN_VARIABLE, OWN_VARIABLE = "MAIN_JOB_RUN_OCID", "JOB_RUN_OCID"
 ADS_VARIABLE = "TRAINYARD_ADS_PEERS"
 VARIABLES = {ADS_VARIABLE: "1: other nodes of the run may have images that ADS built (docs/launcher.md)"}
-# As much of an OCID as consoles show and no two job runs share.
+# How many letters of an OCID name a start: as many as consoles show. No two job runs share them.
 _LETTERS = 12
 # Where OCI unpacks a job's artifact, in the home of the node's user.
 _ARTIFACT = "decompressed_artifact"
 STOP = "stop"
 _MAIN, _WORKER = "MAIN", "WORKER"
-# What a node's file says, by kind of cluster and mode; its first key is the address. ADS makes variables of all of it.
+# The content of a node's file, by kind of cluster and mode. The first key is the address. ADS sets a variable for each
+# key.
 _FILES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     "DASK": {
         _MAIN: {"OCI__MAIN_IP": "{ip}", "SCHEDULER_IP": "{ip}", "tmpdir": "{folder}"},
@@ -44,7 +45,7 @@ _FILES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
 _NEEDED = ("OCI__WORK_DIR", "OCI__CLUSTER_TYPE", "OCI__MODE", "JOB_OCID", "JOB_RUN_OCID")
 
 
-# The names by which images of ADS are told the same.
+# The variables that name the repository; ADS's images read them too.
 _URL, _BRANCH, _COMMIT, _SECRET = (
     f"OCI__RUNTIME_{name}" for name in ("URI", "GIT_BRANCH", "GIT_COMMIT", "GIT_SECRET_ID")
 )
@@ -52,17 +53,17 @@ _OUTPUT = "OCI__SYNC_DIR"
 
 
 class NodeIdentity(Identity):
-    """What OCI tells a node, and what scripts made for ADS expect."""
+    """The identity of a job run, and the variables that scripts made for ADS expect."""
 
     def rank(self) -> int:
-        """Node groups share one document: OCI numbers their nodes."""
+        """The rank in a node group: its nodes share one launch document, so OCI numbers them."""
         text = self.environment.get("NODE_RANK", "")
         if not text.isdigit():
             raise LaunchError("NODE_RANK is not set: OCI Data Science sets it to the node's rank in node groups")
         return int(text)
 
     def start(self, rank: int, nodes: int) -> str:
-        """The main job run's name; node groups are one job run."""
+        """A name from the main job run's OCID. A node group is one job run."""
         own = self.environment.get(OWN_VARIABLE, "")
         if self.source == "cluster-metadata":
             return of_job_run(own)
@@ -77,25 +78,25 @@ class NodeIdentity(Identity):
         return of_job_run(main)
 
     def git(self) -> GitRepository | None:
-        """As images of ADS are told, too."""
+        """The repository in the variables that ADS's images read, too."""
         url, *rest = (self.environment.get(name, "") for name in (_URL, _BRANCH, _COMMIT, _SECRET))
         return GitRepository(url, *rest) if url else None
 
     def secret(self, name: str, say: Voice) -> bytes:
-        """From the vault, by its OCID."""
+        """Reads a secret from the vault, by its OCID."""
 
         return read(self.environment, name, say)
 
     def unpacked(self) -> Path | None:
-        """In the home of the node's user."""
+        """The folder of the job's artifact in the home of the node's user."""
         home = self.environment.get("HOME")
         return Path(home) / _ARTIFACT if home else None
 
     def outputs(self, folder: str) -> Mapping[str, str]:
-        """Scripts made for ADS know it by this name. An image may say where it is."""
+        """The variable that scripts made for ADS read. An image may set it to another folder."""
         return {_OUTPUT: self.environment.get(_OUTPUT) or folder}
 
-    def strangers(self, launch: Launch, open_folder: Open) -> Strangers | None:
+    def foreign_nodes(self, launch: Launch, open_folder: Open) -> ForeignNodes | None:
         """Nodes whose images ADS built."""
         if not flag(self.environment, ADS_VARIABLE) or launch.nodes == 1:
             return None
@@ -104,13 +105,13 @@ class NodeIdentity(Identity):
 
 
 def of_job_run(ocid: str) -> str:
-    """The end of the main job run's OCID, by which people find one from the other."""
+    """The end of the main job run's OCID, so that people find the job run of a start and vice versa."""
     return ocid.rpartition(".")[2][-_LETTERS:]
 
 
 @dataclass
 class Ads:
-    """What this node says to and hears from nodes that only know ADS's way."""
+    """Communicates with nodes whose images ADS built, through ADS's files."""
 
     launch: Launch
     folder: Folder
@@ -124,17 +125,17 @@ class Ads:
     _known: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def announcement(self, address: str) -> tuple[str, dict[str, str]]:
-        """This node's file: its name and what it says."""
+        """This node's file: its name and its content."""
         name = "MAIN_config.json" if self.mode == _MAIN else f"{self.mode}_{self.job_run}_config.json"
         values = {"ip": address, "folder": self.folder.uri}
         return name, {key: text.format(**values) for key, text in self.files[self.mode].items()}
 
     def farewell(self) -> tuple[str, str]:
-        """What the main node leaves when it ends for good."""
+        """The file that the main node writes when it ends for good."""
         return STOP, STOP
 
     def events(self, ours: Mapping[int, Event], since: float) -> list[Event]:
-        """Signs of the nodes that only ADS's files tell of, as the board has them; for ranks that nobody else has."""
+        """The events of nodes that only have ADS's files. They get the ranks that no other node has."""
         if not since:
             return []
         listed = self.folder.list("")
@@ -150,9 +151,9 @@ class Ads:
         addresses = {0: found[_MAIN][0]} if found[_MAIN] and 0 not in ours else {}
         addresses.update({rank: found[_WORKER][place] for place, rank in enumerate(free[: len(found[_WORKER])])})
         self.members = frozenset(addresses)
-        signs = [Event(0, rank, f"ads-{address}", since, address=address) for rank, address in addresses.items()]
-        # The file says that the cluster has ended, not how: a job run's own state tells that.
-        return signs + [Event(0, sign.rank, sign.nonce, since, how=SUCCEEDED) for sign in signs if ended]
+        arrivals = [Event(0, rank, f"ads-{address}", since, address=address) for rank, address in addresses.items()]
+        # The file does not say how the cluster ended. The state of the job runs does.
+        return arrivals + [Event(0, one.rank, one.nonce, since, how=SUCCEEDED) for one in arrivals if ended]
 
     def _nodes(self, listed: Sequence[Stored], ours: set[str], since: float) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {_MAIN: [], _WORKER: []}
@@ -181,7 +182,7 @@ def _read(content: bytes | None, key: str) -> str:
 
 
 def exchange(launch: Launch, open_folder: Open, environment: Mapping[str, str]) -> Ads:
-    """LaunchError where the two kinds of nodes cannot train together."""
+    """Prepares the communication. LaunchError: the two kinds of nodes cannot train together."""
     absent = [name for name in _NEEDED if not environment.get(name)]
     if absent or launch.peers["from"] != "bucket":
         why = f"{', '.join(absent)} not set" if absent else f"peers come from {launch.peers['from']}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who this run is to OCI: its resource principal, read anew at each use, because OCI renews it meanwhile."""
+"""Signs requests as the run's resource principal. Reads it again at each use, because OCI renews it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _NEEDED = "start the image as an OCI Data Science job run, or on another platfor
 
 
 class KeyFormError(ValueError):
-    """The key cannot be read; the text says why, and nothing of the key."""
+    """The key cannot be read. The text says why, without any part of the key."""
 
 
 @dataclass(frozen=True, repr=False)
 class PrivateKey:
-    """As RFC 8017 names its numbers."""
+    """An RSA key. The names of its numbers are those of RFC 8017."""
 
     n: int
     e: int
@@ -48,7 +48,8 @@ class PrivateKey:
     qinv: int
 
     def sign(self, message: bytes) -> bytes:
-        """By the Chinese remainder theorem, four times as fast; checked, because a slip there would tell the key."""
+        """Signs by the Chinese remainder theorem, which is four times as fast. Verifies the result, because a wrong one
+        would reveal the key."""
         size = (self.n.bit_length() + 7) // 8
         tail = b"\x00" + _SHA256 + hashlib.sha256(message).digest()
         block = int.from_bytes(b"\x00\x01" + b"\xff" * (size - 2 - len(tail)) + tail, "big")
@@ -91,7 +92,7 @@ def _key(body: str, wrapped: bool) -> PrivateKey:
 
 
 class _Der:
-    """Reads one element after the other."""
+    """Reads DER, element by element."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -114,7 +115,7 @@ class _Der:
 
 
 class Signer:
-    """Signs requests as OCI wants them. `offset` is how far the cloud's clock is ahead of this node's."""
+    """Signs requests as OCI requires. `offset`: how far the cloud's clock is ahead of this node's."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -122,7 +123,7 @@ class Signer:
         self.offset = 0.0
 
     def headers(self, method: str, target: str, host: str, headers: Mapping[str, str], body: Body) -> dict[str, str]:
-        """Headers of a request whose body is none of OCI's business to sign: reads, and uploads of objects."""
+        """Headers of a request whose body need not be signed: reads, and uploads of objects."""
         date = formatdate(time.time() + self.offset, usegmt=True)
         text = f"date: {date}\n(request-target): {method.lower()} {target}\nhost: {host}"
         signature = base64.b64encode(self._key().sign(text.encode())).decode()
@@ -135,7 +136,7 @@ class Signer:
         }
 
     def refusal(self, status: int, content: bytes) -> Refusal | None:
-        """OCI says of a wrong digest by name. 401 may be a clock that is off, or a token that has ended."""
+        """OCI names a wrong digest in its error. 401 may mean a wrong clock, or an expired token."""
         kind = STALE if status == UNSIGNED else ""
         try:
             error: Any = json.loads(content)
@@ -159,7 +160,7 @@ class Signer:
 
 
 def _content(environment: Mapping[str, str], name: str) -> str:
-    """A variable's own text, or that of the file it names."""
+    """The text of a variable, or of the file that it names."""
     value = environment.get(name)
     if not value:
         raise LaunchError(f"{name} is not set, so this node has no identity in OCI: {_NEEDED}")
@@ -172,17 +173,17 @@ def _content(environment: Mapping[str, str], name: str) -> str:
 
 
 def storage_endpoint(environment: Mapping[str, str]) -> str:
-    """Where the object store is."""
+    """The endpoint of the object store."""
     return _endpoint(environment, "oci_object_storage.ObjectStorageClient", "objectstorage.{region}.oraclecloud.com")
 
 
 def secrets_endpoint(environment: Mapping[str, str]) -> str:
-    """Where secrets are read."""
+    """The endpoint from which secrets are read."""
     return _endpoint(environment, "oci_secrets.SecretsClient", "secrets.vaults.{region}.oci.oraclecloud.com")
 
 
 def _endpoint(environment: Mapping[str, str], client: str, address: str) -> str:
-    """What the environment says, else OCI's own address in the run's region."""
+    """The endpoint in the environment, otherwise OCI's own in the run's region."""
     for entry in environment.get(_OVERRIDES, "").split(";"):
         name, _, url = entry.partition("=")
         if name == client and url:

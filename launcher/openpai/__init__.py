@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What OpenPAI tells its tasks."""
+"""Reads what OpenPAI tells its tasks."""

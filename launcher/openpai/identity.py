@@ -12,21 +12,21 @@ from launcher.peers import PeerRequest, gather
 
 VARIABLES: Mapping[str, str] = {}
 _ROLE, _INDEX = "PAI_CURRENT_TASK_ROLE_NAME", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
-# The job as `<user>~<name>`, and which attempt of it this is, as OpenPAI's controller tells each container.
+# OpenPAI's controller tells each container its job as `<user>~<name>`, and the number of the job's attempt.
 _JOB, _ATTEMPT = "PAI_JOB_NAME", "FC_FRAMEWORK_ATTEMPT_ID"
-# A job's name has up to 255 letters. The last ones tell jobs apart, and a folder's name has room for them.
+# A job's name has up to 255 letters. The last ones distinguish jobs, and a folder's name has room for this many.
 _LETTERS = 60
-# OpenPAI tries a job or a task again by the kind of its code. These are not unknown to it: the first ones are tried
-# again for ever, the others never. All of its own that are below 220 are codes of signals.
+# OpenPAI retries a job or a task by the kind of its code. It calls these codes transient (retried without limit) and
+# permanent (never retried). They are all its known codes below 220, and stand for signals.
 _TRANSIENT, _PERMANENT = frozenset({130, 131, 137, 143}), frozenset({132, 135, 136, 141})
 _UNKNOWN_CODE, _PERMANENT_CODE = 1, 132
 
 
 class NodeIdentity(Identity):
-    """What the environment of a task says."""
+    """The identity of a task, from its environment."""
 
     def rank(self) -> int:
-        """Tasks are counted role by role, in the document's order."""
+        """The task's number, counted role by role in the document's order."""
         name, index = self.environment.get(_ROLE), self.environment.get(_INDEX, "")
         first = 0
         for role in self.document["roles"]:
@@ -36,11 +36,11 @@ class NodeIdentity(Identity):
         raise LaunchError(f"{_ROLE} and {_INDEX} do not name a task of this run: start it as an OpenPAI job")
 
     def start(self, rank: int, nodes: int) -> str:
-        """The job's name and the controller's attempt. OpenPAI never gives a name to another job."""
+        """A name from the job's name and the number of its attempt. OpenPAI never reuses a job's name."""
         return start_of(self.environment.get(_JOB, ""), self.environment.get(_ATTEMPT, ""))
 
     def ports(self, label: str, role: str, index: int) -> tuple[int, ...]:
-        """OpenPAI chooses each of them by itself, so there may be gaps between them."""
+        """The ports that OpenPAI reserved. It chooses each one by itself, so there may be gaps between them."""
         name = ports_variable(label, role, index)
         words = [word.strip() for word in self.environment.get(name, "").split(",") if word.strip()]
         if not all(word.isdigit() and 0 < int(word) < 1 << 16 for word in words):
@@ -48,17 +48,17 @@ class NodeIdentity(Identity):
         return tuple(map(int, words))
 
     def address(self) -> str:
-        """Of the host, whose network the task shares."""
+        """The address of the host, whose network the task shares."""
         role, index = (self.environment.get(name, "") for name in (_ROLE, _INDEX))
         return self.environment.get(host_variable(role, index), "")
 
     @property
     def starts_nodes_again(self) -> bool:
-        """Tasks of a gang are tried again with the whole job only."""
+        """OpenPAI retries the tasks of a gang only together, with the whole job."""
         return not self.document["gang"]
 
     def exit_code(self, code: int) -> int:
-        """A failure of a script is of the same kind here as anywhere else."""
+        """Makes OpenPAI see the same kind of failure in a script's exit code as other platforms do."""
         kind = exits.kind(code)
         if kind == exits.PERMANENT and code not in _PERMANENT:
             return _PERMANENT_CODE
@@ -68,7 +68,7 @@ class NodeIdentity(Identity):
 
 
 def start_of(job: str, attempt: str) -> str:
-    """The name of one attempt of a job, by what OpenPAI's REST server tells of it, too."""
+    """The name of an attempt of a job. OpenPAI's REST server has its parts too."""
     name = job.rpartition("~")[2][-_LETTERS:].lstrip("-_")
     return "-".join(filter(None, (name, attempt))) if name else ""
 
@@ -89,16 +89,16 @@ def _in_controller(role: str) -> str:
 
 
 def find(request: PeerRequest) -> dict[int, str]:
-    """Everything is known at once, as a rule."""
+    """Reads the addresses from the environment. Usually no node has to wait for another."""
     launch, told = request.launch, request.environment
     names = [host_variable(role.name, index) for role in launch.roles for index in range(role.replicas)]
     missing = [name for name in names if not told.get(name)]
     own, alone = launch.identity.address(), launch.identity.starts_nodes_again
-    if alone and request.desk is not None and own:
-        # Also who knows all others is expected by those who came before.
-        request.desk.arrive(request.generation, own)
+    if alone and request.board_client is not None and own:
+        # This node knows all addresses, but nodes that began earlier may wait for its arrival.
+        request.board_client.arrive(request.generation, own)
     if not missing:
         return {rank: told[name] for rank, name in enumerate(names)}
-    if not alone or request.desk is None or not own:
+    if not alone or request.board_client is None or not own:
         raise LaunchError(f"{missing[0]} is not set: OpenPAI sets such a variable to the address of each task")
-    return gather(launch, request.desk, request.generation, request.wait)
+    return gather(launch, request.board_client, request.generation, request.wait)

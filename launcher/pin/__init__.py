@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps data ports, which frameworks let the kernel choose, to the range that the firewall lets through.
+"""Keeps the data ports that the kernel chooses for frameworks within the range that the firewall lets through.
 
-By a small library that processes load (pin.c), which needs no privilege; else by the kernel's range for the whole
-network namespace; else not at all, and then it says so.
+The first way is a small library that processes load (pin.c); it needs no privilege. The second is the kernel's port
+range, for the whole network namespace. If neither is possible, it prints a warning.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from launcher.say import Voice
 VARIABLE = "TRAINYARD_PIN_LIBRARY"
 RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _NAME = "libpin.so"
-# Fewer would starve what the node sends: a connection going out needs a port of the kernel's range too.
+# With fewer ports outgoing connections may fail: they use the kernel's range too.
 _FEWEST_FOR_KERNEL = 32
 
 
 @dataclass
 class Pin:
-    """What is done on this node, and undone in the end."""
+    """Keeps the ports on this node, and restores the kernel's range at the end."""
 
     launch: Launch
     environment: Mapping[str, str]
@@ -33,7 +33,7 @@ class Pin:
     _before: str = field(default="", init=False)
 
     def variables(self, interface: str) -> dict[str, str]:
-        """What processes are told, so that they keep to the range."""
+        """The variables that make processes keep to the range."""
         ports = self.range()
         if ports is None:
             return {}
@@ -50,27 +50,27 @@ class Pin:
         return {}
 
     def range(self) -> tuple[int, int] | None:
-        """The ports that have to be kept, if any."""
+        """The range of the data ports; None if they need not be kept."""
         for port in self.launch.ports.values():
             if port.pinned == "kernel-range" and port.listens and port.range is not None:
                 return port.range
         return None
 
     def library(self) -> str:
-        """The library, empty where there is none."""
+        """The path of the library; empty if there is none."""
         beside = Path(__file__).parent / _NAME
         found = self.environment.get(VARIABLE) or (str(beside) if beside.exists() else "")
         return found if found and Path(found).exists() else ""
 
     def _by_kernel(self, ports: tuple[int, int], interface: str) -> bool:
-        """Only where the nodes have networks of their own: on loopback they share this machine's."""
-        # Such an address means that the node shares the network of its machine.
+        """Sets the kernel's range, but only if the node has a network namespace of its own."""
+        # With loopback, or with an address in the variable, the node shares its machine's network.
         shared = ADDRESS_VARIABLE in self.environment or interface in ("", "lo")
         if shared or ports[1] - ports[0] + 1 < _FEWEST_FOR_KERNEL or self._before:
             return bool(self._before)
         try:
             before = RANGE.read_text("ascii").strip()
-            if before.split() == [str(ports[0]), str(ports[1])]:  # set from outside, where nodes may set nothing
+            if before.split() == [str(ports[0]), str(ports[1])]:  # already set from outside
                 return True
             RANGE.write_text(f"{ports[0]} {ports[1]}\n", "ascii")
         except OSError:
@@ -80,7 +80,7 @@ class Pin:
         return True
 
     def undo(self) -> None:
-        """The kernel's range as it was."""
+        """Restores the kernel's range."""
         if self._before:
             with suppress(OSError):
                 RANGE.write_text(f"{self._before}\n", "ascii")
@@ -88,7 +88,7 @@ class Pin:
 
 
 def described(launch: Launch, environment: Mapping[str, str]) -> str:
-    """For `--check`: how ports are kept, without doing it."""
+    """For `--check`: how ports would be kept."""
     pin = Pin(launch, environment, Voice())
     if pin.range() is None:
         return ""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that the launcher runs beside training, by the image's Python and with the framework's own libraries.
+"""Programs that the launcher runs beside training, with the image's Python and the framework's own libraries.
 
-They lie apart: Python puts a program's folder before all others, and a file named like a framework would hide it.
+They have a folder of their own, because Python searches a program's folder first: `launcher/frameworks` has files with
+the names of frameworks, which would hide them.
 """

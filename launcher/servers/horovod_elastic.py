@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`horovod_elastic.py ADDRESS PORT NODES PROCESSES LEAST`: Horovod's elastic rendezvous, for workers that others start.
 
-Horovod's own driver starts workers by SSH. Here each node's launcher starts its own (horovod_join.py), and a worker is
-there for as long as its connection is open: that of one that died, or whose launcher did, is closed by the kernel. To
-workers this is Horovod's elastic rendezvous, by Horovod's own handler. It authenticates nobody, as Horovod's does not.
+Horovod's own driver starts workers by SSH. Here each node's launcher starts its own workers (horovod_join.py). A worker
+counts as present while its connection is open: if it or its launcher dies, the kernel closes that. Workers see
+Horovod's elastic rendezvous, because Horovod's own handler serves them. Like Horovod's, it authenticates nobody.
 
 Run by the image's Python, which has Horovod; the launcher itself imports nothing of it.
 """
@@ -21,30 +21,31 @@ from dataclasses import dataclass, field
 from typing import Any, Tuple
 
 JOIN = "join"
-# A node that is late at the start is waited for so long after the last that came; then it joins the others later.
+# How long to wait for late nodes at the start, after the last one that arrived. Later ones join the others.
 _LATE_SECONDS = 60.0
-# Horovod tells news apart by whole seconds, and loses those that come while workers meet anew.
+# Horovod distinguishes notifications by whole seconds, and loses those that arrive while workers meet again.
 _TELL_AGAIN_SECONDS = 5.0
 _TURN = 0.2
-# A machine that vanished closes nothing: it is asked after so many idle seconds, so often, so many times.
+# A machine that vanishes closes no connection. TCP probes it: after which idle seconds, how often, how many times.
 _KEEP_ALIVE = {socket.TCP_KEEPIDLE: 15, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3}
 
 Slot = Tuple[str, int]
 
 
 def node_of(host: str) -> int:
-    """A host is a node in one of its lives: `2.0`, and `2.1` once its launcher has started it again."""
+    """The node of a host name. Horovod's hosts are lives of nodes: `2.0`, and `2.1` after node 2 has started again."""
     return int(host.partition(".")[0])
 
 
 @dataclass
 class World:
-    """Who trains together: at first `nodes`, or `least` if others are late; `ranks` counts, `begun` hears of it.
+    """The processes that train together. The first world has all `nodes`, or at least `least` if others are late.
 
-    Those that have gone are left out, and newcomers let in, when all others meet anew.
+    When the processes meet again, a new world begins without those that have gone, and with newcomers. `ranks` numbers
+    the processes; `begun` is called with each new world.
 
-    The first node's first process is rank 0, which tells the others of newcomers and of the state they go on from. This
-    runs beside it, so without that node there is no world.
+    The first process of the first node is rank 0. It tells the others of newcomers, and from which state they resume.
+    This server runs on the same node, so without that node there is no world.
     """
 
     nodes: int
@@ -65,7 +66,7 @@ class World:
     _short: tuple[int, int] = (-1, 0)
 
     def come(self, host: str, local: int) -> bool:
-        """A process is there; False for a life that was over already."""
+        """A process has connected. Returns False if its node's life is over already."""
         with self._changed:
             if host in self._left:
                 return False
@@ -76,7 +77,7 @@ class World:
             return True
 
     def leave(self, host: str) -> None:
-        """A process has gone, and so has its node's life: the launcher ends the others."""
+        """A process has gone. That ends its node's life: the launcher ends the node's other processes."""
         with self._changed:
             self._left.add(host)
             self._here.pop(host, None)
@@ -84,7 +85,7 @@ class World:
             self._changed.notify_all()
 
     def assigned(self, host: str, local: int, closed: Callable[[], bool]) -> Any:
-        """Waits until a process is let in; None if it went before."""
+        """Waits until a process is let in, and returns its slot; None if it has gone."""
         with self._changed:
             while (host, local) not in self._slots:
                 if host in self._left or closed():
@@ -93,7 +94,7 @@ class World:
             return self._slots[host, local]
 
     def ready(self, host: str, local: int) -> None:
-        """A process of the world wants to meet the others anew; waits until all that are left do."""
+        """A process wants to meet the others again. Waits until all remaining processes want to."""
         with self._changed:
             before = self._round
             self._ready.add((host, local))
@@ -101,26 +102,26 @@ class World:
             self._changed.wait_for(lambda: self._round != before or host in self._left)
 
     def slot(self, host: str, local: int) -> Any:
-        """Its place among the others; None once it is none of them."""
+        """The slot of a process; None if it is not in the world any more."""
         with self._changed:
             return None if host in self._left else self._slots.get((host, local))
 
     def tick(self) -> bool:
-        """Time passes; True while newcomers wait that the world should be told of."""
+        """Called regularly. Returns True while newcomers wait, so that the world has to be notified."""
         with self._changed:
             self._settle()
             return bool(self._members and self._coming()) and not self._ready and not self._left & set(self._members)
 
     def _coming(self) -> list[str]:
-        """Newcomers whose processes have all come, in the order of nodes."""
+        """Newcomers whose processes have all connected, in the order of nodes."""
         all_there = (host for host, found in self._here.items() if len(found) == self.processes)
         return sorted((host for host in all_there if host not in self._members), key=node_of)
 
     def _settle(self) -> None:
-        """Begins a new world when everybody for it is there."""
+        """Begins a new world if all its processes are there."""
         staying, coming = [host for host in self._members if host not in self._left], self._coming()
         if self._members and self._members[0] in self._left:
-            return  # the main node has gone: its launcher starts all again
+            return  # the main node has gone: its launcher makes all nodes start again
         if any((host, local) not in self._ready for host in staying for local in range(self.processes)):
             return
         late = time.monotonic() - self._came > self.late_seconds
@@ -151,40 +152,41 @@ class World:
 
 @dataclass
 class Driver:
-    """What Horovod's elastic rendezvous handler asks of its driver."""
+    """The driver that Horovod's elastic rendezvous handler calls."""
 
     world: World
     invalid: Any
     services: dict[Slot, tuple[Mapping[str, Any], bytes]] = field(default_factory=dict)
 
     def record_ready(self, host: str, local: int) -> None:
-        """A worker meets the others anew."""
+        """A worker wants to meet the others again."""
         self.world.ready(host, local)
 
     def get_slot_info(self, host: str, local: int) -> Any:
-        """Its place in the world that has begun."""
+        """A worker's slot in the present world."""
         return self.world.slot(host, local) or self.invalid
 
     def register_worker_server(self, host: str, local: int, addresses: Mapping[str, Any], secret_key: bytes) -> None:
-        """Where a worker can be told of newcomers. Only rank 0 is, on this very node: no port has to be open for it."""
+        """Notes the port at which a worker takes notifications. Only rank 0 gets them. It is on this node, so no port
+        has to be open."""
         self.services[host, local] = addresses, secret_key
 
     def tell(self) -> None:
-        """Lets rank 0 know that somebody wants to join: all meet anew at the next commit."""
+        """Notifies rank 0 that a node wants to join: all meet again at the next commit."""
         from horovod.runner.elastic.worker import HostUpdateResult, WorkerNotificationClient  # type: ignore[import-not-found,unused-ignore]
 
         main = next((slot for slot in self.services if node_of(slot[0]) == 0 and slot[1] == 0), None)
         if main is None:
-            return  # it has not come to `hvd.elastic.run` yet
+            return  # it has not reached `hvd.elastic.run` yet
         try:
             client = WorkerNotificationClient(*self.services[main], 0)
             client.notify_hosts_updated(int(time.time()), HostUpdateResult.added)
-        except Exception as error:  # whatever it is, it is tried again
+        except Exception as error:  # any error is retried
             self.world.say(f"rank 0 could not be told that a node wants to join, trying again: {error}")
 
 
 def handler_for(driver: Driver) -> type[Any]:
-    """Horovod's own handler, which then also lets workers join."""
+    """Horovod's own handler, extended so that workers can join."""
     from horovod.runner.elastic.rendezvous import create_rendezvous_handler  # type: ignore[import-not-found,unused-ignore]
 
     class Handler(create_rendezvous_handler(driver)):  # type: ignore[misc]
@@ -202,7 +204,7 @@ def handler_for(driver: Driver) -> type[Any]:
                     while self.connection.recv(1):
                         pass
             except OSError:
-                pass  # it has gone, which is all there is to know
+                pass  # the worker has gone
             finally:
                 driver.world.leave(host)
 
@@ -217,7 +219,7 @@ def _keep_alive(line: socket.socket) -> None:
 
 
 def _closed(line: socket.socket) -> bool:
-    """Nobody says anything on it, so what can be read is its end."""
+    """Whether a connection is closed. Nothing is ever sent on it, so it is readable only at its end."""
     return bool(select.select([line], [], [], 0)[0])
 
 
@@ -227,7 +229,7 @@ def _variables(slot: Any) -> dict[str, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Serves until it is ended."""
+    """Serves until it is killed."""
     from horovod.runner.common.util.hosts import (  # type: ignore[import-not-found,unused-ignore]
         INVALID_SLOT_INFO,
         HostInfo,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`horovod_join.py WORDS…`: joins the elastic run that the environment names, and then becomes the command.
+"""`horovod_join.py COMMAND…`: joins the elastic run that the environment names, and then becomes the command.
 
-The connection stays open for as long as the command lives: by it the rendezvous knows that this worker is there.
+The connection stays open as long as the command lives. So the rendezvous knows that this worker is there.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import select
 import socket
 import sys
 
-# To be tried again, as sysexits has it; and as a shell says that a program is not there.
+# EX_TEMPFAIL of sysexits, which is retried; and a shell's code for a missing program.
 _TEMPORARY, _NOT_THERE = 75, 127
 _SAY_EVERY = 10.0
-# How long the others wait for one that was let in until it has begun, and for one that is silent; Horovod's own is 30.
+# How long the others wait for a worker that was let in, or does not answer. Horovod's default is 30.
 _PATIENCE = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "60"}
 
 
 def main(words: list[str]) -> int:
-    """Only comes back where it could not join."""
+    """Becomes the command. Returns only if the worker could not join."""
     environment = os.environ
     rendezvous = environment["HOROVOD_GLOO_RENDEZVOUS_ADDR"], int(environment["HOROVOD_GLOO_RENDEZVOUS_PORT"])
     try:
@@ -31,7 +31,7 @@ def main(words: list[str]) -> int:
     except (OSError, ValueError, RecursionError) as error:
         print(f"could not join the others: {error or 'the rendezvous has ended'}", flush=True)
         return _TEMPORARY
-    # No limit: what is written to it by nobody must not end it either.
+    # No timeout: nothing is ever written to it, and that must not close it.
     line.settimeout(None)
     line.set_inheritable(True)
     try:
@@ -42,7 +42,7 @@ def main(words: list[str]) -> int:
 
 
 def _answer(line: socket.socket) -> str:
-    """One line of JSON, whenever it comes; ValueError where something else does, or nothing."""
+    """Waits for one line of JSON. ValueError: something else came, or the connection was closed."""
     found = b""
     while not found.endswith(b"\n"):
         if not select.select([line], [], [], _SAY_EVERY)[0]:

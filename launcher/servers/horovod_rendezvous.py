@@ -10,7 +10,7 @@ import sys
 
 
 def main(arguments: list[str]) -> int:
-    """Serves until it is ended. Horovod's own `start()` would choose a port by itself and listen everywhere."""
+    """Serves until it is killed. Horovod's own `start()` would choose a port itself and listen on all addresses."""
     from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts  # type: ignore[import-not-found,unused-ignore]
     from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer  # type: ignore[import-not-found,unused-ignore]
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`torch_elastic.py ADDRESS RANK WORDS…`: torchrun in its elastic mode, on nodes that do not know each other's names.
+"""`torch_elastic.py ADDRESS RANK COMMAND…`: elastic torchrun, on nodes that cannot resolve each other's names.
 
-torchrun tells the others this machine's host name, which only this machine can resolve. Here it tells its address. It
-orders nodes by what they tell: the main node's address is written so that it comes first. So rank 0 stays on the main
-node, which serves the rendezvous and is the one node that cannot be spared.
+torchrun sends the others this machine's host name, which only this machine can resolve. Here it sends the address
+instead. torchrun orders the nodes by these texts, and the main node's address is written so that it comes first. So
+rank 0 stays on the main node, which serves the rendezvous and is the one node that training needs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from runpy import run_module
 
 _MAIN = "0"
-# How long torchrun waits for more nodes once it has the fewest it may train with, and how often it looks at processes.
+# How long torchrun waits for more nodes once it has the smallest number, and how often it checks its processes.
 _LAST_CALL_SECONDS, _LOOK_SECONDS = "10", "1"
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`file:///path`: objects are files below a folder. Each is written beside its place and moved there, so that nobody
-sees half of one.
+"""`file:///path`: a store whose objects are files below a folder. Each is written as a draft and then moved, so that
+nobody sees a partial one.
 
-An object was put when its file last changed by the file system's clock (ctime): the file's own time stays the script's.
+The time of an object is its file's ctime, by the file system's clock. The mtime stays that of the script's file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from launcher.stores import EXISTS, NOT_TAKEN, ChangedError, Stored, StoreError
 
 _DRAFT = ".trainyard-draft-"
 _CHUNK = 1 << 20
-# What keeps a file from being written for good, by HTTP's status; all else may pass.
+# Permanent errors, as HTTP statuses. All others may pass.
 _STATUSES = {
     errno.EACCES: 403, errno.EPERM: 403, errno.EROFS: 403, errno.EEXIST: EXISTS, errno.ENAMETOOLONG: NOT_TAKEN,
     errno.EISDIR: NOT_TAKEN, errno.ENOTDIR: NOT_TAKEN,
@@ -34,13 +34,13 @@ _STATUSES = {
 
 
 class Store:
-    """Folders of this machine need no identity: who may write is the file system's affair."""
+    """Folders of this machine. They need no identity: the file system's permissions decide who may write."""
 
     def __init__(self, environment: Mapping[str, str], say: Voice) -> None:
         pass
 
     def folder(self, uri: str) -> SharedFolder:
-        """The folder need not be there yet."""
+        """Opens a folder, which need not exist yet."""
         return SharedFolder(uri)
 
 
@@ -57,14 +57,14 @@ class SharedFolder:
         self._root = Path(unquote(parts.path))
 
     def give_up_when(self, stopped: Callable[[], bool]) -> None:
-        """Nothing is tried again here."""
+        """Does nothing: this store has no retries."""
 
     def close(self) -> None:
-        """Nothing is kept open here."""
+        """Does nothing: this store keeps nothing open."""
 
     def list(self, below: str) -> list[Stored]:
-        """All files whose paths begin so, in order."""
-        with _told():
+        """All files whose paths begin with `below`, in order."""
+        with _store_errors():
             return sorted(self._files(below), key=lambda item: item.name)
 
     def _files(self, below: str) -> Iterator[Stored]:
@@ -73,21 +73,21 @@ class SharedFolder:
                 path = Path(place, name)
                 found = str(path.relative_to(self._root))
                 if found.startswith(below) and not name.startswith(_DRAFT):
-                    # Somebody may remove it meanwhile.
+                    # Another node may remove it meanwhile.
                     with suppress(FileNotFoundError):
                         status = path.stat()
                         yield Stored(found, _text(status.st_ctime_ns), status.st_size, _etag(status))
 
     def put(self, name: str, content: bytes, new: bool = False) -> str:
         """A small object."""
-        with _told(), self._draft(name) as (draft, target):
+        with _store_errors(), self._draft(name) as (draft, target):
             draft.write_bytes(content)
             return _moved(draft, target, new)
 
     def put_file(self, name: str, file: IO[bytes], size: int, mtime: float, md5: str) -> str:
-        """A copy of a file, if it is still the file that was announced."""
+        """Copies a file. ChangedError if size or digest have changed."""
         digest = md5_digest()
-        with _told(), self._draft(name) as (draft, target):
+        with _store_errors(), self._draft(name) as (draft, target):
             file.seek(0)
             with open(draft, "wb") as copy:
                 for chunk in iter(lambda: file.read(_CHUNK), b""):
@@ -100,16 +100,16 @@ class SharedFolder:
 
     def get(self, name: str) -> bytes | None:
         """A small object."""
-        with _told():
+        with _store_errors():
             try:
                 return self._path(name).read_bytes()
             except FileNotFoundError:
                 return None
 
     def get_file(self, name: str, path: str) -> str:
-        """A copy, moved to `path` when it is whole."""
+        """Writes a copy, and moves it to `path` when it is whole."""
         draft = f"{path}.trainyard-new"
-        with _told():
+        with _store_errors():
             try:
                 with open(self._path(name), "rb") as source, open(draft, "wb") as copy:
                     shutil.copyfileobj(source, copy, _CHUNK)
@@ -122,8 +122,8 @@ class SharedFolder:
         return _etag(status)
 
     def remove(self, name: str) -> None:
-        """Its folder stays: somebody may be about to write there."""
-        with _told(), suppress(FileNotFoundError):
+        """Removes a file. Its folder stays, because another node may be about to write there."""
+        with _store_errors(), suppress(FileNotFoundError):
             self._path(name).unlink()
 
     def _path(self, name: str) -> Path:
@@ -133,10 +133,10 @@ class SharedFolder:
 
     @contextmanager
     def _draft(self, name: str) -> Iterator[tuple[Path, Path]]:
-        """Where to write an object, and where to move it. A draft that was not moved goes."""
+        """The paths of an object's draft and of the object. Removes a draft that was not moved."""
         target = self._path(name)
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Containers of one machine may have its name, and the same process number in each of them.
+        # Random, because containers of one machine may share its name and the same process id.
         draft = target.parent / f"{_DRAFT}{secrets.token_hex(8)}"
         try:
             yield draft, target
@@ -146,7 +146,7 @@ class SharedFolder:
 
 
 def _moved(draft: Path, target: Path, new: bool = False) -> str:
-    """The etag of this file, even if somebody has put another there since."""
+    """Moves a draft and returns its etag, even if another node has replaced the file since."""
     with open(draft, "rb") as held:
         if new:
             os.link(draft, target)
@@ -166,8 +166,8 @@ def _text(nanoseconds: int) -> str:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """What the system says, as a store says it."""
+def _store_errors() -> Iterator[None]:
+    """Turns OSError into StoreError."""
     try:
         yield
     except OSError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one account of the local AWS, and its people. Nothing here imports moto, so it costs nobody anything."""
+"""The account of the local AWS, and its users. This module does not import moto, so that it loads quickly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from localcloud.files import write_secret
 
-# AWS's own documents use this number in examples. No account has it.
+# The number in the examples of AWS's documentation. No real account has it.
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
 ADMINISTRATORS = "administrators"
@@ -23,7 +23,7 @@ _SECRET_ALPHABET = string.ascii_letters + string.digits + "+/"
 
 
 def facts() -> dict[str, str]:
-    """What the cloud's marker says of the account."""
+    """The facts of the account in the cloud's marker file."""
     return {"awsAccount": ACCOUNT, "awsRegion": REGION}
 
 
@@ -40,7 +40,7 @@ PEOPLE = (
     Person("deployer", ADMINISTRATORS, ("arn:aws:iam::aws:policy/AdministratorAccess",)),
     Person("user", "scientists"),
 )
-# Every account has them from its start.
+# The groups that every account has from its start.
 GROUPS = frozenset(person.group for person in PEOPLE)
 
 
@@ -63,7 +63,7 @@ def credentials_file(home: Path) -> Path:
 
 
 def load_keys(home: Path) -> Mapping[str, AccessKeyPair]:
-    """The access key of each person, made at the first start, with the files that AWS's clients read."""
+    """The access key of each user. The first call makes the keys, and the files that AWS's clients read."""
     folder(home).mkdir(mode=0o700, exist_ok=True)
     held = configparser.ConfigParser(interpolation=None)
     held.read(credentials_file(home))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One AWS request as a call: first as its sender wrote it (`RawCall`), then as the one value that is judged and carried
-out (`AwsCall`). `localcloud/aws/border` makes the second of the first."""
+"""An AWS request as a call: first in its sender's form (`RawCall`), then as the value that is judged and carried out
+(`AwsCall`). `localcloud/aws/border` turns the first into the second."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _FORM = re.compile(r"application/x-www-form-urlencoded(; *charset=utf-8)?", re.A
 _JSON = re.compile(r"application/(x-amz-json-1\.[01]|json)(; *charset=utf-8)?", re.ASCII)
 _TARGET = re.compile(r"([A-Za-z0-9_]+)\.([A-Za-z0-9]+)", re.ASCII)
 _ACTION = re.compile(r"[A-Za-z0-9]+", re.ASCII)
-# It stands in ARNs, and moto cuts it out of a header.
+# Strict, because a region becomes part of ARNs, and moto cuts it out of a header.
 _REGION = re.compile(r"[a-z]{2,4}(-[a-z]{2,12}){1,3}-[0-9]{1,2}", re.ASCII)
 _UTF8 = re.compile("utf-8", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class RawCall:
-    """What a request says, each part read once. `headers` are those of S3; other services have one that counts."""
+    """A request, each part of which has been read once. Only calls of S3 have `headers` and `body`."""
 
     service: AwsService
     region: str
@@ -40,13 +40,13 @@ class RawCall:
 
     @property
     def name(self) -> str:
-        """Such as `ec2.RunInstances`: the name that faults and the log use."""
+        """The name that faults and the log use, such as `ec2.RunInstances`."""
         return f"{self.service.prefix}.{self.operation}"
 
 
 @dataclass(frozen=True)
 class AwsCall(RawCall):
-    """The value that is judged. moto gets a request that is written from it, so what is not in it does not exist.
+    """The value of a call, which is judged. moto gets a request that is written from it, and sees nothing else.
 
     `parameters` are those of the operation's model: flat for EC2 and query services, JSON for JSON services, and for S3
     the bucket, the key and the query. `headers` and `document`, a body of XML, are S3's alone. `body` is the content of
@@ -56,23 +56,23 @@ class AwsCall(RawCall):
 
     @property
     def backend(self) -> str:
-        """The name of what carries it out in moto."""
+        """The name of moto's backend for the service."""
         return "s3control" if self.control else self.service.backend
 
     @property
     def writes(self) -> bool:
-        # These make credentials or tokens, which must be valid after a restart.
+        # By their names these only read. But they make credentials or tokens, which must be valid after a restart.
         makes = self.operation in ("GetSessionToken", "GetFederationToken", "GetAuthorizationToken")
         return makes or not self.operation.startswith(_READS)
 
     def text(self, name: str) -> str:
-        """A parameter that is text, or nothing."""
+        """A parameter that is text; empty if it is missing."""
         value = self.parameters.get(name)
         return value if isinstance(value, str) else ""
 
 
 def read_call(service: AwsService, region: str, request: Request, body: bytes) -> RawCall:
-    """The call of a request. What two readers could read in two ways is refused."""
+    """Reads a request. Refuses requests that two parsers could read differently."""
     if not _REGION.fullmatch(region):
         raise RefusalError(Reason.MALFORMED, "Credential should be scoped to a valid region")
     if service.wire is Wire.S3:
@@ -129,5 +129,5 @@ def _json_call(request: Request, query: str, body: bytes) -> tuple[str, Mapping[
 
 
 def _is_type(request: Request, wanted: re.Pattern[str]) -> bool:
-    """Media types have no spelling of their own here: a second reader might not know another one."""
+    """Whether the content type is one of the accepted spellings. Another parser might read others differently."""
     return wanted.fullmatch(_UTF8.sub("utf-8", request.headers.get("content-type", ""))) is not None

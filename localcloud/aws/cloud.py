@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local AWS as an API of the cloud: signatures and faults on the event loop, moto on a thread of its own."""
+"""The local AWS as one of the cloud's APIs. Signatures and faults are handled on the event loop, calls on a thread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from localcloud.server.http import MAXIMUM_BODY, Body, Reply, Request, plain_ref
 if TYPE_CHECKING:
     from localcloud.aws.simulation import Simulation
 
-# moto receives an object in one piece. Larger files come in parts.
+# moto takes the content of an object at once. Clients upload larger files in parts.
 MAXIMUM_OBJECT = 512 * 1024 * 1024
 _REASONS = {429: Reason.THROTTLED, 503: Reason.UNAVAILABLE}
 _LOOP_SECONDS = 60.0
@@ -37,8 +37,8 @@ log = logging.getLogger("localcloud")
 
 
 class AwsCloud:
-    """AWS on the endpoint of one local cloud. moto is imported with the first request, or when its state has
-    instances that live."""
+    """AWS on the endpoint of one local cloud. moto is imported at the first request, or at the start if there is a
+    saved state."""
 
     def __init__(self, home: Path, endpoint: str, strikes: faults.Faults) -> None:
         self._home = home
@@ -50,13 +50,13 @@ class AwsCloud:
         # Called on the event loop with each object that was put: its bucket, its key and its content.
         self.after_put: Callable[[str, str, bytes], None] = lambda bucket, key, content: None
         self._loop: asyncio.AbstractEventLoop | None = None
-        # One thread: calls happen one after the other, so each sees the whole of the one before.
+        # One thread, so that calls are carried out one after the other.
         self._thread = ThreadPoolExecutor(1, "aws")
         account.load_keys(home)
 
     def takes(self, request: Request) -> bool:
-        """Whether a request is AWS's: by its signature, or by headers that only AWS's clients send. Those send the last
-        one also where they sign nothing."""
+        """Whether a request is for AWS: it has AWS's signature, or a header that only AWS's clients send. They send the
+        last of these headers even with unsigned requests."""
         return (
             request.path.startswith(metadata.PATH)
             or sigv4.is_signed(request)
@@ -64,7 +64,7 @@ class AwsCloud:
         )
 
     def recover(self) -> None:
-        """Takes up what lived when the cloud ended. Called when the loop runs, after `hosts` was set."""
+        """Starts the instances again that ran when the cloud ended. Called on the loop, after `hosts` is set."""
         self._loop = asyncio.get_running_loop()
         if kept.exists(account.folder(self._home)):
             self._report(lambda _: host_reports.begin_again())
@@ -73,7 +73,7 @@ class AwsCloud:
         if request.path.startswith(metadata.PATH):
             if not self._is_used():
                 return Reply(404), ""
-            return await self._inside(lambda simulation: simulation.metadata(request))
+            return await self._on_thread(lambda simulation: simulation.metadata(request))
         if not sigv4.is_signed(request):
             known = _service_of(request)
             raise RefusalError(Reason.UNSIGNED, "Missing Authentication Token" if known else "Access Denied")
@@ -83,7 +83,7 @@ class AwsCloud:
         return await self._answer(request, signed, SERVICES[signed.scope.service], body)
 
     def refused(self, request: Request, error: ApiError) -> Reply:
-        """As the service writes it that the request is for. The metadata service of instances is none of them."""
+        """Writes a refusal in the form of the request's service. The metadata service of instances has a plain form."""
         if request.path.startswith(metadata.PATH):
             return plain_refusal(error)
         return reply_to(error, _service_of(request))
@@ -96,26 +96,28 @@ class AwsCloud:
     ) -> tuple[Reply, str]:
         stated = bool(sigv4.payload_of(request, signed))
         # A signature that states the body's digest is verified before the body is received.
-        caller = await self._inside(lambda simulation: simulation.principal(request, signed, None)) if stated else None
+        caller = None
+        if stated:
+            caller = await self._on_thread(lambda simulation: simulation.principal(request, signed, None))
         content = await body.to_memory(MAXIMUM_OBJECT if service.wire is Wire.S3 and stated else MAXIMUM_BODY)
         digest = hashlib.sha256(content).hexdigest()
         sigv4.check_body(request, signed, digest)
         if caller is None:
-            caller = await self._inside(lambda simulation: simulation.principal(request, signed, digest))
+            caller = await self._on_thread(lambda simulation: simulation.principal(request, signed, digest))
         call, known = read_call(service, signed.scope.region, request, content), caller
         await faults.strike_before(self._faults, call.name, _refusal_of)
-        answer = await self._inside(lambda simulation: simulation.answer(call, signed.key_id, known))
+        answer = await self._on_thread(lambda simulation: simulation.answer(call, signed.key_id, known))
         if call.name == "s3.PutObject" and answer[0].status == 200:
             self.after_put(call.parameters["Bucket"], call.parameters["Key"], call.body)
         faults.strike_after(self._faults, call.name)
         return answer
 
-    async def _inside(self, work: Callable[[Simulation], Answer]) -> Answer:
-        """Does work where the simulation is."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._step, work)
+    async def _on_thread(self, work: Callable[[Simulation], Answer]) -> Answer:
+        """Does work on the simulation's thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._with_simulation, work)
 
-    def _step(self, work: Callable[[Simulation], Answer]) -> Answer:
-        """On the thread of the simulation, which is made if it is not there yet."""
+    def _with_simulation(self, work: Callable[[Simulation], Answer]) -> Answer:
+        """Does work with the simulation, which is made at first. Runs on the simulation's thread."""
         if self._simulation is None:
             from localcloud.aws.simulation import Simulation
 
@@ -133,7 +135,7 @@ class AwsCloud:
         )  # fmt: skip
 
     def _on_loop(self, work: Callable[[], Answer]) -> Answer:
-        """Does work on the event loop, for the simulation's thread: only the loop uses the tables with the faults."""
+        """Does work on the event loop, called from the simulation's thread: only the loop may use the faults."""
         if self._loop is None:
             raise RuntimeError("the local AWS was asked before its cloud ran")
         done: Future[Answer] = Future()
@@ -148,7 +150,7 @@ class AwsCloud:
         return done.result(_LOOP_SECONDS)
 
     def _report(self, change: Callable[[Simulation], object]) -> None:
-        """Takes up what the hosts say, in the order in which they say it."""
+        """Applies a report of the hosts. Reports are applied in the order in which they come."""
 
         def work(simulation: Simulation) -> None:
             change(simulation)
@@ -156,9 +158,9 @@ class AwsCloud:
 
         def step() -> None:
             try:
-                self._step(work)
+                self._with_simulation(work)
             except Exception:
-                log.exception("a report of the hosts could not be taken up")
+                log.exception("a report of the hosts could not be applied")
 
         with suppress(RuntimeError):  # the cloud is ending
             self._thread.submit(step)
@@ -185,24 +187,25 @@ class AwsCloud:
         self._report(lambda _: host_reports.command_ended(command, instance, code, output, errors))
 
     async def groups(self, region: str, ids: Sequence[str]) -> Sequence[SecurityGroupRules]:
-        return await self._inside(lambda _: host_reports.groups(region, ids))
+        return await self._on_thread(lambda _: host_reports.groups(region, ids))
 
     async def around(self, region: str, subnet: str) -> NetworkAround | None:
-        return await self._inside(lambda _: host_reports.around(region, subnet))
+        return await self._on_thread(lambda _: host_reports.around(region, subnet))
 
     async def machines(self) -> Sequence[Machine]:
-        return await self._inside(lambda _: host_reports.machines()) if self._is_used() else ()
+        return await self._on_thread(lambda _: host_reports.machines()) if self._is_used() else ()
 
     async def look(self, read: Callable[[], Answer]) -> Answer | None:
-        """Reads moto's state where nothing changes it meanwhile. None if nobody has used AWS here: it stays unmade."""
-        return await self._inside(lambda simulation: read()) if self._is_used() else None
+        """Reads moto's state on the simulation's thread, so that nothing changes meanwhile. Returns None if AWS was
+        never used here, and does not make the simulation for that."""
+        return await self._on_thread(lambda simulation: read()) if self._is_used() else None
 
     def _is_used(self) -> bool:
         return self._simulation is not None or kept.exists(account.folder(self._home))
 
     async def close(self) -> None:
-        """Ends after the calls that began. Later ones find the state as those left it."""
-        if self._simulation is not None:  # sqlite's connections are of one thread
+        """Ends after the calls that have begun."""
+        if self._simulation is not None:  # sqlite's connections belong to one thread
             self._thread.submit(self._simulation.close)
         await asyncio.to_thread(self._thread.shutdown, wait=True)
 
@@ -212,15 +215,15 @@ def _value(fault: faults.Fault | None) -> int | None:
 
 
 def _refusal_of(fault: faults.Fault) -> RefusalError:
-    """What a fault of the kind `status` refuses a call with, in AWS's words."""
+    """The refusal that a fault of the kind `status` causes, in AWS's form."""
     reason = _REASONS.get(fault.status, Reason.BROKEN if fault.status >= 500 else Reason.MALFORMED)
-    # AWS has statuses of its own for what a fault calls 429 and 503.
+    # For 429 and 503 AWS has statuses of its own, unless the fault names a code.
     status = fault.status if fault.code or fault.status not in _REASONS else 0
     return RefusalError(reason, faults.REQUESTED, fault.code, status)
 
 
 def _service_of(request: Request) -> AwsService | None:
-    """In whose form a request is refused: of the service that its signature names, or else of what it looks like."""
+    """The service in whose form a request is refused: by its signature, otherwise by its headers."""
     if sigv4.is_signed(request):
         with suppress(RefusalError):
             if service := SERVICES.get(sigv4.parse(request).scope.service):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS's refusals. Each service has codes and a form of its own for the same reason: one row for each reason."""
+"""AWS's refusals. Each service has its own codes and format, so there is one row of codes for each reason."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Reason(Enum):
     REFUSED = "refused"
 
 
-# What the server refuses for all platforms alike, by its status.
+# Refusals by the server, which are the same for all platforms, by their status.
 _REASONS = {413: Reason.TOO_LARGE}
 _CODES: Mapping[Reason, Mapping[Wire, tuple[int, str]]] = {
     Reason.UNSIGNED: {
@@ -96,7 +96,7 @@ _CODES: Mapping[Reason, Mapping[Wire, tuple[int, str]]] = {
         Wire.EC2: (503, "Unavailable"), Wire.QUERY: (503, "ServiceUnavailable"),
         Wire.JSON: (503, "ServiceUnavailableException"), Wire.S3: (503, "ServiceUnavailable"),
     },
-    # Rules of AWS's own: most bring a code.
+    # Refusals by AWS's own rules. Most come with a code of their own.
     Reason.REFUSED: {
         Wire.EC2: (400, "InvalidParameterValue"), Wire.QUERY: (400, "ValidationError"),
         Wire.JSON: (400, "ValidationException"), Wire.S3: (400, "InvalidArgument"),
@@ -105,7 +105,7 @@ _CODES: Mapping[Reason, Mapping[Wire, tuple[int, str]]] = {
 
 
 class RefusalError(ApiError):
-    """One refused request. `code` and `status` stand in for the row's where a fault or a rule chose them."""
+    """A refused request. `code` and `status` replace those of the row, if a fault or a rule sets them."""
 
     def __init__(self, reason: Reason, message: str, code: str = "", status: int = 0) -> None:
         super().__init__(status, code, message)
@@ -116,7 +116,7 @@ class RefusalError(ApiError):
 
 
 def reply_to(error: ApiError, service: AwsService | None) -> Reply:
-    """Any refusal or failure as the service writes it."""
+    """A refusal or a failure in the format of the service."""
     if isinstance(error, RefusalError):
         return refusal_reply(error, service)
     if isinstance(error, CloudFailureError) and error.status != INTERNAL_ERROR:
@@ -126,7 +126,7 @@ def reply_to(error: ApiError, service: AwsService | None) -> Reply:
 
 
 def refusal_reply(refusal: RefusalError, service: AwsService | None) -> Reply:
-    """The refusal as the service writes it. A request of no known service gets S3's form, as AWS's front door does."""
+    """A refusal in the format of the service. For unknown services it is that of S3, as on AWS."""
     wire = service.wire if service else Wire.S3
     status, code = _CODES[refusal.reason][wire]
     return error_reply(refusal.status or status, refusal.code or code, refusal.message, service)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the local AWS lacks of its services: their operations, by botocore's models, and what differs, by rows."""
+"""Lists what the local AWS lacks: operations that are in botocore's models, and differences that are in rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MODELS = {"servicequotas": "service-quotas"}
 
 @dataclass(frozen=True)
 class AwsCoverage:
-    """One service: its name, the operations that are there, and how many AWS has."""
+    """A service: its name, the operations that the local AWS has, and how many AWS has."""
 
     title: str
     there: tuple[str, ...]
@@ -40,7 +40,7 @@ def coverage() -> Iterator[AwsCoverage]:
 
 
 def differences() -> Iterator[str]:
-    """What differs from AWS, a sentence each."""
+    """The differences from AWS, each in a sentence."""
     refused = table("aws_calls")["refused"].items()
     whys = {f"{prefix}.{operation}": why for prefix, rows in refused for operation, why in rows.items()}
     for name, why in {**whys, **table("aws_refusals")["lacking"]}.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How instances and commands go on, as the hosts report it. Everything here is called on the simulation's thread."""
+"""Applies the hosts' reports to instances and commands. Everything here is called on the simulation's thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ITSELF = ("Client.InstanceInitiatedShutdown", "Client.InstanceInitiatedShutdown
 
 
 def begin_again() -> None:
-    """After the end of a cloud: instances that lived start again, and commands that ran have failed."""
+    """After a restart of the cloud, starts the instances again that ran, and marks commands that ran as failed."""
     from moto.ssm.models import ssm_backends
 
     from localcloud.aws.additions import commands, machine_view

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""moto's state on disk. It is there before a call is answered, so it survives any end of the cloud.
+"""Saves moto's state on disk. This happens before a call is answered, so the state survives a kill of the cloud.
 
-Each backend is one row: what it holds, pickled. References between backends are names, so each row stands alone. S3 has
-a row for each object besides, with all its versions, so that a put does not write the others again. The content of
-objects is in files beside, written once, since it never changes.
+Each backend is a row with its pickled state. References between backends are saved as names, so that each row stands
+alone. Each object of S3 has a row of its own, with all its versions, so that a put need not write the others again. The
+contents of objects are in files, which are written once, because they never change.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class KeptState:
         return connection
 
     def save(self, only: str = "", touched: Collection[S3Object] | None = None) -> None:
-        """Writes what changed since the last time, in one transaction. `only` names the service whose calls change
-        nothing else, `touched` the objects that a call named: no others can have changed. None: any can."""
+        """Writes all changes since the last time, in one transaction. `only`: the one service that may have changed.
+        `touched`: the only objects of S3 that may have changed; None: any may."""
         changed, objects = list(self._changed(only)), list(self._changed_objects(touched))
         if not changed and not objects:
             return
@@ -104,7 +104,7 @@ class KeptState:
                     yield which, state, digest
 
     def _changed_objects(self, touched: Collection[S3Object] | None) -> Iterator[tuple[S3Object, bytes, bytes]]:
-        """Each with its versions, pickled; empty where it is gone."""
+        """Changed objects with their pickled versions (empty: the object is gone)."""
         held = _held_objects()
         for which in touched if touched is not None else {*self._objects, *_named(held)}:
             versions = held[which[0]].getlist(which[1]) if which[0] in held else None
@@ -114,7 +114,7 @@ class KeptState:
                 yield which, state, digest
 
     def load(self) -> None:
-        """Gives moto's backends what they held, and nothing else. Removes contents that no object has."""
+        """Restores moto's backends. Removes files with contents that no object has."""
         from moto.s3.models import s3_backends
 
         for table in _modules().values():
@@ -139,7 +139,7 @@ class KeptState:
                 file.unlink()
 
     def _keep(self, content: bytes) -> str:
-        """The name of a file that holds this content."""
+        """Saves a content, and returns the name of its file."""
         name = hashlib.sha256(content).hexdigest()
         path = self._contents / name
         if not path.exists():
@@ -178,7 +178,7 @@ def _backend(service: str, region: str) -> Any:
 
 
 class _Content:
-    """Stands for the content of an object in the state of S3."""
+    """Replaces the content of an object in the pickled state of S3."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -197,7 +197,7 @@ class _Pickler(pickle.Pickler):
         self._objects = _VersionedKeyStore
 
     def persistent_id(self, value: Any) -> Any:
-        """Asked of every value that there is, with every call that writes: it looks at as little as it can."""
+        """Called for every value at every call that writes, so it has to be fast."""
         if isinstance(value, self._backend):
             return ("backend", _name_of(value), value.region_name)
         if isinstance(value, _Content):
@@ -224,7 +224,7 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads what this program wrote into a folder that only its user can write to."""
+    """Reads only files that this program wrote, in a folder that only its user can write to."""
 
     def __init__(self, file: io.BytesIO, contents: Path, used: set[str]) -> None:
         super().__init__(file)
@@ -239,7 +239,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _held_objects() -> dict[str, Any]:
-    """By bucket, its objects with all their versions by name."""
+    """The objects of each bucket by name, with all their versions."""
     from moto.s3.models import s3_backends
 
     return {name: bucket.keys for name, bucket in s3_backends[ACCOUNT]["aws"].buckets.items()}
@@ -279,19 +279,19 @@ def _bare(kind: type) -> Any:
 
 
 def _table(kind: Any, factory: Any) -> Any:
-    """A table of a class whose constructor takes other arguments."""
+    """A table of a class whose constructor takes other arguments than `dict`."""
     made = kind.__new__(kind)
     defaultdict.__init__(made, factory)
     return made
 
 
 def _as_new(parameters: Any) -> dict[str, Any]:
-    """The state of a table that has not read what moto brings: it reads that when somebody asks for it."""
+    """The state of a table without the parameters that come with moto: it loads these when they are needed."""
     return {name: False if name.endswith("_loaded") else value for name, value in vars(parameters).items()}
 
 
 def _of_account(parameters: Any) -> Iterator[tuple[str, Any]]:
-    """The parameters that somebody made. Those of AWS are thousands, and their names are its own."""
+    """The account's own parameters, without the thousands that AWS provides."""
     return ((name, versions) for name, versions in dict.items(parameters) if not name.startswith("/aws/"))
 
 
@@ -304,7 +304,7 @@ def _lock(which: int) -> Any:
 
 
 def _function(code: bytes, module: str, name: str) -> Any:
-    """A function that moto made on the spot, such as the default of a table."""
+    """A function that moto defines inside another one, such as the default factory of a table."""
     loaded = marshal.loads(code)
     if not isinstance(loaded, CodeType):
         raise TypeError(name)

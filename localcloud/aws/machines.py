@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the local AWS tells the hosts about its instances, and what the hosts tell back.
+"""The interface between the local AWS and the hosts: instances to run, and reports about them.
 
-The local AWS calls `Machines`; the hosts call `MachineReports`. Both may be called on any thread, and both return at
-once: neither side waits for the other.
+The local AWS calls `Machines`, the hosts call `MachineReports`. Both may be called on any thread and return at once, so
+that neither side waits for the other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MachineInterface:
 
 @dataclass(frozen=True)
 class Machine:
-    """One instance, as it is when it starts. `metadata` is the path of its metadata service on the cloud's endpoint."""
+    """An instance at its start. `metadata`: the path of its metadata service on the cloud's endpoint."""
 
     id: str
     image: str
@@ -73,8 +73,8 @@ class SecurityGroupRules:
 
 @dataclass(frozen=True)
 class NetworkAround:
-    """What is around a subnet: its blocks, and where its routes lead. `routes` is (block, target id) of its table.
-    `endpoints`: the security groups of each interface that leads to a service of AWS's from inside the network."""
+    """The network around a subnet: its blocks and routes. `routes`: (block, target id) of its route table.
+    `endpoints`: the security groups of each interface endpoint of the network."""
 
     subnet: str
     subnet_block: str
@@ -85,16 +85,16 @@ class NetworkAround:
 
 
 class Machines(Protocol):
-    """What carries out instances. `localcloud/aws/hosts` implements it."""
+    """Runs instances. `localcloud/aws/hosts` implements it."""
 
     def started(self, machine: Machine) -> None:
-        """An instance is pending: it was run, started again, or lives again after a kill of the cloud."""
+        """An instance has to start: it is new, was started again, or ran when the cloud was killed."""
 
     def stopped(self, instance: str) -> None:
-        """A call stops it. Its disk stays."""
+        """An instance has to stop. Its disk is kept."""
 
     def terminated(self, instance: str) -> None:
-        """A call terminates it. Nothing of it stays."""
+        """An instance has to end. Nothing of it is kept."""
 
     def rebooted(self, machine: Machine) -> None: ...
 
@@ -103,45 +103,45 @@ class Machines(Protocol):
     def cancel(self, command: str, instance: str) -> None: ...
 
     def network_changed(self) -> None:
-        """Rules or routes changed: living instances get those in force now."""
+        """Rules or routes have changed. Running instances have to get the new ones."""
 
 
 class MachineReports(Protocol):
-    """What the hosts say back, and what they may ask. `localcloud/aws/cloud.py` implements it."""
+    """Takes the hosts' reports, and answers their queries. `localcloud/aws/cloud.py` implements it."""
 
     def running(self, instance: str) -> None:
-        """It is up."""
+        """An instance has booted."""
 
     def agent_ready(self, instance: str) -> None:
-        """Its agent of Systems Manager answers from now on."""
+        """An instance's agent of Systems Manager has started."""
 
     def ended_itself(self, instance: str) -> None:
-        """It shut itself down. Its own setting makes of that a stop or a termination."""
+        """An instance shut itself down. Its settings decide whether it stops or terminates."""
 
     def failed(self, instance: str, reason: str) -> None:
-        """It could not be started, or was lost. It stops with this reason."""
+        """An instance could not be started, or was lost. It stops with this reason."""
 
     def command_began(self, command: str, instance: str) -> None: ...
 
     def command_ended(self, command: str, instance: str, code: int | None, output: str, errors: str) -> None:
-        """It ended. `code` is None if it ran out of time."""
+        """A command ended. `code` None: it reached its timeout."""
 
     async def groups(self, region: str, ids: Sequence[str]) -> Sequence[SecurityGroupRules]:
-        """The rules in force now. A group that is gone is left out."""
+        """The rules in force now. Deleted groups are left out."""
 
     async def around(self, region: str, subnet: str) -> NetworkAround | None:
-        """None if the subnet is gone."""
+        """The network around a subnet; None if the subnet was deleted."""
 
     def nothing_runs(self, instance: str, reason: str) -> None:
-        """It counts as running, but nothing carries it out. The instance says so as its state's reason."""
+        """An instance counts as running, but nothing runs it. Its state's reason says so."""
 
     async def machines(self) -> Sequence[Machine]:
         """All instances that are pending or running."""
 
 
 class NoMachines:
-    """Stands in where nothing carries out instances. They say so, their agents never answer, and so no command can be
-    sent to them."""
+    """For a cloud without hosts. Its instances say that nothing runs them, and take no commands, because their agents
+    never answer."""
 
     WHY = "No hosts are attached to this local cloud: nothing runs on its instances"
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metadata service of instances, version 2: who they are, their tags, and short credentials of their role.
+"""The metadata service of instances, version 2: their identity, their tags, and temporary credentials of their role.
 
-On AWS an instance asks a link-local address. Here its clients are told another endpoint (a variable of AWS's SDKs),
-and its path holds a key that only this instance knows. So each gets its own, wherever it runs.
+On AWS it has a link-local address. Here a variable of AWS's SDKs gives an instance's clients another endpoint, and the
+path contains a key that only this instance has. So each instance reaches its own data, wherever it runs.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ PATH = "/.trainyard/metadata/"
 _TTL = "x-aws-ec2-metadata-token-ttl-seconds"
 _TOKEN = "x-aws-ec2-metadata-token"
 _LONGEST_SECONDS = 21_600
-# AWS renews an hour before the end of six.
+# The lifetime of new credentials, and the part of it that remains when they are renewed.
 SESSION_SECONDS = 3600.0
 _RENEWED_AT = 1 / 3
 
 
 @dataclass
 class Metadata:
-    """`session_seconds` says how long credentials last: a fault can make them short."""
+    """Answers requests. `session_seconds`: how long credentials last, which a fault may shorten."""
 
     home: Path
     may_assume: Callable[[Any], bool]
@@ -46,7 +46,7 @@ class Metadata:
         return hmac.new(_secret(self.home), instance.encode(), hashlib.sha256).hexdigest()[:40]
 
     def answer(self, request: Request) -> tuple[Reply, str]:
-        """The reply, and its summary for the log. A wrong key gets what a wrong path gets."""
+        """The reply, and its summary for the log. A wrong key gets the same answer as a wrong path."""
         from localcloud.aws.additions import machine_view
 
         key, _, path = request.path.removeprefix(PATH).partition("/")
@@ -150,7 +150,7 @@ def role_of(instance: Any) -> Any:
 
 
 def _session_of(instance: Any, role: Any, seconds: float) -> Any:
-    """The credentials in force. New ones if they end soon; those that ended are forgotten."""
+    """The current credentials, or new ones if those expire soon. Removes expired ones."""
     from moto.iam.models import iam_backends
     from moto.sts.models import sts_backends
 
@@ -193,8 +193,8 @@ def _identity(instance: Any) -> dict[str, Any]:
 
 
 def _read(tree: Mapping[str, Any], path: str) -> str | None:
-    """What stands at a path: a value, or the names below it. The longest name wins, because names of tags may hold
-    what separates paths."""
+    """The content at a path: a value, or a list of the names below it. The longest name wins, because the names of tags
+    may contain slashes."""
     if not path:
         return "\n".join(f"{name}/" if isinstance(value, dict) else name for name, value in sorted(tree.items()))
     if path in tree and not isinstance(tree[path], dict):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request into moto, and its answer out again: WSGI without a socket."""
+"""Calls moto's WSGI applications directly, without a socket."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class MotoApps:
-    """moto's applications, one for each service, made when it is first used."""
+    """moto's applications, one for each service. Each is made when it is first used."""
 
     def __init__(self, endpoint: str) -> None:
         self._host = urlsplit(endpoint).netloc
         self._apps: dict[str, Wsgi] = {}
 
     def ask(self, call: AwsCall, key_id: str) -> Reply:
-        """moto's answer. What a handler raises, this raises."""
+        """Calls moto and returns its answer. Exceptions of its handlers are passed on."""
         app = self._app(call.backend)
         heads: list[tuple[str, list[tuple[str, str]]]] = []
 
@@ -48,7 +48,7 @@ class MotoApps:
         if backend not in self._apps:
             from moto.moto_server import werkzeug_app
 
-            # A web page must not be able to read anything here.
+            # Otherwise any web page could read answers.
             werkzeug_app.DISABLE_GLOBAL_CORS = True
             self._apps[backend] = app = werkzeug_app.create_backend_app(backend)
             for view in app.view_functions.values():
@@ -72,12 +72,12 @@ class MotoApps:
             folded = name.upper().replace("-", "_")
             key = folded if folded == "CONTENT_TYPE" else f"HTTP_{folded}"
             environ[key] = value
-            if "_" in name:  # WSGI folds both signs into one
+            if "_" in name:  # WSGI does not distinguish `_` and `-` in names
                 environ[_PRESERVED][key] = name
         length = str(len(request.body))
         environ |= {"CONTENT_LENGTH": length, "HTTP_HOST": self._host, "HTTP_X_MOTO_ACCOUNT_ID": ACCOUNT}
-        # moto reads key and region from here, also for a request that was signed in its query.
+        # moto reads key and region from this header, so it is set also if the signature was in the query.
         scope = f"{key_id}/20000101/{call.region}/{call.service.signing}/aws4_request"
         environ["HTTP_AUTHORIZATION"] = f"{ALGORITHM} Credential={scope}, SignedHeaders=host, Signature=0"
-        environ["HTTP_USER_AGENT"] = "aws"  # moto would read a region from it
+        environ["HTTP_USER_AGENT"] = "aws"  # moto reads a region from the client's own header
         return environ

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who signed a request: a user by an access key, or a role's session by short credentials."""
+"""Finds who signed a request: a user by an access key, or a role's session by temporary credentials."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Key:
 
 
 def find_key(key_id: str) -> Key:
-    """The key as moto's IAM and STS keep it now. Refused if it is unknown, inactive or has ended."""
+    """Finds a key in moto's IAM and STS. Refuses it if it is unknown, inactive or expired."""
     from moto.iam.models import iam_backends
     from moto.sts.models import sts_backends
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operation of S3 a request is: S3 alone says it by method, path and query."""
+"""Finds the operation of a request to S3, which alone names it by method, path and query."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _ON_BUCKET = {
     ("GET", "location"): "GetBucketLocation", ("DELETE", "lifecycle"): "DeleteBucketLifecycle",
     ("POST", "delete"): "DeleteObjects",
 }  # fmt: skip
-# Sub-resource: the name of the setting, and the methods that moto has for it. It takes others for calls without a
-# sub-resource: to delete a bucket's metrics would delete the bucket.
+# Sub-resource: the name of the setting, and the methods that moto has for it. moto would treat other methods as if the
+# sub-resource were missing: a request to delete a bucket's metrics would delete the bucket.
 _BUCKET_SETTINGS = {
     "accelerate": ("BucketAccelerateConfiguration", "GET PUT"), "acl": ("BucketAcl", "GET PUT"),
     "cors": ("BucketCors", "GET PUT DELETE"), "encryption": ("BucketEncryption", "GET PUT DELETE"),
@@ -65,8 +65,8 @@ def operations() -> Iterator[str]:
 
 
 def identify(request: Request) -> tuple[str, Mapping[str, Any]]:
-    """The operation, and its bucket, key and query. A request that two readers could read as two operations is
-    refused."""
+    """The operation, and its bucket, key and query. Refuses a request that two parsers could read as different
+    operations."""
     path, _, query = request.target.partition("?")
     if is_control(request):
         return _control_operation(request)
@@ -91,7 +91,7 @@ def identify(request: Request) -> tuple[str, Mapping[str, Any]]:
 
 
 def is_control(request: Request) -> bool:
-    """Whether it is a call of S3 Control, which has the name of S3 in its signatures, and an account in a header."""
+    """Whether a request is for S3 Control: it is signed for S3, too, but has an account in a header."""
     return request.target.startswith(_CONTROL) and "x-amz-account-id" in request.headers
 
 
@@ -156,7 +156,7 @@ def _object_operation(request: Request, query: Mapping[str, str]) -> str:
 
 
 def _setting(method: str, row: tuple[str, str] | None) -> str:
-    """The operation on a setting. Nothing if moto has none."""
+    """The operation on a setting; empty if moto has none."""
     return f"{_VERBS[method]}{row[0]}" if row is not None and method in row[1].split() else ""
 
 

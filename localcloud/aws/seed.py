@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a new account has: AWS's own policies, and its people with the keys of the cloud's first start."""
+"""Fills a new account: with AWS's managed policies, and with users and their keys."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from localcloud.aws.account import ACCOUNT, PEOPLE, AccessKeyPair
 
-# Those of AWS's managed policies that people attach to machines and to each other. All of them, over a thousand, would
-# be written to disk with every change of IAM.
+# The managed policies that are usually attached to machines and users. All of them are over a thousand, and would be
+# written to disk with every change of IAM.
 MANAGED = (
     "AdministratorAccess", "PowerUserAccess", "ReadOnlyAccess", "AmazonSSMManagedInstanceCore",
     "AmazonSSMFullAccess", "AmazonS3FullAccess", "AmazonS3ReadOnlyAccess", "AmazonEC2ContainerRegistryPowerUser",
@@ -20,7 +20,7 @@ MANAGED = (
 
 
 def managed_policies() -> None:
-    """Gives the account AWS's managed policies, as moto's data has them."""
+    """Adds AWS's managed policies from moto's data."""
     from moto.iam.aws_managed_policies import aws_managed_policies_data
     from moto.iam.models import AWSManagedPolicy, iam_backends
 
@@ -34,7 +34,7 @@ def managed_policies() -> None:
 
 
 def people(keys: Mapping[str, AccessKeyPair]) -> None:
-    """Makes the users and their groups, unless the state has them."""
+    """Adds the users and their groups, unless they exist."""
     from moto.iam.models import iam_backends
 
     backend = iam_backends[ACCOUNT]["aws"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The services of the local AWS: one row each. A service without a row is refused, because nothing here would judge
-its calls or keep its state."""
+"""The services of the local AWS, a row for each. A service without a row is refused, because the judge does not know
+its calls, and its state would not be saved."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Wire(Enum):
-    """How a service writes requests and errors."""
+    """The format of a service's requests and errors."""
 
     EC2 = "ec2"
     QUERY = "query"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS's signatures, version 4: they prove who sent a request, and that nobody changed it."""
+"""Verifies AWS's signatures, version 4: who sent a request, and that nobody has changed it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MAXIMUM_SKEW_SECONDS = 15 * 60
 _LONGEST_PRESIGNED_SECONDS = 7 * 24 * 3600
 _PART = re.compile(r"\s*(Credential|SignedHeaders|Signature)=([^,\s]+)\s*(?:,|$)")
 _SHA256 = re.compile("[0-9a-f]{64}")
-# A client need not sign what proxies change.
+# Headers that proxies may change need not be signed.
 _MAY_BE_UNSIGNED = frozenset({"x-amzn-trace-id", "x-amz-security-token"})
-# What a link's signature covers in another way: this header's value is a part of what is signed.
+# A presigned URL need not list this header as signed: its value is part of the signed text anyway.
 _OF_LINKS = frozenset({"x-amz-content-sha256"})
 
 
@@ -111,7 +111,7 @@ def _credential(text: str) -> tuple[str, Scope]:
 
 
 def check_freshness(signed: SignedRequest) -> None:
-    """Raises for a request that is too old, or from the future."""
+    """Refuses a request that is too old, or from the future."""
     try:
         sent = calendar.timegm(time.strptime(signed.moment, "%Y%m%dT%H%M%SZ"))
     except ValueError:
@@ -130,8 +130,8 @@ def check_freshness(signed: SignedRequest) -> None:
 
 
 def verify(request: Request, signed: SignedRequest, secret: str, body_digest: str | None) -> None:
-    """Raises unless the secret signed this request. `body_digest` is the digest of the body, if it was received: a
-    request whose headers do not state a digest can only be verified with it."""
+    """Refuses a request unless it was signed with this secret. `body_digest`: the digest of the received body, which is
+    needed if the headers do not state one."""
     if "host" not in signed.headers:
         raise RefusalError(Reason.BAD_SIGNATURE, "'Host' must be a signed header")
     unsigned = [name for name in request.headers if name.startswith("x-amz-") and name not in signed.headers]
@@ -154,14 +154,14 @@ def verify(request: Request, signed: SignedRequest, secret: str, body_digest: st
 
 
 def payload_of(request: Request, signed: SignedRequest) -> str:
-    """What the request states about its body: a digest, a name for an unsigned body, or nothing."""
+    """The request's statement about its body: a digest, a keyword for an unsigned body, or nothing."""
     if signed.presigned and signed.scope.service == "s3":
         return request.headers.get("x-amz-content-sha256", UNSIGNED_PAYLOAD)
     return request.headers.get("x-amz-content-sha256", "")
 
 
 def check_body(request: Request, signed: SignedRequest, body_digest: str) -> None:
-    """Raises if the signed digest is not the digest of the body."""
+    """Refuses a body that does not have the signed digest."""
     stated = payload_of(request, signed)
     if _SHA256.fullmatch(stated) and stated != body_digest:
         raise RefusalError(

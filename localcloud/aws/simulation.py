@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local AWS itself: moto's state, who may reach it, and what its instances do. One thread uses it."""
+"""The local AWS: verifies and judges calls, gives them to moto, and saves its state. Only one thread uses it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from localcloud.aws.principals import find_key
 from localcloud.aws.refusals import refuse
 from localcloud.server.http import Reply, Request
 
-# Services whose calls change nothing of another one: the others' states are not looked at.
+# Services whose calls do not change the state of other services, which then need not be compared.
 _ALONE = ("s3", "iam")
 log = logging.getLogger("localcloud")
 
 
 class Simulation:
-    """moto and everything around it. Making one imports moto, which takes a second: make it when it is needed."""
+    """moto and everything around it. Making one imports moto, which takes a second, so it is made when it is needed."""
 
     def __init__(self, home: Path, endpoint: str, outside: Outside, record: AwsRecord) -> None:
         from localcloud.aws import additions
@@ -46,7 +46,7 @@ class Simulation:
         self._kept.save()
 
     def _begin(self) -> None:
-        """Takes up the state on disk, or a new account's."""
+        """Loads the state from disk, or makes a new account."""
         from localcloud.aws import seed
 
         self._kept.load()
@@ -54,7 +54,7 @@ class Simulation:
         seed.people(self._people)
 
     def principal(self, request: Request, signed: sigv4.SignedRequest, digest: str | None) -> AwsPrincipal:
-        """Who signed it. Refused unless the signature holds."""
+        """Who signed a request. Refuses an invalid signature."""
         sigv4.check_freshness(signed)
         key = find_key(signed.key_id)
         if key.token != signed.token:
@@ -63,7 +63,7 @@ class Simulation:
         return key.principal
 
     def answer(self, raw: RawCall, key_id: str, caller: AwsPrincipal) -> tuple[Reply, str]:
-        """The reply to a call whose signature holds, and its summary for the log."""
+        """The reply to a call whose signature is valid, and its summary for the log."""
         call = value_of(raw)
         authorize(call, caller, self._record)
         refuse(call, caller)
@@ -73,14 +73,14 @@ class Simulation:
         return reply, f"{call.name} by {caller.name}"
 
     def metadata(self, request: Request) -> tuple[Reply, str]:
-        """The answer of the metadata service of the instance that a request's path names."""
+        """The answer of an instance's metadata service. The request's path names the instance."""
         answer = self._metadata.answer(request)
         if request.method == "GET" and "/iam/security-credentials/" in request.path:
             self.settle()  # new credentials must be valid after a restart
         return answer
 
     def settle(self, only: str = "", touched: Collection[S3Object] | None = ()) -> None:
-        """Writes what changed, then tells the hosts what follows from it."""
+        """Saves the changes, then tells the hosts about them."""
         try:
             self._kept.save(only, touched)
         except BaseException:
@@ -89,7 +89,7 @@ class Simulation:
         self._outside.carry_out()
 
     def _roll_back(self) -> None:
-        """Makes what happened since the last write undone: a call that fails has changed nothing."""
+        """Discards all changes since the last save, so that a failed call changes nothing."""
         self._outside.forget()
         self._begin()
 
@@ -112,7 +112,7 @@ class Simulation:
         except RefusalError:
             raise
         except Exception as problem:
-            # Hostile input reaches code that is not ours. One line says where, without a traceback.
+            # Hostile input may make moto fail. One line in the log says where, without a traceback.
             place = traceback.extract_tb(problem.__traceback__)[-1]
             log.error("%s failed at %s:%s: %r", call.name, Path(place.filename).name, place.lineno, problem)
             self._roll_back()
@@ -120,7 +120,7 @@ class Simulation:
 
 
 def objects_named(call: AwsCall) -> Collection[S3Object] | None:
-    """The objects of S3 that a call may change: those that it names. Where a bucket goes, any of its objects may."""
+    """The objects of S3 that a call may change: those that it names. None if it deletes a bucket: then any may."""
     if call.service.prefix != "s3":
         return ()
     bucket = call.text("Bucket")

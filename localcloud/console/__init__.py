@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console: one read-only page that shows the cloud, with a folder for each platform."""
+"""The console: a read-only web page that shows the cloud. Each platform has its part in its own folder."""

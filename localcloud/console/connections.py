@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who of a run talked with whom: what the firewalls of its hosts let through, what they dropped, what nobody used."""
+"""The connections of a run, from its firewalls' counts: allowed and dropped ones, and rules that were not used."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from localcloud.console.runs import RunNode, TrainingRun
 ELSEWHERE, ANYWHERE = "other addresses", "anywhere"
 NO_ROLE = "node"
 _NO_MACHINE = "No machine of the run is known, so nobody counted its connections."
-# So many roles, outside places and rows are shown. The rest is counted, or goes by a common name.
+# How many roles, outside places, rows and ports are shown. The rest is counted, or shares a common name.
 _MOST_ROLES, _MOST_OUTSIDE, _MOST_ROWS, _MOST_PORTS = 8, 6, 60, 4
 _OTHER_ROLES = "other roles"
 Row = dict[str, Any]
@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One rule on all nodes together. `addresses`: what its peer stands for, where that is no block."""
+    """A rule on all nodes. `addresses`: those that its peer stands for, if the peer is not an address block."""
 
     direction: str
     protocol: str
@@ -115,7 +115,8 @@ def _nodes(
 
 
 def _addresses(run: TrainingRun, documents: Mapping[str, Evidence]) -> Iterator[tuple[str, RunNode]]:
-    """A machine of one node says rank 0 of it. A job run of several nodes says each node's."""
+    """The node of each address. Evidence of a machine with one node has rank 0; that of a job run has each node's
+    rank."""
     members = Counter(node.machine for node in run.nodes)
     for node in run.nodes:
         for row in documents.get(node.machine, {}).get("nodes", ()):
@@ -140,7 +141,7 @@ def _read(seen: _Seen, document: Evidence) -> None:
         seen.used[key] += int(row["connections"]) + int(row["packets"])
         seen.holders.setdefault(key, {})[seen.name(own.get(row["node"], ""))] = None
     seen.flows += document["flows"]
-    # Of what goes without rules, only what nodes say to one another tells something.
+    # Of traffic that needs no rules, only that between nodes is shown.
     seen.flows += [one for one in document.get("free", ()) if {str(one["from"]), str(one["to"])} <= seen.roles.keys()]
     seen.dropped += document["dropped"]
 
@@ -150,7 +151,7 @@ def _dropped(seen: _Seen) -> Iterator[Row]:
     counts: Counter[tuple[str, str, str, str]] = Counter()
     for flow in seen.dropped:
         source, target = str(flow["from"]), str(flow["to"])
-        # Late packets of a connection that the node had made and ended.
+        # Not late packets of a connection that the node itself had opened and closed.
         if flow["direction"] == "ingress" and source not in seen.roles and (target, source) in answered:
             continue
         seen.drops[source if source in seen.roles else target] += int(flow["packets"])
@@ -162,7 +163,7 @@ def _dropped(seen: _Seen) -> Iterator[Row]:
 
 
 def _used(seen: _Seen) -> Iterator[Row]:
-    """Connections between nodes as the firewall of the called one counted them, others where they were counted."""
+    """The used connections. One between nodes is counted by the receiver's firewall, another one by the node's own."""
     counts: Counter[tuple[str, str, _Rule | None]] = Counter()
     ports: dict[tuple[str, str, _Rule | None], dict[str, None]] = {}
     for flow in seen.flows:
@@ -192,7 +193,7 @@ def _unused(seen: _Seen) -> Iterator[Row]:
 
 
 def _peers(seen: _Seen, rule: _Rule) -> Iterator[str]:
-    """The roles that a rule's peer covers, and the name of what it covers besides."""
+    """The roles that a rule's peer covers, and a name for other addresses that it covers."""
     networks = rule.networks
     if any(one.prefixlen == 0 for one in networks):
         yield ANYWHERE
@@ -226,7 +227,7 @@ def _address(text: str) -> IPv4Address | IPv6Address:
 def _networks(blocks: tuple[str, ...]) -> tuple[IPv4Network, ...]:
     try:
         networks = [ip_network(block, strict=False) for block in blocks]
-    except ValueError:  # the name of a group, for example
+    except ValueError:  # such as the name of a group
         return ()
     return tuple(network for network in networks if isinstance(network, IPv4Network))
 

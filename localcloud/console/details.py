@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One training run for the console: its ranks, how far they came, what they printed. Everything is bounded."""
+"""The details of a training run: its ranks, their progress, and their last output. The size of all parts is limited."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from localcloud.console.runs import RunNode, TrainingRun
 from localcloud.server.cloud import ServedCloud
 from provider.runs.lost import read_lost, total_words
 
-# So many metrics get a curve, and so many points are sent for all ranks of a run together.
+# How many metrics get a curve, and how many points are sent for all ranks of a run together.
 _CURVES, _MOST_POINTS, _LEAST_POINTS = 4, 1_600, 12
 _LONGEST_TEXT = 300
-# A living run's firewalls are read again after so many seconds, and after many times as long as it took.
+# How often a running run's firewalls are read: after this many seconds, and after this multiple of the reading's time.
 _EVERY_SECONDS, _TIMES = 4.0, 20
 _MOST_KEPT = 64
 
@@ -46,7 +46,7 @@ def _rank(node: RunNode, content: RunContent) -> dict[str, Any]:
     last = points[-1] if points else None
     why = _text(status.get("reason")) or node.run.details[:_LONGEST_TEXT] or ("" if last else _text(status.get("bar")))
     state = node.run.state
-    if state == "IN_PROGRESS":  # the launcher knows more
+    if state == "IN_PROGRESS":  # the launcher's state is more precise
         state = _text(status.get("state")) or state
     return {
         "rank": node.rank,
@@ -88,13 +88,13 @@ def _curves(run: TrainingRun, points: Points) -> dict[str, Any]:
 
 
 def _rounded(value: float | None) -> float | None:
-    """Six digits are more than a curve shows, and shorter on the wire."""
+    """Rounds to six digits: more than a curve shows, and shorter on the wire."""
     return None if value is None else float(f"{value:.6g}")
 
 
 @dataclass
 class _Drawn:
-    """What is known of one run's network, and when it is to be read again."""
+    """The drawing of a run's network, and when it has to be read again."""
 
     content: Mapping[str, Any]
     over: bool
@@ -103,7 +103,7 @@ class _Drawn:
 
 @dataclass
 class EvidenceBook:
-    """The networks of the runs that somebody looks at. Several readers of one run share what was read."""
+    """Caches the networks of runs, so that several viewers of a run share what was read."""
 
     cloud: ServedCloud
     _drawn: dict[str, _Drawn] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class EvidenceBook:
         if drawn and (drawn.over or (not run.over and time.monotonic() < drawn.again_at)):
             return drawn.content
         began = time.monotonic()
-        if drawn:  # until this one has read, others are shown what is known
+        if drawn:  # while this call reads, others get the old drawing
             drawn.again_at = began + 60.0
         machines = dict.fromkeys(node.machine for node in run.nodes if node.machine)
         documents = {machine: await self.cloud.evidence(machine) for machine in machines}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers `/console`: a page, its scripts and style, and their data. It only reads, and only for this machine."""
+"""Serves `/console`: a page, its scripts and style, and their data. It is read-only, and only for this machine."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def snapshot(
     cloud: ServedCloud, runs: Iterable[TrainingRun], shown: Sequence[Section], facts: Iterable[Sequence[str]],
     have: Collection[str],
 ) -> Content:  # fmt: skip
-    """Everything that the page shows, but for the details of runs. The length of each part is bounded.
+    """Everything that the page shows, except the details of runs. The length of each part is limited.
 
-    Sections whose tag the page has come without their content.
+    A section that the page has already, by its tag in `have`, is sent without its content.
     """
     calls = Section("Last calls", [last_calls(cloud.home)], "No calls.")
     first, last = ([one for one in shown if one.last == late] for late in (False, True))
@@ -134,12 +134,12 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
     "cross-origin-resource-policy": "same-origin",
 }
-# What the page has already: the tags of sections, as `have=a.b.c`.
+# The tags of the sections that the page has already, as `have=a.b.c`.
 _TAG = re.compile(r"[0-9a-f]{18}")
 
 
 class Console:
-    """The console of one cloud, as an API. It remembers what it parsed, so that looking again costs little."""
+    """The console of one cloud, as an API. It caches what it parsed, so that refreshing the page costs little."""
 
     def __init__(self, cloud: ServedCloud) -> None:
         self._cloud = cloud
@@ -147,7 +147,7 @@ class Console:
 
     @cached_property
     def _platforms(self) -> list[ConsolePlatform[Any]]:
-        """Made with the first look: most clouds are never looked at."""
+        """The platforms. They are made for the first request, because most consoles are never opened."""
         return list(console_platforms(self._cloud))
 
     def takes(self, request: Request) -> bool:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the console shows of a platform. Each platform's folder answers, from its own state inside the cloud."""
+"""The interface between the console and the platforms. Each platform implements it in its folder, from its own
+state."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from launcher.redraws import Lines
 from localcloud.console.runs import TrainingRun
 from localcloud.server.cloud import ServedCloud
 
-# So many things of a kind are shown.
+# Items shown per section.
 MANY = 100
-# So many lines of a run are shown, and so much of each.
+# Lines shown of a run, and characters of each.
 LINES, LONGEST_LINE = 40, 2_000
-# They are put together from so many entries of a log: a progress bar has several.
+# Log entries read for these lines: a progress bar consists of several.
 ENTRIES = 100
 Item = dict[str, Any]
 Evidence = Mapping[str, Any]
@@ -29,9 +30,9 @@ R = TypeVar("R", bound=TrainingRun)
 
 @dataclass(frozen=True)
 class Section:
-    """Items under a title. Platforms may share a title: then their items stand together.
+    """Items under a title. If several platforms have the same title, their items are shown together.
 
-    `empty` says that there is none. A section without it, and without items, is left out. `last`: of little interest.
+    `empty`: the text if there are no items. Without both, the section is left out. `last`: shown at the end.
     """
 
     title: str
@@ -42,7 +43,8 @@ class Section:
 
 @dataclass(frozen=True)
 class RunContent:
-    """`statuses`: what launchers say now, by rank. `points`: how far the ranks came. `lines`: what was printed last."""
+    """The content of a run. `statuses`: the launchers' status objects, by rank. `points`: the ranks' progress. `lines`:
+    the last output."""
 
     facts: Sequence[Sequence[str]] = ()
     statuses: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -51,17 +53,18 @@ class RunContent:
 
 
 class PlaceNames(Protocol):
-    """How places outside of a run are called. `note`: what else a reader of the drawing has to know."""
+    """The names of places outside of a run. `note`: a remark for readers of the drawing."""
 
     names: Mapping[str, str]
     note: str
 
     def addresses_of(self, peer: str) -> tuple[str, ...]:
-        """The addresses that a rule's peer stands for. Empty for a block of addresses."""
+        """The addresses that a rule's peer stands for; empty for a block of addresses."""
 
 
 class ConsolePlatform(Protocol[R]):
-    """Everything is bounded, and nothing changes. It may be asked again at once, so it remembers what it parsed."""
+    """A platform's part of the console. It only reads, limits the size of its answers, and caches what it parsed,
+    because requests are frequent."""
 
     places: PlaceNames
 
@@ -69,13 +72,13 @@ class ConsolePlatform(Protocol[R]):
         """The newest runs, the newest first."""
 
     async def content(self, run: R, most: int) -> RunContent:
-        """What is inside of a run, with at most so many points of each rank."""
+        """The content of a run, with at most `most` points of each rank."""
 
     async def sections(self) -> Sequence[Section]:
-        """Always the same titles, in the same order."""
+        """The sections, always with the same titles in the same order."""
 
     def facts(self) -> Sequence[tuple[str, str]]:
-        """What tells this platform of this cloud from others."""
+        """Facts that identify this cloud's platform, such as its region."""
 
 
 def console_platforms(cloud: ServedCloud) -> Iterator[ConsolePlatform[Any]]:
@@ -87,13 +90,13 @@ def console_platforms(cloud: ServedCloud) -> Iterator[ConsolePlatform[Any]]:
 
 
 def shown_lines(run: TrainingRun, entries: Iterable[tuple[object, str]]) -> list[str]:
-    """The last lines of these entries, each with its rank; progress bars as they stand."""
+    """The last lines of these entries, each with its rank. Progress bars are shown in their present form."""
     lines = Lines()
     shown = [(str(rank), line) for rank, text in entries for line in lines.add(str(rank), text)]
     return [_prefixed(run, rank, line) for rank, line in [*shown, *lines.unfinished()][-LINES:]]
 
 
 def _prefixed(run: TrainingRun, rank: str, text: str) -> str:
-    """A line of a rank. Where a run has one node, its lines have no marks."""
+    """A line of a rank, with its rank as prefix if the run has several nodes."""
     line = text[:LONGEST_LINE]
     return line if len(run.nodes) == 1 else f"[{rank}] {line}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training runs as the console shows them, on whatever platform they are."""
+"""Training runs in the console, for all platforms."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from components.platform.runs import NodeRun, overall
 
 MOST_RUNS = 100
-# So many ranks of a run are shown.
+# Ranks shown of a run.
 MOST_RANKS = 256
 LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
 class RunNode:
-    """One rank. `log` is where it prints. `machine`: by what id the hosts know what its firewall saw."""
+    """A rank. `log`: where it prints. `machine`: the id under which the hosts have its firewall's counts."""
 
     rank: int
     role: str
@@ -26,8 +26,8 @@ class RunNode:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
-    """One start of a run. `key` tells it from all others of the cloud: the id of its first node's run. `variables`:
-    the names of its environment variables."""
+    """A start of a run. `key`: its unique id in the cloud, which is that of its first node's run. `variables`: the
+    names of its environment variables."""
 
     key: str
     stack: str

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what a team's code would import if it were there: a script may do without it, and trains otherwise then."""
+"""Finds modules that a team's code imports and that are missing. A script may do without some, but train
+differently."""
 
 from __future__ import annotations
 

@@ -25,12 +25,12 @@ _NO_LISTS = (
     "Name one in /etc/apt/sources.list, or in a file of /etc/apt/sources.list.d"
 )
 _KEYS_REMEDY = "As root: apt-get install debian-archive-keyring"
-# What the machine's lists name, also if nothing of it was ever fetched.
+# Lists the sources in the machine's lists, even if their indexes have never been fetched.
 _LISTED = ("indextargets", "--no-release-info", "Created-By: Packages")
 _FORMAT = "$(REPO_URI) $(RELEASE) $(COMPONENT)"
-# What apt must know of a package to take it for installed. It asks for nothing that the package depends on.
+# The fields by which apt takes a package for installed. Without its dependencies, apt does not ask for those.
 _ASSUMED = ("Package", "Version", "Architecture", "Multi-Arch", "Provides")
-# After the machine's own settings, so that its proxy counts and its hooks, which expect root, are not run.
+# These come after the machine's own settings: its proxy stays in force, and its hooks, which expect root, are removed.
 _SETTINGS = """#clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
@@ -75,9 +75,9 @@ def fetch(
 ) -> None:
     """Unpacks packages, and what they depend on, into the folder `into`.
 
-    Without a suite they are of the machine's own release, and what the machine has already is not fetched again. With
-    one, e.g. trixie, they are of that suite of Debian, and complete: what comes from there uses nothing of the machine.
-    `assumed` names packages to leave out although others depend on them.
+    Without a suite they are from the machine's own release, without packages that the machine has already. With a
+    suite, such as trixie, they are from that suite of Debian and complete, so that they use nothing of the machine.
+    `assumed`: packages to leave out although others depend on them.
     """
     require_apt(suite)
     room = into / ".apt"
@@ -101,7 +101,7 @@ def fetch(
 
 
 def require_apt(suite: str = "") -> None:
-    """MakeError if this machine cannot fetch packages, of a suite of Debian or of its own release. Asks no mirror."""
+    """MakeError if this machine cannot fetch packages of a suite, or of its own release. Makes no request for that."""
     for program in ("apt-get", "dpkg-deb"):
         if not shutil.which(program):
             raise MakeError(f"{program} not found: this needs Debian, or a system that is made from it")
@@ -110,7 +110,7 @@ def require_apt(suite: str = "") -> None:
 
 
 def _settle(apt: _Apt, suite: str) -> None:
-    """Writes apt's settings, and which packages are there already."""
+    """Writes apt's settings, and its list of installed packages."""
     settings = _SETTINGS + (_ONLY_OURS if suite else "") + "".join(_unwanted_indexes())
     (apt.room / "apt.conf").write_text(settings.replace("{room}", str(apt.room)), "utf-8")
     present = "" if suite or not _STATUS.exists() else _STATUS.read_text("utf-8")
@@ -118,8 +118,8 @@ def _settle(apt: _Apt, suite: str) -> None:
 
 
 def _assume(apt: _Apt, packages: Sequence[str]) -> None:
-    """Takes packages for installed, in the version that the index has. On hold: apt would replace them, because their
-    stanzas are shorter than those of the index."""
+    """Makes apt take packages for installed, in the version of the index. They are on hold, because apt would otherwise
+    replace them: their stanzas are shorter than those of the index."""
     stanzas = apt.show(packages).split("\n\n")
     with (apt.room / "status").open("a", encoding="utf-8") as status:
         for stanza in filter(None, stanzas):
@@ -128,7 +128,8 @@ def _assume(apt: _Apt, packages: Sequence[str]) -> None:
 
 
 def _unwanted_indexes() -> Iterator[str]:
-    """Desktops fetch icons and descriptions beside the packages' index. They are many times its size."""
+    """The indexes of icons and descriptions, which desktops fetch: they are many times larger than the packages'
+    index."""
     for line in _ask(["apt-config", "dump"]).splitlines():
         name, _, _value = line.partition(" ")
         parts = name.split("::")
@@ -137,9 +138,10 @@ def _unwanted_indexes() -> Iterator[str]:
 
 
 def sources(suite: str) -> list[str]:
-    """What apt's lists would say of a suite of Debian, by each mirror that the machine's own lists name.
+    """Entries for apt's lists with a suite of Debian, one for each mirror in the machine's own lists.
 
-    apt reads those, which have two formats. Lists of other vendors may look alike: the likeliest mirror comes first.
+    apt itself reads the machine's lists, because they have two formats. Lists of other vendors may look like mirrors of
+    Debian, so the likeliest one comes first.
     """
     release = platform.freedesktop_os_release()
     if release.get("ID") != "debian":
@@ -158,12 +160,12 @@ def sources(suite: str) -> list[str]:
 
 @functools.cache
 def _listed() -> str:
-    """Apt takes most of a second to read its lists, and a command asks about several environments."""
+    """Caches apt's reading of its lists, which takes most of a second, for commands about several environments."""
     return _ask(["apt-get", *_LISTED, "--format", _FORMAT])
 
 
 def _update(apt: _Apt, tell: MakeProgress, suite: str) -> str:
-    """Fetches the index. Returns what went wrong if that may not matter: lists of other vendors that do not answer."""
+    """Fetches the index. Returns errors that may not matter, such as servers of other vendors that do not answer."""
     if not suite:
         if not _ask(["apt-get", *_LISTED]):
             raise MakeError(_NO_LISTS)

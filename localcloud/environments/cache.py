@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environments' folders, which all clones on a machine share. One process makes a folder; it is used once whole."""
+"""The folders of environments, which all clones on a machine share. One process makes a folder, and others use it only
+when it is complete."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _SAID_ONLY = frozenset({"summary", "serves", "offers", "provides", "variables", 
 
 @dataclass(frozen=True)
 class Stamp:
-    """The result of the proof. It is written last into an environment. `modules` are files that must still exist."""
+    """The result of an environment's proof, which is written last. `modules`: files that must still exist."""
 
     python: str
     versions: Mapping[str, str]
@@ -44,7 +45,7 @@ def cache_folder() -> Path:
 
 
 def why_not_trusted(*places: Path) -> str:
-    """Why the cache must not be used: another user may have written into it. Empty if it may be used."""
+    """Why the cache must not be used, because other users may write to it; empty if it may be used."""
     folder = cache_folder()
     for place in (folder.parent, folder, *places):
         if why := planted(place):
@@ -66,8 +67,8 @@ def folder_of(row: EnvironmentRow, interpreter: Path, base_stamp: Stamp | None) 
 
 
 def stamp_of(folder: Path, prefix: str = "") -> Stamp | None:
-    """The stamp of a finished environment. None if it is unfinished, if its base is gone, or if it is not trusted.
-    `prefix` is the folder in it that has the interpreter, if it is another."""
+    """The stamp of an environment; None if it is not complete, if its base was removed, or if it is not trusted.
+    `prefix`: the folder inside that has the interpreter, if it is not the environment itself."""
     programs = folder / prefix / "bin"
     if why_not_trusted(folder, programs.parent, programs, folder / STAMP):
         return None
@@ -88,10 +89,10 @@ def write_stamp(folder: Path, stamp: Stamp) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Holds the lock of a folder, so that only one process makes it. A second one waits. A dead process holds none.
+    """Holds the lock of a folder, so that only one process makes it. Others wait. The lock ends with its process.
 
-    The commands that fill the folder (work.run_watched) inherit the lock: if their parent is killed, they go on for a
-    while, and nobody else may write there before they have ended.
+    The commands that fill the folder (work.run_watched) inherit the lock, because they go on for a while if their
+    parent is killed. Until they have ended, no other process may write there.
     """
     own_folder(_root(), *_BELOW_ROOT)
     with open_lock(folder.parent / f".{folder.name}.lock") as lock:
@@ -105,6 +106,6 @@ def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def clear_folder(folder: Path) -> None:
-    """Deletes what a dead process left. The stamp goes first, so that nobody takes the rest for a whole environment."""
+    """Deletes an incomplete folder. The stamp is deleted first, so that the rest cannot be taken for complete."""
     (folder / STAMP).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from localcloud.environments.work import MakeError, MakeProgress, run_watched
 
-# Another apt may hold the lock, or clear the archives that this one has fetched: wait, and try again.
+# Another apt may hold the lock, or delete the archives that this one has fetched. So it waits, and retries.
 WAIT = ("-o", "DPkg::Lock::Timeout=900")
 TRIES = 3
 _UNFINISHED = ("half-installed", "unpacked", "half-configured")
@@ -22,8 +22,8 @@ def may_install() -> bool:
 
 
 def unfinished(packages: Iterable[str]) -> tuple[str, ...]:
-    """The packages that dpkg has begun to install and not finished. Their files may be there already, but not those of
-    the libraries that they need."""
+    """The packages whose installation dpkg has begun and not finished. Their files may exist before those of libraries
+    that they need."""
     names = list(packages)
     if not names or shutil.which("dpkg-query") is None:
         return ()
@@ -34,7 +34,7 @@ def unfinished(packages: Iterable[str]) -> tuple[str, ...]:
 
 
 def unfinished_words(packages: Sequence[str]) -> tuple[str, str]:
-    """What is the matter with these packages, and the remedy."""
+    """The problem with these packages, and the remedy."""
     reason = f"apt has not finished installing {', '.join(packages)}"
     return reason, "wait until it has ended and try again; if it was interrupted: sudo dpkg --configure -a"
 
@@ -44,7 +44,7 @@ def command_words(packages: Sequence[str]) -> str:
 
 
 def install(packages: Sequence[str], tell: MakeProgress) -> None:
-    """Installs packages, with progress. It fetches the package lists first: a fresh machine has none."""
+    """Installs packages, and shows progress. Fetches the package lists first, because a new machine has none."""
     tell.say(f"installing Debian packages: {', '.join(packages)}")
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     command = ["apt-get", *WAIT, "install", "-y", "-q", "--no-install-recommends", *packages]

@@ -23,21 +23,21 @@ from localcloud.environments.cache import Stamp
 from localcloud.environments.layout import Layout
 from localcloud.environments.rows import EnvironmentRow, rows
 
-# In the name of a layer: between the environment below it and the digest of its packages.
+# Separates the environment and the digest of the packages in the name of a layer.
 LAYER = "+"
-# The file of a layer that pip got.
+# The requirements file of a layer.
 PACKAGES = "packages.txt"
-# The folder of a layer that its packages are unpacked into. What trainyard notes of the layer lies beside it.
+# The folder of a layer with its unpacked packages. trainyard's own files of the layer are beside it.
 UNPACKED = "env"
 # Raised when layers made by an earlier trainyard must not be used any more.
 _RECIPES = 2
-# Whoever pushes an image or starts a run writes such a name.
+# Digests come from names of images and runs, which may be hostile.
 _DIGEST = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
 class Environment:
-    """An interpreter that has what a row offers; `variables` go to every process started in it."""
+    """An interpreter with the packages of a row. `variables`: those of all processes that are started in it."""
 
     name: str
     interpreter: Path
@@ -61,7 +61,7 @@ class MissingEnvironment:
 
 
 def find(name: str) -> Environment | MissingEnvironment:
-    """The environment of that name as it stands now. `pytorch+<digest>` is a layer over `pytorch`."""
+    """The environment of this name, if it exists. `pytorch+<digest>` is a layer over `pytorch`."""
     base_name, is_layer, digest = name.partition(LAYER)
     row = rows()[base_name]
     if is_layer:
@@ -100,14 +100,14 @@ def _find_layer(name: str, base: Environment, digest: str) -> Environment | Miss
 
 
 def layer_folder(base: Environment, digest: str) -> Path:
-    """The folder of a layer, made or not. Another environment below it is another layer."""
+    """The folder of a layer, whether it exists or not. Each environment has its own layers."""
     below = json.dumps([_RECIPES, str(base.interpreter), base.says, sys.version])
     return cache.cache_folder() / f"{base.name}{LAYER}{digest}-{hashlib.sha256(below.encode()).hexdigest()[:8]}"
 
 
 def find_for(need: Need, packages: str = "") -> Environment | MissingEnvironment:
-    """The environment of a job. `packages` is the digest of the packages that it asks for besides. Otherwise what is
-    missing. Who has the digest alone gets the requirements from the layer that was made of them."""
+    """The environment of a job, or what is missing. `packages`: the digest of the packages that the job adds. If only
+    that is known, the requirements come from the layer that was made of them."""
     if packages and not need.requirements:
         need = replace(need, requirements=requirements_of(packages))
     choice = choose_here(need)
@@ -119,12 +119,12 @@ def find_for(need: Need, packages: str = "") -> Environment | MissingEnvironment
 
 
 def choose_here(need: Need) -> Choice:
-    """What catalog.environments chooses, with the versions of this machine."""
+    """The choice by catalog.environments, with the versions on this machine."""
     return choose(need, facts_here())
 
 
 def facts_here() -> Mapping[str, EnvironmentFacts]:
-    """The catalog's rows, with the versions that this machine has instead."""
+    """The catalog's rows, with the versions on this machine."""
     return {name: replace(facts, provides=versions_of(rows()[name])) for name, facts in environments().items()}
 
 
@@ -138,7 +138,7 @@ def requirements_of(packages: str) -> tuple[str, ...]:
 
 
 def versions_of(row: EnvironmentRow) -> Mapping[str, str]:
-    """What an environment provides. Another Debian has another PyTorch, and an interpreter its own."""
+    """The versions that an environment provides. They depend on the release of Debian, or on the interpreter."""
     if row.kind == "this" or (row.own and _has_modules_here(row)):
         names = {name: _version_here(name) for name in row.provides}
         return {name: version for name, version in names.items() if version != "?"}
@@ -149,7 +149,7 @@ def versions_of(row: EnvironmentRow) -> Mapping[str, str]:
 
 
 def _nearer(listed: str, actual: str) -> str:
-    """The version that an environment has, as the row writes it: Debian's 1.13.0 calls itself 1.13.0a0+gitunknown."""
+    """The version of an environment's package in the row's notation: Debian's 1.13.0 reports 1.13.0a0+gitunknown."""
     from packaging.version import InvalidVersion, Version
 
     try:
@@ -174,7 +174,7 @@ def _nothing_fits(need: Need, choice: Choice) -> MissingEnvironment:
 
 
 def locate(row: EnvironmentRow) -> tuple[Path, Path] | MissingEnvironment:
-    """The folder of an environment, made or not, and the interpreter that it is made from."""
+    """The folder of an environment, whether it exists or not, and the interpreter that it is made from."""
     if row.kind == "debian":
         folder = cache.folder_of(row, Path("/"), None)
         return folder, folder / "bin" / "python"
@@ -238,7 +238,7 @@ def _missing_modules(row: EnvironmentRow) -> MissingEnvironment:
 
 
 def interpreters() -> Iterator[Path]:
-    """The interpreters of this machine from which environments are made, as written and behind all links."""
+    """The interpreters of this machine from which environments are made: their paths as written, and resolved."""
     named = [Path(row.base) for row in rows().values() if os.path.isabs(row.base)]
     named += filter(None, (_interpreter(row.python) for row in rows().values() if row.python))
     for program in dict.fromkeys([Path(sys.executable), *named]):
@@ -251,7 +251,7 @@ def _layout(row: EnvironmentRow, folder: Path, made_by: Path) -> Layout:
         return layout.of_unpacked(folder)
     base = rows().get(row.base)
     if base is None:
-        # Made by the interpreter behind all links: it has nothing of a virtual environment on the way.
+        # It was made with the resolved interpreter, so it does not depend on a virtual environment in between.
         return layout.over(folder, made_by, layout.of_interpreter(made_by.resolve()), sees_system=bool(row.base))
     under = locate(base)
     if made_by == Path(sys.executable) or isinstance(under, MissingEnvironment):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job's own packages, as a layer over the environment of its framework. Nothing of the framework is installed again.
+"""Makes layers: a job's own packages over the environment of its framework, which is not installed again.
 
-The packages are strangers' code. Making a layer runs none of it: only wheels are unpacked, unless the team named a
-package to build, and the layer's interpreter is never started afterwards. Only nodes start it. They are unpacked into a
-folder of their own, and what trainyard goes by later lies beside it: a file of a package has no say there.
+The packages are not trusted. Making a layer runs no code of theirs: only wheels are unpacked, unless the team names a
+package to build, and only nodes start the layer's interpreter. The packages are unpacked into a folder of their own.
+The files that trainyard reads later are beside it, where no package can replace them.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from localcloud.environments.rows import rows
 from localcloud.environments.work import MakeError, MakeProgress, Roomy, pip, run_watched
 
 LOCK = "installed.txt"
-# Any package may bring notes of an installed one, in any words.
+# A package may contain metadata of other packages, with any text. Only valid names and versions are accepted.
 _NAMES, _VERSIONS = re.compile(r"[A-Za-z0-9._-]+"), re.compile(r"[A-Za-z0-9.!+_-]+")
 _FIT = "Ask for versions that fit, or leave the package out: images keep their framework's packages too."
 _NO_NETWORK = ("NewConnectionError", "Max retries exceeded", "ProxyError", "Network is unreachable", "NameResolution")
 _DEPENDS = re.compile(r"(\S+) \S+ depends on ([A-Za-z0-9._-]+)")
 _REQUESTED = "The user requested"
-# Top-level folders that many packages leave behind, and no training imports.
+# Top-level folders that many packages install, and that no training imports.
 _LEFT_BEHIND = frozenset({"tests", "test", "examples", "docs", "benchmarks", "bin", "share", "__pycache__"})
-# Runs in the environment below, which holds trusted packages only: all that its framework's modules need.
+# Lists all packages that the framework's modules need. Runs in the base environment, which has only trusted packages.
 _CLOSURE = """
 import json, re, sys
 from importlib import metadata
@@ -89,8 +89,8 @@ class Below:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The packages of a layer: the file that pip gets, and the digest that is their name. `file` is the team's own, and
-    `places` says for each line of the text where in the team's files it stands; empty for a line of ours."""
+    """The packages of a layer: the text for pip, and the digest in the layer's name. `file`: the team's own file.
+    `places`: for each line of the text, its place in the team's files; empty for a line of ours."""
 
     text: str
     digest: str
@@ -99,7 +99,7 @@ class Wanted:
 
 
 def make_layer(base: Environment, wanted: Wanted, tell: MakeProgress) -> Environment:
-    """Makes the layer of these packages over an environment, unless it is there."""
+    """Makes the layer of these packages over an environment, unless it exists."""
     pin.make(tell.say)
     name = f"{base.name}{LAYER}{wanted.digest}"
     folder = layer_folder(base, wanted.digest)
@@ -151,7 +151,7 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
         raise MakeError(_explained(_placed(str(error), listed, wanted), base, wanted.file, below)) from None
     installed = [one for one in _installed(site, wanted.file) if (_normalized(one.name), one.version) not in noted]
     _require_harmless(installed, below, base, wanted.file)
-    # A package may have brought files of the same names.
+    # A package may have installed files with these names.
     for name, target in before.items():
         (programs / name).unlink(missing_ok=True)
         (programs / name).symlink_to(target)
@@ -176,7 +176,7 @@ def _packages_below(base: Environment) -> Mapping[str, Below]:
 
 
 def _known_as(base: Environment, below: Mapping[str, Below]) -> Mapping[str, Below]:
-    """The packages below under the names and versions that requirements use, as `check` judges them: `tensorflow` for
+    """The packages of the base, with the names and versions that requirements use, as in `check`: `tensorflow` for
     tensorflow-cpu, and 1.13.0 for a PyTorch that Debian calls 1.13.0a0+gitunknown."""
     known = {}
     for name, version in versions_of(rows()[base.name]).items():
@@ -190,8 +190,8 @@ def _installed(site: Path, shown_as: str) -> list[metadata.Distribution]:
     found = list(metadata.distributions(path=[str(site)]))
     for one in found:
         texts: tuple[str | None, str | None] = (None, None)
-        # There is a folder and no file in it: Python's own module has None then, and the package `importlib_metadata`,
-        # which takes that module's place once anything imports it, an error.
+        # For a folder without a metadata file, Python's own module returns None. The package `importlib_metadata`,
+        # which replaces that module once it is imported, raises an error.
         with suppress(TypeError, FileNotFoundError):
             texts = one.metadata["Name"], one.metadata["Version"]
         if not all(text and rule.fullmatch(text) for text, rule in zip(texts, (_NAMES, _VERSIONS), strict=True)):
@@ -200,15 +200,16 @@ def _installed(site: Path, shown_as: str) -> list[metadata.Distribution]:
 
 
 def _write_note(site: Path, name: str, version: str) -> None:
-    """Tells pip, and importlib.metadata, that a package is installed: its files are those of the environment below."""
+    """Writes metadata of a package of the base environment, so that pip and importlib.metadata take it for
+    installed."""
     folder = site / f"{name.replace('-', '_')}-{version}.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", "utf-8")
 
 
 def _require_fitting(wanted: Wanted, below: Mapping[str, Below], base: Environment) -> None:
-    """MakeError if a line asks for another version of a package of the framework. pip would say so too, without the
-    line. What other packages need of the framework is pip's to judge."""
+    """MakeError if a line asks for another version of a package of the framework. pip would refuse it too, but without
+    naming the line. pip itself checks what other packages need of the framework."""
     for place, line in zip(wanted.places, wanted.text.splitlines(), strict=False):
         asked = Requirement(line.partition(" --hash=")[0]) if place else None
         if asked is None or asked.marker or (has := below.get(_normalized(asked.name))) is None:
@@ -221,7 +222,7 @@ def _require_fitting(wanted: Wanted, below: Mapping[str, Below], base: Environme
 
 
 def _placed(text: str, listed: Path, wanted: Wanted) -> str:
-    """pip's words, with the lines of the team's files in place of ours."""
+    """pip's output, with places in the team's files in place of those in ours."""
 
     def place(match: re.Match[str]) -> str:
         number = int(match[1]) - 1
@@ -231,7 +232,7 @@ def _placed(text: str, listed: Path, wanted: Wanted) -> str:
 
 
 def _explained(text: str, base: Environment, shown_as: str, below: Mapping[str, Below]) -> str:
-    """pip's own lines, after what they come down to."""
+    """A summary and a remedy, followed by pip's own lines."""
     if "ResolutionImpossible" in text or "conflicting dependencies" in text:
         reason, remedy = _of_conflict(text, base, shown_as, below)
     elif any(words in text for words in _NO_NETWORK):
@@ -253,8 +254,8 @@ def _explained(text: str, base: Environment, shown_as: str, below: Mapping[str, 
 
 
 def _of_conflict(text: str, base: Environment, shown_as: str, below: Mapping[str, Below]) -> tuple[str, str]:
-    """The reason and the remedy. pip also speaks of a conflict where each version of a package needs another one that
-    it cannot get."""
+    """The reason and the remedy of a conflict. pip also reports a conflict if each version of a package needs another
+    package that it cannot get."""
     if pinned := [f"{name} {one.version}" for name, one in sorted(below.items()) if f"{name}==" in text]:
         had = ", ".join(pinned)
         return f"{shown_as} asks for other versions than the environment `{base.name}` has ({had})", _FIT
@@ -270,7 +271,7 @@ def _of_conflict(text: str, base: Environment, shown_as: str, below: Mapping[str
 def _require_harmless(
     installed: list[metadata.Distribution], below: Mapping[str, Below], base: Environment, shown_as: str
 ) -> None:
-    """MakeError if a package would take the place of the framework's own, under its name or another."""
+    """MakeError if a package would replace one of the framework's, under its name or another."""
     owners = {module: name for name, one in below.items() for module in one.modules}
     for one in installed:
         name = one.name

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the parts of an environment are. Nodes see what is said here, and nothing that a file of a package says.
+"""The folders of an environment, which nodes see. No file of a package can add to them.
 
-An interpreter of the machine is its user's own, so its links and settings are followed. What lies in a folder of the
-cache follows from how trainyard made it. Packages of strangers lie there too: no file of the folder is read.
+An interpreter of the machine belongs to its user, so its links and settings are followed. The layout of a folder in the
+cache follows from how trainyard made it. No file there is read, because there may be packages that are not trusted.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _SITE = "site-packages"
 
 @dataclass(frozen=True)
 class Layout:
-    """`prefixes` are the folders of its parts, its own first. `settings` is what `pyvenv.cfg` says in a virtual
-    environment like it, or directly over it if it `is_base`. `sites` are the folders of its own modules, one for each
-    version of Python."""
+    """The layout of an environment. `prefixes`: the folders of its parts, its own first. `settings`: the `pyvenv.cfg`
+    of a virtual environment like it, or directly over it if it `is_base`. `sites`: the folders of its own modules, one
+    for each version of Python."""
 
     prefixes: tuple[Path, ...]
     settings: str
@@ -29,7 +29,7 @@ class Layout:
 
 
 def of_interpreter(program: Path) -> Layout:
-    """An interpreter of this machine. Its user made it, so its files say what it was made from."""
+    """The layout of an interpreter of this machine. It belongs to the user, so its files are trusted."""
     prefix = program.parent.parent
     settings = _read(prefix / SETTINGS)
     sites = next(filter(None, map(_sites, dict.fromkeys((prefix, program.resolve().parent.parent)))), ())
@@ -37,12 +37,12 @@ def of_interpreter(program: Path) -> Layout:
 
 
 def of_unpacked(folder: Path) -> Layout:
-    """A small Debian of the cache, which is a base of its own."""
+    """The layout of a small Debian in the cache, which has no base."""
     return Layout((folder,), _settings(folder.resolve() / "bin", True), _sites(folder), True)
 
 
 def over(folder: Path, interpreter: Path, below: Layout, sees_system: bool = False) -> Layout:
-    """A virtual environment of the cache, made by that interpreter."""
+    """The layout of a virtual environment in the cache, made with this interpreter."""
     sites = tuple(folder / "lib" / site.parent.name / _SITE for site in below.sites)
     settings = _settings(interpreter.resolve().parent, sees_system)
     return Layout((folder, *below.prefixes), settings, sites, False)
@@ -53,12 +53,12 @@ def _settings(home: Path, sees_system: bool) -> str:
 
 
 def _sites(prefix: Path) -> tuple[Path, ...]:
-    """More than one only where several Pythons share a prefix, as a system's own do."""
+    """The folders of modules: several if several Pythons share a prefix, as those of a system do."""
     return tuple(folder / _SITE for folder in sorted(prefix.glob("lib/python3.*/")))
 
 
 def _prefixes(interpreter: Path) -> Iterator[Path]:
-    """The folders of an interpreter, of what it was made from, and of all links on the way."""
+    """The folders of an interpreter, of its base, and of all links in between."""
     waiting, seen = [interpreter], set[Path]()
     while waiting:
         program = waiting.pop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes an environment and shows its progress. An unfinished one has no stamp: it is never used, and is made again."""
+"""Makes environments, and shows progress. An incomplete one has no stamp, so it is never used, and is made again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from localcloud.environments.rows import EnvironmentRow, rows
 from localcloud.environments.work import MakeError, MakeProgress, pip, run_watched
 
 _SITES = "import json, sys; print(json.dumps([p for p in sys.path if p.endswith(('site-packages', 'dist-packages'))]))"
-# A node gets neither: where the caller's own modules are, and to leave no bytecode.
+# Variables of the caller's Python that must not affect the proof, because nodes do not have them.
 _NOT_FOR_PROOFS = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
 _PROOF = """
 import importlib, json, sys
@@ -99,7 +99,7 @@ def _fill_venv(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeP
     if row.base in rows():
         add_base_modules(interpreter, _site(folder))
     for path in (path for path in row.lists if path.name != row.built):
-        # Wheels only: installing one runs no code from PyPI and fetches no unlocked build packages.
+        # Wheels only, because installing them runs no code from PyPI and fetches no unlocked build packages.
         pip(
             python,
             ["install", "--no-deps", "--only-binary", ":all:", "-r", str(path)],
@@ -111,7 +111,8 @@ def _fill_venv(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeP
 
 
 def _install_repair(row: EnvironmentRow, path: Path, site: Path) -> None:
-    """A module, with the entry point by which a package imports it: those count in layers too, `.pth` files do not."""
+    """Installs a repair module, with the entry point through which a package imports it. Unlike `.pth` files, entry
+    points also work in layers."""
     shutil.copyfile(path, site / path.name)
     described = site / f"{path.stem}-1.dist-info"
     described.mkdir()
@@ -147,7 +148,7 @@ def _build(row: EnvironmentRow, python: Path, tell: MakeProgress) -> None:
     path = os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)])
     tell.say(f"{row.name}: compiling, about {row.minutes} minutes on two quiet processors")
     with tempfile.TemporaryDirectory(prefix="trainyard-wheel-") as folder:
-        # No cache: pip would reuse a wheel of this version that was compiled against other packages.
+        # Without pip's cache, which may have a wheel of this version that was compiled against other packages.
         words = [
             "wheel",
             "--no-cache-dir",
@@ -165,8 +166,8 @@ def _build(row: EnvironmentRow, python: Path, tell: MakeProgress) -> None:
 
 
 def _prove(row: EnvironmentRow, folder: Path) -> Stamp:
-    """Imports the modules in a process of their own, and returns what that found. The process writes their bytecode,
-    whatever the caller's Python is told: nodes cannot write it, and would compile the modules at each start."""
+    """Imports the modules in a separate process, and returns the result. The process always writes bytecode, because
+    nodes cannot write it, and would compile the modules at each start."""
     proof = row.proof + (unpacked.ONLY_OWN_LIBRARIES if row.kind == "debian" else "")
     command = [str(folder / "bin" / "python"), "-c", _PROOF, ",".join(row.imports), proof]
     with tempfile.TemporaryDirectory() as empty:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has to be made before a job can run here, what that costs, and what this machine lacks for it."""
+"""The environments that have to be made before a job can run here, their cost, and what this machine lacks for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from localcloud.environments.rows import EnvironmentRow, rows
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why an environment cannot be made on this machine, and the one command that changes that."""
+    """Why an environment cannot be made on this machine, and the command that changes that."""
 
     name: str
     reason: str
@@ -40,7 +40,7 @@ def cost(made: Sequence[EnvironmentRow]) -> str:
 
 
 def obstacle(row: EnvironmentRow) -> Obstacle | None:
-    """Why this machine cannot make an environment. None if it can."""
+    """Why this machine cannot make an environment; None if it can."""
     if row.base in rows() and (below := obstacle(rows()[row.base])):
         return Obstacle(row.name, below.reason, below.remedy)
     if isinstance(find(row.name), Environment):
@@ -61,7 +61,8 @@ def obstacle(row: EnvironmentRow) -> Obstacle | None:
 
 
 def packages_command(names: Sequence[str], absent: Sequence[str]) -> str:
-    """What installs Debian packages: ours for root, which also fetches the lists of packages, or apt with sudo."""
+    """The command that installs Debian packages: for root ours, which also fetches package lists; else apt with
+    sudo."""
     if debian.may_install():
         return f"trainyard environments make --apt {' '.join(names)}"
     return f"{'' if os.geteuid() == 0 else 'sudo '}{debian.command_words(absent)}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs `ip` and `nft`, which make the nodes' networks and enforce their rules: the machine's own, else ours.
+"""Finds the programs `ip` and `nft`, which make the nodes' networks and enforce their rules.
 
-A machine that lacks one gets it unpacked into the cache, of its own release, without root.
+If the machine lacks one, the package of its own release is unpacked into the cache, without root.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from localcloud.environments.work import MakeError, MakeProgress
 # The Debian package of each program.
 PACKAGES: Mapping[str, str] = {"ip": "iproute2", "nft": "nftables"}
 _SHOWS_VERSION = {"ip": "-V", "nft": "--version"}
-# Debian keeps both where only root's PATH leads.
+# On Debian both are in folders that only root has in PATH.
 _PATH = "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin"
-# Where packages of Debian have programs. `sbin/ip` is a link that leads to the machine's own `/bin/ip`.
+# The folders of programs in Debian's packages. `sbin/ip` comes late: it is a link to the machine's own `/bin/ip`.
 _FOLDERS = ("bin", "usr/bin", "sbin", "usr/sbin")
-# How apt's own reason begins, after lines of what it did.
+# The beginning of apt's error message, which follows its log lines.
 _APT_ERROR = "  E: "
 # Starts the program with the libraries that came with it.
 _WRAPPER = '#!/bin/sh\nLD_LIBRARY_PATH={libraries} exec {program} "$@"\n'
 
 
 def find(program: str) -> str | None:
-    """The path of a program: the machine's own, else the one in the cache."""
+    """The path of a program: the machine's own, otherwise the one in the cache."""
     if own := shutil.which(program, path=_PATH):
         return own
     made = _folder() / "bin" / program
@@ -39,7 +39,7 @@ def find(program: str) -> str | None:
 
 
 def make(tell: MakeProgress) -> None:
-    """Fetches what is missing. MakeError if this machine offers no way to."""
+    """Fetches missing programs. MakeError if this machine cannot do that."""
     if all(map(find, PACKAGES)):
         return
     folder = _folder()
@@ -61,7 +61,8 @@ def make(tell: MakeProgress) -> None:
 
 
 def make_if_possible(tell: MakeProgress) -> None:
-    """The same before a cloud starts. A machine that cannot have them is told so; its runs then say what that means."""
+    """The same before a cloud starts. If it fails, it only prints the reason; the errors of runs say what that
+    means."""
     try:
         make(tell)
     except (MakeError, OSError) as error:
@@ -71,7 +72,7 @@ def make_if_possible(tell: MakeProgress) -> None:
 
 
 def _folder() -> Path:
-    """Libraries fit one release of a system. What is unpacked for another one is not used."""
+    """The folder in the cache. Its name has the system's release, because libraries fit only one."""
     release = platform.freedesktop_os_release()
     recipe = repr((release.get("ID"), release.get("VERSION_ID"), platform.machine(), sorted(PACKAGES.items())))
     return cache.cache_folder() / f"network-tools-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"

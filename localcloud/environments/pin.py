@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launcher's port shim, compiled for this machine: images hold it, local environments share one."""
+"""Compiles the launcher's port shim for this machine. Images contain it; local environments share this one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from localcloud.environments.cache import cache_folder, locked, why_not_trusted
 
-# Read as a file, for the local cloud imports nothing of the launcher.
+# A path, because the local cloud does not import the launcher.
 SOURCE = Path(__file__).resolve().parents[2] / "launcher" / "pin" / "pin.c"
 COMPILE = ("gcc", "-O2", "-Wall", "-shared", "-fPIC", "-o", "{library}", "{source}", "-ldl")
 

@@ -17,10 +17,10 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentRow:
-    """One environment: how to make it, and what it can run. `base` is another row, or the path of an interpreter.
+    """An environment: how to make it, and what it can run. `base`: another row, or the path of an interpreter.
+    `repair`:
 
-    `repair` is a module of `repairs/`. A package of the environment imports it, and calls its `apply`, by the entry
-    points `repair_point`."""
+    a module of `repairs/`, whose `apply` a package of the environment calls through the entry point `repair_point`."""
 
     name: str
     summary: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An environment that is a small Debian of its own: its C library, its Python, and packages made for these.
+"""Makes an environment that is a small Debian of its own: a C library, a Python, and packages for these.
 
-It is unpacked without root, and needs no namespaces: its own loader starts its Python and finds its libraries. The
-machine's libraries are older or newer, and would fit by chance.
+It is unpacked without root, and needs no namespaces: its own dynamic loader starts its Python and finds its libraries.
+The machine's libraries are not used, because they are older or newer.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from localcloud.environments import apt
 from localcloud.environments.rows import EnvironmentRow
 from localcloud.environments.work import MakeError, MakeProgress
 
-# The parts of /usr that programs use. The rest is documents.
+# The parts of /usr that programs use. The rest is documentation.
 _PARTS = ("bin", "lib", "lib64")
-# Where the real interpreter is, and a link to the loader. The link has the name that `ps` shows for every process.
+# The real interpreter, and a link to the loader. `ps` shows the link's name for every process.
 _STARTED, _STARTER = "lib/trainyard/interpreter", "lib/trainyard/python"
 _NAMES = ("python", "python3")
 _MODULES = "lib/python3/dist-packages"
 _ASKS = "Requires-Dist: "
-# Both ways to the machine's libraries are closed: its cache, and LD_LIBRARY_PATH. The folders that the loader knows by
-# itself come last. `$0` is what the process was called by: Python finds its modules, or a venv, beside it.
+# The loader ignores the machine's library cache and LD_LIBRARY_PATH; its built-in folders come last. `$0` is the path
+# with which the process was started: Python finds its modules, or a venv, beside it.
 _PROGRAM = """#!/bin/sh
 exec {starter} --inhibit-cache --library-path {libraries} --argv0 "$0" {started} "$@"
 """
@@ -59,7 +59,7 @@ def fill(row: EnvironmentRow, folder: Path, tell: MakeProgress) -> None:
 
 
 def obstacle(row: EnvironmentRow) -> str:
-    """Why this machine cannot unpack it. Empty if nothing stands in the way so far."""
+    """Why this machine cannot unpack it; empty if no obstacle is known."""
     try:
         apt.require_apt(row.suite)
     except MakeError as error:
@@ -94,15 +94,15 @@ def _start_by_own_loader(folder: Path) -> None:
 
 
 def _library_folders(folder: Path) -> Iterator[Path]:
-    """The folders with shared libraries. A package's scripts would have put links to some of them (BLAS, LAPACK) where
-    the loader looks."""
+    """The folders with shared libraries. The packages' scripts, which are not run, would have made links to some of
+    them (BLAS, LAPACK) in the loader's folders."""
     [common] = {path.parent for path in folder.glob("lib/*/libc.so.6")}
     special = {path.parent for path in common.glob("*/lib*.so.*")}
     return iter([common, *sorted(special), folder / "lib"])
 
 
 def _lead_to(python: Path, script: Path) -> None:
-    """Lets a script of the packages start by this Python, not by the machine's."""
+    """Makes a script of the packages use this Python, not the machine's."""
     if script.is_symlink():
         return
     first, newline, rest = script.read_bytes().partition(b"\n")
@@ -111,8 +111,8 @@ def _lead_to(python: Path, script: Path) -> None:
 
 
 def _accept_own_versions(modules: Path) -> None:
-    """pip compares what packages ask of one another, also when it installs others over them. These fit: Debian has
-    tested its own versions, and what was left out is not needed. So no package asks for more than is here."""
+    """Removes unmet requirements from the packages' metadata. pip checks them, also when it installs layers. But these
+    packages fit together: Debian has tested its versions, and packages that were left out are not needed."""
     versions = {normalized(one.name): one.version for one in metadata.distributions(path=[str(modules)])}
     for file in (*modules.glob("*.dist-info/METADATA"), *modules.glob("*.egg-info/PKG-INFO")):
         head, blank, description = file.read_text("utf-8").partition("\n\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs commands that take a while, shows their progress, and keeps their last lines for an error."""
+"""Runs long commands, shows their progress, and has their last lines in its errors."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from typing import Protocol
 
 LINES_SHOWN = 15
 TICK_SECONDS = 1.0
-# Such a part of the free disk stays free.
+# The part of the free disk that has to stay free, as 1/n.
 _KEPT_FREE = 8
 _PERCENT = re.compile(r"^\s*\[\s*(\d+)%\]")
-# What apt writes where `APT::Status-Fd` says: the number of the file, how much of all is there, and words.
+# apt's progress lines on `APT::Status-Fd`: the number of the file, the percentage of all, and a text.
 _APT_PERCENT = re.compile(r"^dlstatus:\d+:(\d+)")
 _FETCHED = re.compile(r"^\s*(?:Collecting|Downloading|Using cached) (\S+)")
 _OF_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
@@ -40,8 +40,8 @@ class MakeProgress(Protocol):
 
 
 class Roomy:
-    """Passes progress on, until the disk gets full: nobody says beforehand how large packages are, and what else this
-    machine does needs some of it."""
+    """Passes on progress, and raises MakeError when the disk gets full. The size of packages is not known beforehand,
+    and other programs of this machine need space too."""
 
     def __init__(self, tell: MakeProgress, folder: Path) -> None:
         self._tell, self._folder = tell, folder
@@ -64,7 +64,7 @@ def pip(
     more: Mapping[str, str] | None = None,
     hashed: bool = True,
 ) -> None:
-    """Runs this interpreter's pip for an environment, which has none. The user's pip settings name the index."""
+    """Runs this interpreter's pip for an environment, which has no pip. The index is that of the user's settings."""
     hashes = ["--require-hashes"] if hashed else []
     quiet = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
     first, *rest = words
@@ -74,12 +74,12 @@ def pip(
 
 
 def _variables() -> dict[str, str]:
-    """Without those of a `make` that started this: with them, what compiles would take one processor only."""
+    """The variables without those of a surrounding `make`, which would limit compilers to one processor."""
     return {name: value for name, value in os.environ.items() if name not in _OF_MAKE}
 
 
 def run_watched(command: Sequence[str], tell: MakeProgress, title: str, more: Mapping[str, str] | None = None) -> None:
-    """Runs a command to its end. Progress goes on even while the command prints nothing."""
+    """Runs a command to its end. Progress is shown even while the command prints nothing."""
     last: collections.deque[str] = collections.deque(maxlen=LINES_SHOWN)
     state = [title]
     with subprocess.Popen(

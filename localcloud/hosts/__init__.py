@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs as real processes, whoever gives them."""
+"""The hosts: carry out runs of any platform as real processes."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the hosts get: a run to carry out, and a dispatcher that gives it and hears how it goes. No API is used here."""
+"""The interface of the hosts: a dispatcher gives them assignments, which are runs to carry out, and gets results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from localcloud.hosts.firewall import FirewallRule
 
 
 class CannotStartError(Exception):
-    """The run cannot start. The text tells its user why."""
+    """The run cannot start. The text is for its user."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Outline:
-    """What is needed to judge how a run ended. With `minutes` 0 the run has no time limit."""
+    """The facts that decide how a run has ended. `minutes` 0: no time limit."""
 
     groups: Sequence[Group]
     minutes: int
@@ -51,9 +51,9 @@ class RunCode:
 
 @dataclass(frozen=True)
 class WholeMachine:
-    """A node that is a machine to itself: its processes are root of it, and of nothing else. `kept` are the folders of
-    its disk, and `fresh` are empty whenever it starts. `files` are there at its first start. `shown` are programs that
-    stand in, as (where they are, where the machine sees them). `given` is where it sees the files that it gets."""
+    """A node that is a whole machine: its processes are root inside, and have no rights outside. `kept`: folders on its
+    disk; `fresh`: folders that are empty at each start. `files`: written at its first start. `shown`: stand-in
+    programs, as (path on this machine, path inside). `given`: the path inside of the files that it gets."""
 
     kept: tuple[str, ...]
     fresh: tuple[str, ...]
@@ -64,13 +64,13 @@ class WholeMachine:
 
 @dataclass(frozen=True)
 class NodeWork:
-    """What one node does. It starts `command`, or the file `script` of the code if that is empty, with `arguments`.
-    `stands_in` is the local environment that stands in for its image. Memory and disk are in bytes, 0 if not given."""
+    """The work of one node: it starts `command`, or the file `script` of the code if that is empty, with `arguments`.
+    `stands_in`: the local environment in place of its image. Memory and disk are in bytes, 0 if not given."""
 
     command: tuple[str, ...]
     arguments: tuple[str, ...]
     script: str
-    # Makes the variables from two things as the node sees them: the services' endpoints, and the folder of given files.
+    # Makes the variables from the services' endpoints and the folder of given files, as the node sees them.
     environment: Callable[[Sequence[str], str], Mapping[str, str]]
     stands_in: str
     image: str
@@ -89,7 +89,7 @@ class MountedFiles:
 
 @dataclass(frozen=True)
 class SharedFolder:
-    """A folder of this machine that nodes of several runs see at the path `target`, each with what the others write."""
+    """A folder of this machine that nodes of several runs share. They see it at the path `target`."""
 
     target: str
     folder: Path
@@ -98,7 +98,7 @@ class SharedFolder:
 
 @dataclass(frozen=True)
 class NetworkReach:
-    """What is in force for one node: its firewall rules, and the address blocks that its router reaches."""
+    """The rules and routes in force for a node: its firewall rules, and the address blocks that its router reaches."""
 
     rules: tuple[FirewallRule, ...]
     destinations: tuple[str, ...]
@@ -117,7 +117,7 @@ class Subnet:
 
 @dataclass(frozen=True)
 class Interface:
-    """A node's interface in its subnet. `reach` tells what is in force now, or None if the subnet is gone."""
+    """A node's interface in its subnet. `reach` returns the rules and routes now in force; None: the subnet is gone."""
 
     id: str
     address: str
@@ -138,13 +138,13 @@ class Assignment:
     mounts: Sequence[MountedFiles]
     subnet: Subnet | None
     interfaces: Sequence[Interface]
-    # By a node's group and rank: the function that takes the lines it prints.
+    # By a node's group and rank: the function that takes the node's output.
     lines: Callable[[str, int], Callable[[Sequence[bytes]], None]]
-    # Goes on for as long as the run lives.
+    # Runs until the run has ended.
     upkeep: Callable[[], Awaitable[None]]
     keeps_disks: bool = False
     shared: Sequence[SharedFolder] = ()
-    # Whose files its nodes write: runs that share folders name the same user. Empty: the run has a user of its own.
+    # The user that its processes run as. Runs that share folders have the same one. Empty: the run has its own user.
     user: str = ""
 
 
@@ -158,7 +158,7 @@ class RunVerdict:
 
 
 class Dispatcher(Protocol):
-    """Gives runs to the hosts, and hears of them."""
+    """Gives runs to the hosts, and is told of their progress."""
 
     def unfinished(self) -> Iterable[tuple[str, bool]]:
         """The runs that have not ended, and whether each is to be canceled."""
@@ -167,10 +167,10 @@ class Dispatcher(Protocol):
         """The run's outline. None if its job is gone. CannotStartError if the run itself is gone."""
 
     async def assignment(self, run: str, folder: Path) -> Assignment:
-        """Everything the run gets. CannotStartError if it may not have a part of it."""
+        """The run's assignment. CannotStartError if the run has no right to a part of it."""
 
     def begins_again(self, run: str) -> None:
-        """Notes that the run starts again, because its cloud was killed and the hosts with it."""
+        """Notes that the run starts again, because the cloud and its hosts were killed."""
 
     def started(self, run: str) -> None:
         """Notes that all nodes of the run have started."""

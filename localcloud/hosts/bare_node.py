@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node without namespaces, for machines that allow none: an ordinary process of this user, among all others."""
+"""A node without namespaces, for machines that do not allow them: an ordinary process of this user."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _POLL_SECONDS = 0.02
 
 @dataclass
 class BareNode:
-    """`pid` is the command itself."""
+    """The processes of such a node. `pid`: the command itself."""
 
     process: subprocess.Popen[bytes]
     report: int | None = None
@@ -40,7 +40,7 @@ class BareNode:
             os.killpg(self.pid, signal.SIGTERM)
 
     def end(self) -> None:
-        """Ends everything that the command started. This process has adopted what the command left behind."""
+        """Ends all processes that the command started. This process has adopted the command's orphans."""
         while children := _children():
             for child in children:
                 with suppress(ProcessLookupError):
@@ -55,9 +55,9 @@ class BareNode:
 
 
 def enter() -> str:
-    """Makes /proc/sys read-only. Launchers write there to pin ports: as root they would change the machine."""
+    """Makes /proc/sys read-only. Launchers write there to pin ports, and would change this machine if they are root."""
     if os.geteuid() == 0:
-        with suppress(OSError):  # where we may not mount, as in containers, /proc/sys is closed already
+        with suppress(OSError):  # if we may not mount, as in containers, /proc/sys is read-only anyway
             kernel.separate_mounts()
             kernel.make_read_only("/proc/sys")
     return ""
@@ -100,7 +100,7 @@ def _children() -> list[int]:
 
 @dataclass
 class LoopbackSite:
-    """All nodes on it share the site's namespace. Each has an address of its loopback."""
+    """A site whose nodes share one namespace. Each node has an address of its loopback."""
 
     site: Site
     _ending: Callable[[], None]

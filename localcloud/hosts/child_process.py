@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts a small process of the hosts. It starts fast: it sees only the standard library and its own modules."""
+"""Starts a small process of the hosts. It starts fast, because it imports only the standard library and its modules."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def command(module: str, *arguments: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The variables that an interpreter needs to start. Others of the cloud's own may hold its user's secrets."""
+    """The variables that an interpreter needs to start. The cloud's other variables may contain its user's secrets."""
     return {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PATH") if name in os.environ}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the firewalls of a run counted: which rules were used, which nodes talked, and what was dropped."""
+"""The counts of a run's firewalls: which rules were used, which nodes connected, and which packets were dropped."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def document(run: str, reason: str, nodes: Sequence[NodeEvidence]) -> Row:
         ],
         "rules": [row for each in nodes for row in _rules(each, seen[each.rank])],
         "flows": [row for each in nodes for row in _flows(each, seen[each.rank], "flows", "connections")],
-        # What no rule that somebody wrote could stop.
+        # Traffic that only the cloud's own rules let through: no user's rule could stop it.
         "free": [row for each in nodes for row in _flows(each, seen[each.rank], "flows", "connections", True)],
         "dropped": [row for each in nodes for row in _flows(each, seen[each.rank], "dropped", "packets")],
     }
 
 
 def with_processor(content: Mapping[str, Any], seconds: Mapping[int, float | None]) -> Row:
-    """The evidence with the processor time of each node, which is known once the node has ended."""
+    """Adds the processor time of each node, which is known after the node has ended."""
     nodes = [{**node, "processorSeconds": seconds.get(node["rank"])} for node in content["nodes"]]
     return {**content, "nodes": nodes}
 
@@ -117,7 +117,7 @@ def _rules(node: NodeEvidence, seen: _Seen) -> Iterator[Row]:
 
 
 def _flows(node: NodeEvidence, seen: _Seen, kind: str, counted: str, free: bool = False) -> Iterator[Row]:
-    """Those that rules decided, or those that only the cloud's own rules let through."""
+    """The flows that rules decided, or (`free`) those that only the cloud's own rules let through."""
     directions: tuple[Direction, ...] = ("ingress", "egress")
     implied = [rule for rule in node.rules if rule.implied]
     for direction in directions:
@@ -139,7 +139,7 @@ def _is_peer(address: str, rule: FirewallRule) -> bool:
 
 
 def _carried(node: NodeEvidence, seen: _Seen) -> dict[str, int]:
-    """The bytes of content exchanged with each peer, in both directions."""
+    """The bytes of content that were exchanged with each peer, in both directions together."""
     carried: Counter[str] = Counter()
     for direction in ("ingress", "egress"):
         for one in seen.sets.get(f"carried_{direction}", ()):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks of the nodes: a site for each network with living runs. If its rules cannot be enforced, a run fails.
+"""The networks of the nodes: one site for each network that has running nodes. A run fails if its rules cannot be
+enforced.
 
-There is one exception. On a machine without namespaces, and only if the user allowed it by name, nodes get loopback
+There is one exception: on a machine without namespaces, and only if the user allowed it explicitly, nodes get loopback
 addresses and no rules.
 """
 
@@ -30,20 +31,20 @@ NO_SUBNET = "the run names no subnet, so it is in the service's own network, whi
 NO_NODES = "no node of the run was ever in a network: the run did not get that far, or it was deleted"
 LOST = "the local cloud was killed while the run was in progress, and the firewalls' counts were lost"
 _LOOPBACK = IPv4Address("127.0.0.1")
-# Serves a listening socket. The function it returns ends that, and closes every connection.
+# Serves a listening socket. Returns a function that stops serving and closes all connections.
 Serve = Callable[[socket], Awaitable[Callable[[], None]]]
-# Fails a run, with the reason.
+# Makes a run fail: (run, reason).
 Fail = Callable[[str, str], None]
 log = logging.getLogger("localcloud")
 
 
 class NotInForceError(Exception):
-    """The rules of a run cannot be enforced. The text tells its user why."""
+    """The rules of a run cannot be enforced. The text is for its user."""
 
 
 @dataclass(frozen=True)
 class NamespaceFiles:
-    """Open files of a node's namespaces, by which a process enters them."""
+    """Open files of a node's namespaces, through which a process enters them."""
 
     user: int
     network: int
@@ -51,8 +52,8 @@ class NamespaceFiles:
 
 @dataclass(frozen=True)
 class NodePlace:
-    """One node's address, the endpoints of the cloud's services, and its namespaces if it has any. Only where somebody
-    allowed it are its system calls not filtered."""
+    """A node's address, the endpoints of the cloud's services as it reaches them, and its namespaces if it has any.
+    `filtered`: whether its system calls are filtered; only a user's explicit permission makes it False."""
 
     address: str
     endpoints: Sequence[str]
@@ -75,9 +76,12 @@ class _Placed:
 
 @dataclass
 class Fabric:
-    """All sites of one local cloud. Call it only from the server's thread. The cloud answers at `endpoint` outside, and
-    at the addresses `services` inside a network. Without such addresses it answers each node at `endpoint`, too.
-    `may_do_without` allows nodes without rules on a machine without namespaces."""
+    """All sites of one local cloud. Only the server's thread may call it.
+
+    Outside of networks the cloud serves `endpoint`, inside of them the addresses `services`. Without such addresses it
+    serves `endpoint` in each node, too. `may_do_without`: whether nodes may run without rules on a machine without
+    namespaces.
+    """
 
     endpoint: str
     services: Sequence[str]
@@ -93,15 +97,15 @@ class Fabric:
     _refreshing: asyncio.Task[None] | None = None
 
     async def why_not(self) -> str:
-        """Why rules cannot be enforced on this machine. Empty if they can."""
+        """Why rules cannot be enforced on this machine; empty if they can."""
         try:
             return await self._unavailable()
         except SiteGoneError as error:
             return str(error)
 
     async def _unavailable(self) -> str:
-        """What this machine lacks, found out once by trying; programs are looked for each time. SiteGoneError if the
-        attempt gave no answer."""
+        """What this machine lacks; empty if it lacks nothing. The result of a trial is cached, but missing programs are
+        looked for each time. SiteGoneError: the trial gave no answer."""
         if not self.may_do_without and (reason := syscall_filter.why_not()):
             return reason
         if self._why_not is None:
@@ -121,14 +125,14 @@ class Fabric:
         return self._why_not
 
     async def place(self, assignment: Assignment) -> list[NodePlace]:
-        """A place for each node of a run, by rank. NotInForceError if its rules could not be enforced there. Without a
-        subnet the nodes are on a loopback of their run."""
+        """Puts the nodes of a run into their network, and returns their places by rank. NotInForceError: the rules
+        cannot be enforced. Without a subnet the nodes share a loopback of their own."""
         filtered = self._filters_calls()
         return [replace(place, filtered=filtered) for place in await self._place(assignment)]
 
     def _filters_calls(self) -> bool:
-        """Whether nodes get the filter of system calls. NotInForceError if this machine has none, unless the user
-        allowed going without."""
+        """Whether the system calls of nodes are filtered. NotInForceError: this machine has no filter, and the user did
+        not allow to run without one."""
         reason = syscall_filter.why_not()
         if reason and not self.may_do_without:
             raise NotInForceError(f"The system calls of the run cannot be filtered on this machine: {reason}. {REMEDY}")
@@ -149,13 +153,13 @@ class Fabric:
             return await self._place_in_site(run, subnet, members)
         except (SiteError, UnreadableRuleError) as error:
             await self._must_do_without(str(error))
-            # Perhaps only a program that makes networks is missing. Then nodes still get namespaces.
+            # If only a program for networks is missing, nodes still get namespaces.
             alone = await self._share_loopback(run, subnet.network, _Placed(str(error), members, subnet.network))
             entry = NamespaceFiles(alone.site.user, alone.site.network) if alone else None
             return [self._on_loopback("127." + member.address.partition(".")[2], entry) for member in members]
 
     async def _must_do_without(self, reason: str) -> None:
-        """Raises NotInForceError, unless this machine never gives namespaces and the user allowed going without."""
+        """Raises NotInForceError, unless this machine has no namespaces and the user allowed nodes without rules."""
         try:
             unavailable = await self._unavailable()
         except SiteGoneError:
@@ -168,7 +172,7 @@ class Fabric:
             log.warning("nodes run on loopback addresses and no security rule is enforced: %s", reason)
 
     async def release(self, run: str) -> evidence.Row | None:
-        """Takes a run's nodes out of the network, and returns what their firewalls counted."""
+        """Removes a run's nodes from the network, and returns the counts of their firewalls."""
         placed = self._placed.get(run)
         if placed is None:
             return None
@@ -183,7 +187,7 @@ class Fabric:
         return seen
 
     async def evidence(self, run: str) -> evidence.Row | None:
-        """What the firewalls of a living run have counted so far. None if the run does not live."""
+        """The counts of a run's firewalls so far; None if the run has ended."""
         placed = self._placed.get(run)
         if placed is None:
             return None
@@ -201,7 +205,7 @@ class Fabric:
         return evidence.document(run, reason, nodes)
 
     def refresh(self) -> None:
-        """Gives living nodes the rules and routes that are in force now. Called after a change of a network."""
+        """Applies changed rules and routes to running nodes. Called after a change of a network."""
         if not self._lans:
             return
         self._changed = True
@@ -232,7 +236,7 @@ class Fabric:
                         self._fail_all(lan, f"a change of its rules could not be put in force: {error}")
 
     def _fail_all(self, lan: Lan, reason: str) -> None:
-        """Fails all runs of a network whose new rules could not be enforced."""
+        """Makes all runs of a network fail, because its new rules could not be enforced."""
         log.error("%s", reason)
         for run, placed in self._placed.items():
             if placed.lan is lan:
@@ -250,7 +254,7 @@ class Fabric:
         return [self._on_loopback(str(_LOOPBACK + rank), entry) for rank in range(count)]
 
     async def _share_loopback(self, run: str, network: str, placed: _Placed) -> LoopbackSite | None:
-        """A loopback for all nodes of one network, of whatever run: they are to meet. None without namespaces."""
+        """The loopback that the nodes of a network share, so that several runs can meet. None: no namespaces."""
         async with self._lock(network):
             others = (other.alone for other in self._placed.values() if other.network == network)
             placed.alone = next((alone for alone in others if alone and alone.site.alive), None)
@@ -261,7 +265,7 @@ class Fabric:
         return placed.alone
 
     def _close_loopback(self, alone: LoopbackSite | None) -> None:
-        """Closes a loopback that no run is on any more."""
+        """Closes a loopback if no run uses it any more."""
         if alone and not any(other.alone is alone for other in self._placed.values()):
             alone.close()
 
@@ -286,7 +290,7 @@ class Fabric:
         ]
 
     async def _serve_at_home(self, placed: _Placed, lan: Lan) -> None:
-        """Answers on each node's own loopback, at the address that people use outside."""
+        """Serves the cloud's outside address on the loopback of each node."""
         address = urlsplit(self.endpoint)
         for member in placed.members:
             place = (str(address.hostname), address.port or 80, member.namespace.number)
@@ -322,7 +326,7 @@ class Fabric:
         return self._locks.setdefault(network, asyncio.Lock())
 
     def _on_loopback(self, address: str, entry: NamespaceFiles | None = None) -> NodePlace:
-        # The node cannot find out itself which of the many loopback addresses is its own.
+        # The node needs to be told which of the many loopback addresses is its own.
         return NodePlace(address, [self.endpoint], {"TRAINYARD_NODE_ADDRESS": address}, entry)
 
 

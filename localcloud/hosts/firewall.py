@@ -2,9 +2,9 @@
 """Security rules as an nftables ruleset for one node.
 
 A newer ruleset replaces an older one at once. Connections stay open, and an unchanged rule keeps its counts.
-Each rule has two counters: one of connections, and one of packets that it let through outside of any connection. Sets
-remember which peers talked, which were refused, and how much content each node carried. Handshakes and
-acknowledgements carry no content, so they do not count.
+Each rule has two counters: of connections, and of packets that it let through outside of any connection. Sets record
+which peers connected, which were refused, and how much content each node exchanged. Handshakes and acknowledgements
+have no content, so they do not count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TCP_AND_UDP = "meta l4proto { tcp, udp }"
 HEADERS = 52
 _CARRIES = (f"tcp flags & (syn | rst) == 0 ip length > {HEADERS}", "meta nfproto ipv4 meta l4proto udp")
 _SIDES: dict[Direction, str] = {"ingress": "saddr", "egress": "daddr"}
-# The hooks where packets are judged, and those where some are marked as untracked.
+# The hooks where packets are filtered, and those where some are marked as untracked.
 _HOOKS: dict[Direction, tuple[str, str]] = {"ingress": ("input", "prerouting"), "egress": ("output", "output")}
 # Lines in one ruleset text. Linux's smallest default socket buffer holds twice as many.
 _LINES = 200
@@ -35,13 +35,13 @@ _ICMP_OF_IPV6 = 58
 
 
 class UnreadableRuleError(Exception):
-    """A rule that cannot be enforced because its content makes no sense to a firewall."""
+    """A rule that cannot be translated into a firewall's rule."""
 
 
 @dataclass(frozen=True)
 class FirewallRule:
-    """One rule. `peers` are the address blocks of its source or destination. The firewall gets numbers and addresses
-    only; the texts are for people."""
+    """A rule. `peers`: the address blocks of its source or destination. The firewall gets only numbers and addresses;
+    the texts are for people."""
 
     list: str
     direction: Direction
@@ -55,8 +55,8 @@ class FirewallRule:
     stateless: bool = False
     description: str = ""
     key: str = ""  # equal for rules of equal content
-    named: bool = False  # the peer is a name, which only the cloud knows the addresses of
-    implied: bool = False  # the cloud's own: nobody wrote it, so evidence does not list it
+    named: bool = False  # the peer is a name, whose addresses only the cloud knows
+    implied: bool = False  # the cloud's own rule, which evidence does not list
 
 
 def packets_counter(rule: FirewallRule) -> str:
@@ -70,8 +70,8 @@ def connections_counter(rule: FirewallRule) -> str:
 def rulesets(rules: Sequence[FirewallRule], generation: int = 0) -> tuple[str, ...]:
     """The ruleset of one node. It allows its own loopback, open connections, and what a rule allows.
 
-    Load the texts in this order. They are several because the kernel takes only short ones from accounts other than
-    root. The last text puts everything in force at once and replaces the generation before.
+    Load the texts in this order. They are split because the kernel takes only short ones from accounts other than root.
+    The last text puts everything in force at once and replaces the previous generation.
     """
     lines = [f"add table {TABLE}"]
     for rule in {rule.key: rule for rule in rules}.values():
@@ -87,11 +87,11 @@ def rulesets(rules: Sequence[FirewallRule], generation: int = 0) -> tuple[str, .
 
 
 def _prepared(direction: Direction, rules: Sequence[FirewallRule], generation: int) -> Iterator[str]:
-    """Makes the chains of a generation. Nothing jumps to them yet."""
+    """Makes the chains of a generation, which are not in use yet."""
     yield from _sets(direction)
     for chain in (f"{direction}_allowed", f"{direction}_rules{generation}", f"{direction}_untracked{generation}"):
         yield f"add chain {TABLE} {chain}"
-    for rule in sorted(rules, key=lambda rule: not rule.stateless):  # where both kinds fit, the stateless counts
+    for rule in sorted(rules, key=lambda rule: not rule.stateless):  # if both kinds match, the stateless rule counts
         for match in _matches(rule):
             yield from _allowed(rule, match, generation)
 
@@ -114,7 +114,7 @@ def _in_force(direction: Direction, generation: int) -> Iterator[str]:
     yield from _record(direction)
     if generation:
         for chain in (f"{direction}_rules{generation - 1}", f"{direction}_untracked{generation - 1}"):
-            # The chain may be missing, if the generation before never came into force: so add it before deleting it.
+            # The chain is missing if the previous generation was never in force. So add it before deleting it.
             yield from (f"{verb} chain {TABLE} {chain}" for verb in ("add", "flush", "delete"))
 
 
@@ -126,7 +126,7 @@ def _sets(direction: Direction) -> Iterator[str]:
 
 
 def _allowed(rule: FirewallRule, match: str, generation: int) -> Iterator[str]:
-    # A repeated first packet belongs to the same connection. Its mark says that the connection was counted.
+    # The mark prevents that a repeated first packet counts as another connection.
     first = _UNTRACKED.get(rule.protocol, "") if rule.stateless else "ct mark 0"
     chain = f"add rule {TABLE} {rule.direction}"
     if rule.stateless:
@@ -148,7 +148,7 @@ def _record(direction: Direction) -> Iterator[str]:
 
 
 def _matches(rule: FirewallRule) -> Iterator[str]:
-    """The nftables match of a rule. Nothing if the rule concerns no address here."""
+    """The nftables matches of a rule; none if no address here can match it."""
     blocks = {str(block) for block in rule.peers}
     if not blocks or rule.protocol == _ICMP_OF_IPV6:
         return

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first process of a node. It builds the node's file system, starts the command in it without any rights, and ends
-every other process of the node when it ends.
+"""The first process of a node. It builds the node's file system and starts the command there without privileges. When
+it ends, all other processes of the node end too.
 
 It is a child of the node's supervisor, which has entered the node's user and network namespaces already. The command
 can neither inspect this process nor end it.
@@ -22,12 +22,12 @@ from localcloud.hosts import folders, images, kernel, syscall_filter
 ASKED, AT_ONCE = signal.SIGTERM, signal.SIGQUIT
 _SIGNALS = (ASKED, AT_ONCE, signal.SIGCHLD)
 _PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
-_NO_CORE = 1  # with 0 a machine that pipes core dumps to a program would still do so
-# Python ignores these signals, but programs expect the system's default.
+_NO_CORE = 1  # with 0 a machine would still pipe core dumps to a program
+# Python ignores these signals. Programs expect the system's default handling.
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
 
-# What the root of a whole machine keeps: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, SYS_CHROOT. All of
-# them reach only files and processes of the machine's own users.
+# The capabilities of a whole machine's root: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, SYS_CHROOT.
+# They only affect files and processes of the machine's own users.
 _OF_ROOT = (0, 1, 3, 4, 5, 6, 7, 18)
 
 
@@ -35,7 +35,7 @@ def main(spec: dict[str, Any], gate: int, report: int) -> NoReturn:
     """Runs the node and never returns: this process is a fork of the supervisor."""
     try:
         kernel.end_with_parent(signal.SIGKILL)
-        kernel.allow_inspection(True)  # for as long as users are mapped, by files of the processes concerned
+        kernel.allow_inspection(True)  # while users are mapped, through files of these processes
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         users = _furnish(spec["room"])
         command = _start(spec, users, gate, report)
@@ -58,7 +58,7 @@ def _furnish(room: dict[str, Any]) -> int:
 
 
 def _start(spec: dict[str, Any], users: int, gate: int, report: int) -> int:
-    """Starts the command as a user without rights. It waits at the gate until the supervisor opens it."""
+    """Starts the command as a user without privileges. It waits at `gate` until the supervisor lets it begin."""
     apart, mapped = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -67,11 +67,11 @@ def _start(spec: dict[str, Any], users: int, gate: int, report: int) -> int:
             if not os.read(gate, 1):
                 os._exit(1)
             _give_up_rights(spec["room"]["limits"], users, _number(spec["room"]))
-            if spec["room"]["filtered"]:  # last: what comes before needs some of the calls
+            if spec["room"]["filtered"]:  # last, because the steps before need some of the filtered calls
                 syscall_filter.install()
             os.chdir(spec["folder"])
             environment = dict(spec["environment"])
-            if reports := spec.get("reports"):  # the command unpacks something before, and may refuse that
+            if reports := spec.get("reports"):  # the command first unpacks an archive, which it may refuse
                 os.set_inheritable(report, True)
                 environment[reports] = str(report)
             os.execvpe(spec["command"][0], spec["command"], environment)
@@ -90,15 +90,15 @@ def _start(spec: dict[str, Any], users: int, gate: int, report: int) -> int:
 
 
 def _number(room: dict[str, Any]) -> int:
-    """The user number that the command has inside."""
+    """The user id of the command inside the node."""
     return 0 if room["machine"] else images.NUMBER
 
 
 def _apart(room: dict[str, Any], apart: int, mapped: int) -> None:
-    """Enters a user namespace of its own, where the first process maps one user."""
+    """Enters a user namespace of the command's own, in which the first process maps a user."""
     os.setsid()
     kernel.drop_keys()
-    for output in (1, 2):  # a program may open its output again, by /dev/stdout
+    for output in (1, 2):  # programs may open their output again as /dev/stdout
         with suppress(OSError):
             os.fchown(output, room["user"] or -1, -1)
     if room["user"]:
@@ -110,8 +110,8 @@ def _apart(room: dict[str, Any], apart: int, mapped: int) -> None:
 
 
 def _give_up_rights(limits: dict[str, int], users: int, number: int) -> None:
-    """No capability, no other user, and no way to get them back. The root of a whole machine keeps what it needs to be
-    root among its own users and files: its namespace owns neither mounts nor networks nor other processes."""
+    """Drops all capabilities for good, and becomes the run's user. The root of a whole machine keeps capabilities for
+    its own users and files: its user namespace does not own mounts, networks or other processes."""
     kernel.unshare(kernel.NEW_GROUPS)
     _write(users, "max_user_namespaces", "0")
     os.setresgid(number, number, number)
@@ -132,7 +132,7 @@ def _write(folder: int, name: str, content: str) -> None:
 
 
 def _limit(kind: int, most: int) -> None:
-    """Lowers a limit. A limit that is lower already stays."""
+    """Lowers a limit, unless it is lower already."""
     soft, hard = (most if old == resource.RLIM_INFINITY else min(most, old) for old in resource.getrlimit(kind))
     resource.setrlimit(kind, (soft, hard))
 
@@ -151,7 +151,7 @@ def _until_the_end(command: int) -> int:
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
     with suppress(ChildProcessError):
-        while True:  # only processes that were waited for count in the processor time
+        while True:  # only processes that were waited for are included in the processor time
             os.waitpid(-1, 0)
     return code
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file system of a node, for its first process: a root with what the node is shown and nothing else of the machine.
-Folders are mounted at any path of it, also at paths that do not exist yet."""
+"""The file system of a node, built by its first process: it has only those files of the machine that the node may see.
+Folders can be mounted at any path, also at paths that do not exist yet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from localcloud.hosts import kernel
 
 _ON_THE_WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
-# The settings in `/etc` that libraries and interpreters need. Those with secrets (pip.conf, profile.d) are missing.
+# The settings in `/etc` that libraries and interpreters need. Files that may have secrets (pip.conf, profile.d) are not
+# among them.
 _SETTINGS = (
     "alternatives", "ca-certificates", "crypto-policies", "debian_version", "fonts", "gai.conf", "host.conf", "java-*",
     "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "libnl-3", "locale.alias", "localtime", "magic", "mime.types",
@@ -35,7 +36,7 @@ _LINKS = {
     "dev/stderr": "/proc/self/fd/2", "dev/ptmx": "pts/ptmx", "etc/mtab": "/proc/self/mounts", "var/run": "../run",
     "var/tmp": "../tmp",
 }  # fmt: skip
-# Folders of /proc: the kernel's settings are read-only, and what tells of other processes is empty.
+# Folders of /proc: the kernel's settings are read-only, and files about the rest of the machine are empty.
 _CLOSED = ("sys", "bus", "fs", "irq", "sysrq-trigger")
 _EMPTY = ("acpi", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
 _EMPTY_FILES = frozenset(f"/proc/{name}" for name in _EMPTY)
@@ -45,8 +46,8 @@ _ROOT_OPTIONS = "mode=755,size=16m,nr_inodes=65536"
 
 
 def hold(path: str) -> int:
-    """Opens what lies at an absolute path, also a link itself, to show it. A link on the way is an error (OSError), for
-    whoever may write there would choose what is shown."""
+    """Opens the file, folder or link at an absolute path, to show it. A link within the path is an error (OSError):
+    otherwise anybody who may write there could choose what is shown."""
     *way, last = path.strip("/").split("/")
     folder = os.open("/", _ON_THE_WAY)
     try:
@@ -70,7 +71,7 @@ def show(staged: str, target: str) -> None:
 
 
 def _widen(there: Path) -> None:
-    """Covers one of the machine's folders with a folder in memory that shows the same entries and can get more."""
+    """Covers a folder of the machine with one in memory that has the same entries, and to which more can be added."""
     held = os.open(there, os.O_RDONLY | os.O_DIRECTORY)
     try:
         kernel.mount_memory(str(there), "mode=755,size=1m", kernel.NO_SETUID | kernel.NO_DEVICES)
@@ -100,14 +101,14 @@ def build(room: dict[str, Any]) -> int:
         _follow_no_link(root / target.lstrip("/"), own)
         _bind(source, root / target.lstrip("/"))
     for name, led_to in _LINKS.items():
-        if not os.path.lexists(root / name):  # a machine's disk has it since its first start
+        if not os.path.lexists(root / name):  # on a whole machine's disk it exists since the first start
             (root / name).symlink_to(led_to)
     shared = f"mode=1777,size={room['limits']['memory'] // 2}"
     kernel.mount_memory(str(root / "dev/shm"), shared, _SAFE | kernel.NO_PROGRAMS)
     _system_files(root)
     _groups(root, room)
     staged = [_stage(root, number, source) for number, (source, *_) in enumerate(room["folders"])]
-    # From here on every path leads to something inside, also through links.
+    # From here on all paths stay inside, also through links.
     kernel.enter_root(str(root))
     writable = set()
     for folder, (_, target, may_write) in zip(staged, room["folders"], strict=True):
@@ -124,7 +125,7 @@ def build(room: dict[str, Any]) -> int:
 def _stage(root: Path, number: int, source: str) -> str:
     name = f".mount-{number}"
     (root / name).mkdir()
-    # Runs that share what lies around it may put a link in its place at any time.
+    # Other runs that share the folder around it may put a link in its place at any time.
     held = hold(source)
     try:
         kernel.bind_mount_all(f"/proc/self/fd/{held}", str(root / name))
@@ -134,15 +135,15 @@ def _stage(root: Path, number: int, source: str) -> str:
 
 
 def _shown(room: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What the node sees, as (source, target): the system, its settings and devices, then the node's own folders."""
+    """The files that the node sees, as (source, target): system, settings and devices, then the node's own folders."""
     for name in _SYSTEM:
         yield f"/{name}", name
     paths = list(_paths("/dev", _DEVICES))
-    if not room["machine"]:  # its disk has them
+    if not room["machine"]:  # the disk of a whole machine has them
         paths += _paths("/etc", _SETTINGS)
-    # Some systems have links on the way to their own settings.
+    # On some systems the paths to settings contain links.
     parts = [(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)), path) for path in paths]
-    # A folder comes before what lies in it. Otherwise the node's own `/tmp` would hide an interpreter under `/tmp`.
+    # Folders come before their content. Otherwise the node's own `/tmp` would hide an interpreter under `/tmp`.
     yield from sorted([*parts, *room["own"], *room["shown"]], key=lambda pair: pair[1].rstrip("/").count("/"))
 
 
@@ -152,11 +153,11 @@ def _paths(folder: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def copy_settings(target: Path) -> None:
-    """Copies the settings of `/etc` that libraries need into a new disk, whose machine may change them."""
+    """Copies the settings of `/etc` that libraries need to a new disk, where the machine may change them."""
     for path in map(Path, _paths("/etc", _SETTINGS)):
         copy = target / path.relative_to("/etc")
         copy.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(PermissionError, shutil.Error):  # what this account may not read is not for nodes either
+        with suppress(PermissionError, shutil.Error):  # files that this account may not read are left out
             if path.is_symlink():
                 copy.symlink_to(os.readlink(path))
             elif path.is_dir():
@@ -166,7 +167,7 @@ def copy_settings(target: Path) -> None:
 
 
 def _follow_no_link(target: Path, own: Iterable[Path]) -> None:
-    """Fails where a link on a disk, which its machine has made, would lead out of it: paths still begin outside."""
+    """Fails if a link on a machine's disk would lead out of it: at this point paths still begin outside."""
     for folder in own:
         if folder in target.parents:
             between = [path for path in target.parents if folder in path.parents]
@@ -196,13 +197,13 @@ def _bind_held(held: int, target: Path) -> None:
         return
     if stat.S_ISDIR(kind):
         target.mkdir(exist_ok=True)
-    elif not target.exists():  # a file in a folder that is shown already belongs to the machine
+    elif not target.exists():  # within a folder that is shown already, the file exists
         target.touch()
     kernel.bind_mount_all(f"/proc/self/fd/{held}", str(target))
 
 
 def _system_files(root: Path) -> None:
-    """Mounts the kernel's file systems for this node's processes, network and terminals."""
+    """Mounts the kernel's file systems: this node's processes, network and terminals."""
     flags = kernel.NO_SETUID | kernel.NO_PROGRAMS
     kernel.mount_kind("devpts", str(root / "dev/pts"), "newinstance,ptmxmode=0666,mode=620", flags)
     flags |= kernel.NO_DEVICES
@@ -211,7 +212,7 @@ def _system_files(root: Path) -> None:
 
 
 def _groups(root: Path, room: dict[str, Any]) -> None:
-    """Shows the node's own control groups: Dask and Ray read there how much memory they have."""
+    """Shows the node's own control groups, where Dask and Ray read how much memory they have."""
     place, folders = root / "sys/fs/cgroup", room["groups"] or {}
     if not folders or not place.is_dir():
         return
@@ -243,6 +244,6 @@ def _close(own: Iterable[str]) -> None:
 
 
 def _mounts() -> list[str]:
-    """The paths of all mounts. The kernel's list has some characters as octal numbers."""
+    """The paths of all mounts. The kernel's list escapes some characters as octal numbers."""
     lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
     return [os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8)]), line.split()[4])) for line in lines]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control groups: with them the kernel itself limits the memory and the number of processes of nodes.
+"""Control groups, by which the kernel limits the memory and the number of processes of nodes.
 
 There is one group for all nodes of a cloud, limited to their share of this machine, and in it one group for each node.
 If this account may not make control groups, the watcher in `watch.py` enforces the limits instead.
@@ -30,7 +30,7 @@ _REMOVED_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class ControlGroups:
-    """One folder for each controller. In version 2 all controllers have the same folder."""
+    """A control group: one folder for each controller. In version 2 all controllers share a folder."""
 
     folders: Mapping[str, str]
     version: int = 1
@@ -116,7 +116,7 @@ def _holds_others(folder: str) -> bool:
 def _sweep(base: ControlGroups) -> None:
     for folder in set(base.folders.values()):
         for left in Path(folder).glob(f"{_PREFIX}*"):
-            if not files.start_time(left.name.removeprefix(_PREFIX)):  # nor is it a dead one that nobody waited for
+            if not files.start_time(left.name.removeprefix(_PREFIX)):  # its cloud is neither alive nor a zombie
                 for path in (*left.glob("*/"), left):
                     with suppress(OSError):
                         os.rmdir(path)
@@ -129,7 +129,7 @@ def _base() -> ControlGroups | None:
     if len(first) == len(CONTROLLERS):
         return ControlGroups(first, 1)
     above = mine.get("", "")
-    # A group with processes in it cannot pass controllers on. A group above it may, if this account may write there.
+    # A group with processes cannot delegate controllers. A group above it can, if this account may write there.
     while os.path.exists(f"{above}/cgroup.controllers"):
         with suppress(OSError):
             passed_on = Path(above, "cgroup.subtree_control").read_text().split()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `python` of a node: that of the local environment, which also finds the launcher, as an image's own does.
+"""The `python` of a node: that of the local environment, extended so that it finds the launcher as in an image.
 
-An image holds the launcher in its Python, because `python -I -m launcher` ignores PYTHONPATH. All checkouts of a
-machine share the environments, so none of these can hold it. Each node gets a few files of its own instead: a virtual
-environment without packages, over the shared one.
+An image has the launcher in its Python's site-packages, because `python -I -m launcher` ignores PYTHONPATH. The local
+environments are shared by all checkouts of a machine, so they cannot contain a launcher. Instead each node gets an
+empty virtual environment over the shared one.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from localcloud.environments.layout import SETTINGS, Layout
 
 _NAMES = ("python", "python3")
-# As launcher/images/system.sh writes it: the launcher itself starts isolated, and comes before any package of its name.
-# In training it comes last.
+# The file of launcher/images/system.sh: in isolated mode the launcher's folder comes first, before any package of the
+# same name, and in training it comes last.
 FINDS = """\
 {launcher}
 import sys; sys.flags.isolated and sys.path.insert(0, {launcher!r})
@@ -22,8 +22,8 @@ import sys; sys.flags.isolated and sys.path.insert(0, {launcher!r})
 
 
 def write(folder: Path, interpreter: Path, parts: Layout, launcher: str) -> None:
-    """Makes the folder. `parts` are those of the interpreter's environment, and `launcher` is the folder of the
-    package, as the node sees it."""
+    """Makes the folder. `parts`: the layout of the interpreter's environment. `launcher`: the package's folder, as the
+    node sees it."""
     programs = folder / "bin"
     programs.mkdir(parents=True, exist_ok=True)
     for name in _NAMES:
@@ -34,14 +34,14 @@ def write(folder: Path, interpreter: Path, parts: Layout, launcher: str) -> None
     for site in parts.sites:
         own = folder / "lib" / site.parent.name / "site-packages"
         own.mkdir(parents=True, exist_ok=True)
-        # The environment's own `.pth` files count, too. One that is a base is found by itself.
+        # This also reads the environment's own `.pth` files. Python finds a base environment by itself.
         below = "" if parts.is_base else f"import site; site.addsitedir({str(site)!r})\n"
         (own / "trainyard.pth").write_text(below + FINDS.format(launcher=launcher), "utf-8")
     _show_to_all(folder)
 
 
 def _show_to_all(folder: Path) -> None:
-    """The run's user is another than the cloud's, which may keep its files to itself."""
+    """Makes the folder readable for the run's user: the cloud's umask may have closed it."""
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() else 0o644)

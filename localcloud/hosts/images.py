@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which local environment stands in for a container image, and the variables that its processes get."""
+"""The local environment in place of a container image: its files, and the variables that its processes get."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ HOME = f"/home/{USER}"
 TEMPORARY = "/tmp"
 # The files a run gets: its token, and the list of the nodes of its cluster.
 GIVEN = "/run/trainyard"
-# The launcher lies here, and nothing else of the checkout.
+# The folder with the launcher. Nodes see nothing else of the checkout.
 PROJECT = "/opt/trainyard"
-# Files of `/etc`. Names are looked up in files and by DNS only: the machine's other ways would lead out of a node.
+# Files of `/etc`. Names are resolved by files and DNS only, because other services of the machine are out of reach.
 FILES = {
     "passwd": f"root:x:0:0:root:/root:/usr/sbin/nologin\n{USER}:x:{NUMBER}:{NUMBER}:{USER}:{HOME}:/bin/bash\n"
     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
     "group": f"root:x:0:\n{USER}:x:{NUMBER}:\nnogroup:x:65534:\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
-    # The address of OCI's resolver. Here it fails at once. The machine's own resolver could hang behind a silent rule.
+    # The address of OCI's resolver, which fails at once here. With the machine's own, a dropped packet would hang.
     "resolv.conf": "nameserver 169.254.169.254\noptions timeout:1 attempts:1\n",
 }
 DEFAULT_ENVIRONMENT = "own"
 _PASSED_ON = ("LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "LD_LIBRARY_PATH")
-# All nodes share this machine's processors. A thread that spins while it waits would slow down the one it waits for.
+# All nodes share this machine's processors, so threads must not spin while they wait for others.
 _SHARING = {"OMP_WAIT_POLICY": "PASSIVE"}
-# Where a file is, and where the node sees it. The first has no link on the way to its last part: nodes get what lies
-# there, and nothing that a link leads to.
+# A file's path on this machine, and its path in the node. Only the last part of the first path may be a link, so that
+# links cannot show nodes other files.
 Shown = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class LocalEnvironment:
-    """Where a node's programs and modules are found."""
+    """A local environment: the paths of its programs and modules."""
 
     path: str
     interpreter: Path
@@ -52,7 +52,7 @@ class LocalEnvironment:
 
 @dataclass(frozen=True)
 class NodePaths:
-    """Where a node's processes see their files. A node without namespaces sees the real paths."""
+    """The paths at which a node's processes see their files. Without namespaces these are the real paths."""
 
     home: str = HOME
     temporary: str = TEMPORARY
@@ -61,7 +61,7 @@ class NodePaths:
 
 
 def environment_for(name: str) -> LocalEnvironment | MissingEnvironment:
-    """The environment that was chosen for the run. Without one: this checkout's interpreter."""
+    """The environment that was chosen for a run; this checkout's interpreter if none was."""
     environment = find(name if name.partition(LAYER)[0] in rows() else DEFAULT_ENVIRONMENT)
     if isinstance(environment, MissingEnvironment):
         return environment
@@ -70,8 +70,8 @@ def environment_for(name: str) -> LocalEnvironment | MissingEnvironment:
 
 
 def base_variables(environment: LocalEnvironment, seen: NodePaths, programs: str = "") -> Mapping[str, str]:
-    """The variables of a node's process before those of the job. The cloud's own environment does not leak in.
-    `programs` is a folder that comes before the environment's own."""
+    """The variables of a node's processes, to which the job's are added. They contain few of the cloud's own.
+    `programs`: a folder that precedes those of the environment in PATH."""
     passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {
         "LANG": "C.UTF-8",
@@ -90,7 +90,7 @@ _PROJECT = Path(__file__).resolve().parents[2]
 _PARTS = ("bin", "lib", "lib64", "libexec", "include", "ssl", layout.SETTINGS)
 # Every node sees these folders.
 _SYSTEM = tuple(Path("/", name) for name in ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"))
-# Variables that name files or folders of this machine. A node gets them, so it must see what they name.
+# Variables that name files or folders of this machine, which the node must see.
 _NAMED = ("LD_LIBRARY_PATH", "SSL_CERT_FILE", "TRAINYARD_PIN_LIBRARY")
 
 
@@ -123,20 +123,20 @@ def _parts(prefix: Path, own: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
 
 
 def _cached(path: Path) -> Iterator[tuple[Path, Path]]:
-    """In the cache only the way to it may have links: packages are unpacked there."""
+    """A path in the cache. Links are resolved only in the cache's own path: the packages in it are strangers'."""
     real = cache.cache_folder().resolve() / path.relative_to(cache.cache_folder())
     yield real, path
     yield real, real
 
 
 def _trusted(path: Path) -> Iterator[tuple[Path, Path]]:
-    """As written, and with its links resolved."""
+    """A path as it is written, and with all links resolved."""
     yield path.parent.resolve() / path.name, Path(os.path.normpath(path))
     yield path.resolve(), path.resolve()
 
 
 def _worth_showing(ways: Iterable[tuple[Path, Path]]) -> Iterator[Shown]:
-    """What is there, unless every node sees it anyway, or it would show a home or this checkout."""
+    """The existing paths, without those that every node sees anyway, or that would show a home or this checkout."""
     for source, target in ways:
         if os.path.lexists(source) and not any(map(_is_left_out, (source, target))):
             yield str(source), str(target)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node in namespaces of its own, as its supervisor sees it from outside: its first process and its limits."""
+"""A node in namespaces of its own, for its supervisor outside: its first process and its limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from localcloud.hosts.groups import ControlGroups
 from localcloud.hosts.start_messages import UnstartableError, raise_if_unstartable, read_messages
 from localcloud.hosts.watch import UsageWatch
 
-# The first process gets this time to end all others and to report how the command ended.
+# How long the first process may take to end all others, and to report how the command ended.
 _LAST_SECONDS = 10.0
 _CLEARED_SECONDS = 60.0
 _OUT_OF_MEMORY = "the kernel ended {} of its processes because the node used all its memory, {:.1f} GiB"
@@ -40,7 +40,7 @@ def ended_within(pid: int, seconds: float) -> bool:
 
 @dataclass
 class IsolatedNode:
-    """`pid` is the node's first process. All others end with it."""
+    """The processes of such a node. `pid`: its first process, with which all others end."""
 
     pid: int
     watch: UsageWatch
@@ -51,7 +51,7 @@ class IsolatedNode:
         self._signal(first_process.ASKED)
 
     def end(self) -> None:
-        """Ends all processes of the node, in the end by killing the first one."""
+        """Ends all processes of the node. If they do not end by themselves, it kills the first one."""
         self._signal(first_process.AT_ONCE)
         if not ended_within(self.pid, _LAST_SECONDS):
             self._signal(signal.SIGKILL)
@@ -74,7 +74,7 @@ class IsolatedNode:
 
 
 def enter(place: dict[str, Any]) -> str:
-    """Moves this process into the node's namespaces, given as open files. Returns why that failed, or an empty text."""
+    """Moves this process into the node's namespaces, given as open files. Returns the error, or ""."""
     try:
         kernel.enter(place["user"], kernel.NEW_USER)
         kernel.enter(place["network"], kernel.NEW_NETWORK)
@@ -120,7 +120,7 @@ def start(spec: dict[str, Any]) -> IsolatedNode:
 def clear_up(spec: dict[str, Any]) -> None:
     """Removes the control groups of a cloud that was killed, unless other nodes still use them."""
     if spec.get("place") and spec["room"]["groups"]:
-        # Nobody waits for this process, and a busy kernel holds a group for seconds after the last one in it is gone.
+        # This may take long: a busy kernel keeps a group for seconds after its last process. Nobody waits for this.
         ControlGroups(spec["room"]["groups"], spec["room"]["version"]).parent().remove(_CLEARED_SECONDS)
 
 

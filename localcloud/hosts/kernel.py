@@ -19,7 +19,7 @@ NEW_NETWORK = 0x40000000
 READ_ONLY, NO_SETUID, NO_DEVICES, NO_PROGRAMS = 0x1, 0x2, 0x4, 0x8
 _REMOUNT, _BIND, _MOVE, _RECURSIVE, _PRIVATE = 0x20, 0x1000, 0x2000, 0x4000, 0x40000
 _DETACH = 2
-# Flags that a mount's owner may have set. A change by somebody else must repeat them, or the kernel refuses it.
+# Flags that the owner of a mount may have set. Another user's change must repeat them, or the kernel refuses it.
 _KEPT = os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC | os.ST_NOATIME | os.ST_NODIRATIME
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
@@ -28,10 +28,10 @@ _PR_SET_NO_NEW_PRIVS = 38
 _CAPABILITIES_VERSION = 0x20080522
 _WORD = 0xFFFFFFFF
 _JOIN_SESSION_KEYRING = 1
-# Sets a filter, but not the mitigations that kernels before 5.16 switch on with it: they slow all that is filtered.
+# Sets a filter without the mitigations that kernels before 5.16 enable with it: they slow down filtered processes.
 _SET_FILTER, _ALLOW_SPECULATION = 1, 4
 _STEP_SIZE = 8
-# The C library has no functions for these calls, so we call them by number. The numbers depend on the machine.
+# The C library has no functions for these calls, so they are called by number, which depends on the processor.
 NUMBERS = {
     "x86_64": {"pivot_root": 155, "keyctl": 250, "seccomp": 317},
     "aarch64": {"pivot_root": 41, "keyctl": 219, "seccomp": 277},
@@ -85,7 +85,7 @@ def close_mount(path: str, flags: int = READ_ONLY) -> None:
 def enter_root(root: str) -> None:
     """Makes a mounted folder the root of this process, and removes everything outside of it."""
     os.chdir(root)
-    # The call puts the old root on top of the new one, where it is unmounted. So it needs no folder of its own.
+    # This puts the old root on top of the new one, from where it can be unmounted without a folder of its own.
     _checked(_libc().syscall(_number("pivot_root"), b".", b"."), "pivot_root")
     _checked(_libc().umount2(b".", _DETACH), "umount")
     os.chdir("/")
@@ -101,21 +101,21 @@ def end_with_parent(signal: int) -> None:
 
 
 def adopt_orphans() -> None:
-    """Processes that the children of this process leave behind become its own children."""
+    """Makes the orphans of this process's children its own children."""
     _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def forbid_new_privileges() -> None:
-    """Programs that are started from now on get no more rights than this process has."""
+    """From now on, programs that this process starts cannot get more privileges than it has."""
     _checked(_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
 def keep_capabilities(kept: Iterable[int] = ()) -> None:
-    """Drops all capabilities of this process but those with these numbers."""
+    """Drops all capabilities of this process except those with these numbers."""
     numbers = 0
     for number in kept:
         numbers |= 1 << number
-    # Two words each of the effective, the permitted and the inheritable capabilities. Nothing is inherited.
+    # Two words each for the effective, the permitted and the inheritable capabilities. None is inheritable.
     sets = (numbers & _WORD, numbers & _WORD, 0, numbers >> 32, numbers >> 32, 0)
     header = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION, 0)
     _checked(_libc().capset(header, (ctypes.c_uint32 * 6)(*sets)), "capset")
@@ -134,12 +134,12 @@ class _Filter(ctypes.Structure):
 
 
 def has_filters() -> bool:
-    """Whether the kernel has filters of system calls. One that does looks for the program, which is not there."""
+    """Whether the kernel supports filters of system calls: then a call without a program fails with EFAULT."""
     return _set_filter(None) != 0 and ctypes.get_errno() == errno.EFAULT
 
 
 def filter_calls(program: bytes) -> None:
-    """Installs a filter of system calls in this process. All that it starts from now on inherit it."""
+    """Installs a filter of system calls in this process. All its later child processes inherit it."""
     _checked(_set_filter(ctypes.byref(_Filter(len(program) // _STEP_SIZE, program))), "seccomp")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One network as a site: a bridge for each subnet, a cable to each node, and each node's firewall and routes."""
+"""A network in a site: a bridge for each subnet, a veth pair to each node, and each node's firewall and routes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ INTERFACE = "eth0"
 
 
 class MissingToolsError(SiteError):
-    """A program is missing. It may be installed while the cloud runs."""
+    """A program is missing. A user may install it while the cloud runs."""
 
 
 @dataclass
 class LanMember:
-    """One node in the network, and the rules and routes that its namespace has."""
+    """A node in the network, with the rules and routes of its namespace."""
 
     rank: int
     group: str
@@ -44,8 +44,8 @@ class LanMember:
 
 @dataclass
 class Lan:
-    """`plan` and `changes` ask what is in force. `join`, `apply`, `leave` and `read_firewalls` wait for the site. The
-    cloud answers inside at the addresses `services`."""
+    """A network. `plan` and `changes` read the rules and routes now in force. `join`, `apply`, `leave` and
+    `read_firewalls` wait for the site. Inside, the cloud serves the addresses `services`."""
 
     site: Site
     ip: str
@@ -58,7 +58,7 @@ class Lan:
 
     @classmethod
     def start(cls, services: Sequence[str]) -> Lan:
-        """MissingToolsError where this machine lacks a program that networks are made with."""
+        """Starts a site for a network. MissingToolsError: this machine lacks a program that makes networks."""
         ip, nft = map(network_tools.find, ("ip", "nft"))
         if not ip or not nft:
             missing = " and ".join(name for name, path in (("ip", ip), ("nft", nft)) if not path)
@@ -71,7 +71,7 @@ class Lan:
         self.site.run([self._ip(lines)])
 
     def rehearse(self) -> None:
-        """Tries everything that a run will need, without a run."""
+        """Tries everything that a run needs."""
         self.prepare()
         (namespace,) = self.site.open(1)
         inside = f"/proc/{self.site.pid}/fd/{namespace.number}"
@@ -89,7 +89,7 @@ class Lan:
             member.rules, member.destinations = reach.rules, reach.destinations
 
     def join(self, subnet: Subnet, members: Sequence[LanMember]) -> None:
-        """Makes namespaces for new nodes. Each is closed by its firewall before its cable is connected."""
+        """Makes namespaces for new nodes. Each one's firewall is in force before its cable is connected."""
         namespaces = self.site.open(len(members))
         for member, namespace in zip(members, namespaces, strict=True):
             self._cables += 1
@@ -106,7 +106,7 @@ class Lan:
         self.members += members
 
     def _take_back(self, namespaces: Sequence[Namespace], bridge: str) -> None:
-        """Removes new namespaces after a failure. Their cables go with them."""
+        """Removes new namespaces after a failure, and with them their cables."""
         with suppress(SiteError):
             self.site.release(namespaces)
             if bridge:
@@ -121,7 +121,7 @@ class Lan:
             self.site.release([member.namespace for member in present])
 
     def changes(self) -> list[list[SiteTask]]:
-        """The tasks that give the nodes the rules and routes in force now. Each list is run in its order."""
+        """The tasks that put the present rules and routes in force, a list for each node. Each list is run in order."""
         tasks: list[list[SiteTask]] = []
         for member in self.members:
             reach = member.interface.reach()
@@ -161,8 +161,8 @@ class Lan:
         if subnet.id in self._bridges:
             return
         bridge = self._bridges[subnet.id] = f"subnet{len(self._bridges)}"
-        # By default a bridge takes the lowest hardware address of its ports. If that node leaves, the other nodes would
-        # remember a wrong address of the router for half a minute.
+        # By default a bridge has the lowest hardware address of its ports. When that node leaves, the address changes,
+        # and the other nodes would use the router's old address for half a minute.
         yield f"link add {bridge} mtu {_MTU} address {subnet.router_hardware} type bridge stp_state 0"
         yield f"address add {subnet.router}/{subnet.prefix_length} dev {bridge}"
         yield f"link set {bridge} up"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cleans up a run of a cloud that was killed: ends its last processes and reads the results they wrote."""
+"""Cleans up a run of a killed cloud: ends its remaining processes, and reads their results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Results = dict[int, dict[str, Any]]
 
 
 async def end(folder: Path) -> Results:
-    """Ends the living processes of a run. Returns the results of the nodes that had ended by themselves, by rank."""
+    """Ends a run's remaining processes. Returns by rank the results of nodes that had ended by themselves."""
     for pid, started in _supervisors(folder):
         if files.is_same(pid, started):
             os.kill(pid, signal.SIGTERM)
@@ -30,7 +30,7 @@ async def end(folder: Path) -> Results:
 
 
 def remove(folder: Path) -> None:
-    """Removes the run's folder: nodes that start again are new machines with empty disks."""
+    """Removes the run's folder, because nodes that start again are new machines with empty disks."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -43,5 +43,5 @@ def _supervisors(folder: Path) -> Iterator[tuple[int, str]]:
 def _by_themselves(folder: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for path in folder.glob("node-*.result"):
         result = json.loads(path.read_text())
-        if result["reason"] != "stopped":  # the end of the cloud was not the node's own
+        if result["reason"] != "stopped":  # otherwise it ended because of the cloud's end
             yield int(path.stem.removeprefix("node-")), result

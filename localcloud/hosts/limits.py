@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The most that a node may use: what its job gives it, or this machine's share for runs if that is less."""
+"""The limits of a node: those of its job, or its part of this machine's share for runs if that is less."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from localcloud.hosts import groups
 
 # The share of the machine for all nodes together, so that it stays usable. For the disk: a share of the free space.
 _MEMORY_SHARE, _PROCESS_SHARE, _DISK_SHARE = 3 / 4, 1 / 2, 1 / 2
-# Clouds have no limits for these. The values are far more than training needs and far less than a machine has.
+# Clouds do not limit these. The values are much more than training needs, and much less than a machine has.
 _PROCESSES, _OPEN_FILES, _FILES = 4096, 65536, 1_000_000
-# The most a node may print. Its output is kept twice: in its run's folder and in the logging service.
+# The limit of a node's output, which is stored twice: in its run's folder and in the logging service.
 _OUTPUT = 256 << 20
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 _LENGTH = struct.Struct("!I")
-# The kernel takes no more in one message.
+# The kernel's limit for one message.
 MAXIMUM_FILES = 253
 
 

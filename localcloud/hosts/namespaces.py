@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process of one site. It holds network namespaces open and runs in them what the hosts ask for.
+"""The process of a site. It keeps network namespaces open, and runs programs in them for the hosts.
 
-Its namespaces have no names, so they end with this process and the nodes inside. It ends with the hosts in any case.
+Its namespaces have no names, so they end with this process and the nodes inside. It always ends with the hosts.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def main(arguments: list[str]) -> int:
     kernel.end_with_parent(signal.SIGKILL)
     if os.getppid() != int(arguments[1]):
         return 1
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the hosts, which then close this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the hosts handle Ctrl-C, and then close this process
     control = socket.socket(fileno=int(arguments[0]))
     try:
         kernel.unshare(kernel.NEW_USER | kernel.NEW_NETWORK)
         messages.send(control, {})
-        messages.receive(control)  # by now this user is mapped, and root inside
+        messages.receive(control)  # the hosts have mapped this user now: it is root inside
         _FORWARD.write_text("1")
         _wake_loopback()
         _try_a_place()
@@ -95,7 +95,7 @@ def _serve(control: socket.socket) -> int:
 
 
 def _open(count: int) -> Answer:
-    """Makes namespaces. From now on each is named by the number of its open file here."""
+    """Makes namespaces. Requests identify each one by the number of its open file here."""
     own = os.open(_OWN, os.O_RDONLY)
     opened: list[int] = []
     try:
@@ -128,7 +128,7 @@ def _close(namespaces: list[int]) -> Answer:
 
 
 def _run(tasks: list[dict[str, Any]]) -> Answer:
-    """Runs programs in namespaces, as many at once as there are processors. None depends on how another ends."""
+    """Runs programs in namespaces, as many at once as there are processors. They do not depend on each other."""
     results: list[dict[str, Any]] = []
     at_once = os.cpu_count() or 1
     for first in range(0, len(tasks), at_once):
@@ -140,7 +140,7 @@ def _run(tasks: list[dict[str, Any]]) -> Answer:
 
 
 def _start(task: dict[str, Any]) -> tuple[subprocess.Popen[bytes], int]:
-    # Files in memory need nobody to feed them or to read them, as pipes would.
+    # Files in memory, because pipes would have to be fed and read meanwhile.
     given, output = os.memfd_create("input"), os.memfd_create("output")
     os.write(given, task["input"].encode())
     os.lseek(given, 0, os.SEEK_SET)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries out runs with real processes. A dispatcher gives the runs and is told how they go."""
+"""Carries out runs with real processes. A dispatcher gives the runs, and is told of their progress."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from localcloud.hosts.specification import build_specification, output_path, res
 
 _CHUNK = 64 * 1024
 MAXIMUM_LINE = 64 * 1024
-# The specifications hold environments, which may hold secrets of the run's user. They are removed when the run ends.
+# The specifications contain variables, which may be secrets of the run's user. They are removed when the run ends.
 _SPECIFICATIONS = "node-*.json"
 log = logging.getLogger("localcloud")
 
 
 class OutputSink:
-    """Where the output of one node goes."""
+    """Takes the output of one node."""
 
     def __init__(self, file: Path, give: Callable[[Sequence[bytes]], None]) -> None:
         self._file = file
@@ -53,18 +53,18 @@ class OutputSink:
 
 
 def _end_of_character(text: bytes, place: int) -> int:
-    """The last place up to this one where no character of UTF-8 is cut."""
+    """The last position up to `place` that does not split a UTF-8 character."""
     return next((end for end in range(place, place - 4, -1) if text[end] & 0xC0 != 0x80), place)
 
 
 @dataclass
 class _Live:
-    """A run that has a task here."""
+    """A run that is being carried out."""
 
     task: asyncio.Task[None]
     nodes: list[Process] = field(default_factory=list)
     canceled: bool = False
-    failed: str = ""  # why it may not go on
+    failed: str = ""  # why it has to fail
     upkeep: asyncio.Task[None] | None = None
     keeps_disks: bool = False
 
@@ -73,21 +73,21 @@ class Hosts:
     """The machines of one local cloud."""
 
     def __init__(self, folder: Path, fabric: Fabric, dispatcher: Dispatcher) -> None:
-        # Without links: what nodes see of it is opened without following any.
+        # Resolved, because the files that nodes see are opened without following links.
         self._folder = folder.resolve()
         self._fabric = fabric
         self._dispatcher = dispatcher
         fabric.fail = self._fail
         self._live: dict[str, _Live] = {}
         self._groups: ControlGroups | None = None
-        self._has_groups = True  # until it turned out that this account may make none
+        self._has_groups = True  # until it is known that this account may not make groups
 
     def submit(self, run: str) -> None:
-        """Starts a run that was accepted."""
+        """Starts a run."""
         self._live[run] = _Live(asyncio.get_running_loop().create_task(self._drive(run)))
 
     def cancel(self, run: str) -> None:
-        """Asks a run's processes to end. The run's task writes the final state."""
+        """Asks a run's processes to end. The run's task reports the final state."""
         live = self._live.get(run)
         if live is None:
             self._finish(run, RunVerdict("CANCELED", ""))
@@ -96,14 +96,14 @@ class Hosts:
         _terminate(live.nodes)
 
     def _fail(self, run: str, reason: str) -> None:
-        """Ends a run that may not go on. The run's task writes the final state."""
+        """Makes a run fail. The run's task reports the final state."""
         if live := self._live.get(run):
             live.failed = live.failed or reason
             _terminate(live.nodes)
 
     def recover(self) -> None:
-        """Starts the unfinished runs again after the cloud was killed. Its hosts were lost with it, so these runs start
-        from the beginning, or from their checkpoints."""
+        """Starts unfinished runs again after a kill of the cloud. Their hosts were lost, so they start from the
+        beginning or from their checkpoints."""
         for run, canceled in self._dispatcher.unfinished():
             self.submit(run)
             self._live[run].canceled = canceled
@@ -121,15 +121,15 @@ class Hosts:
             await asyncio.to_thread(self._groups.remove)
 
     def network_changed(self) -> None:
-        """Gives living nodes the rules and routes in force now. Called after a change of a network."""
+        """Applies changed rules and routes to running nodes. Called after a change of a network."""
         self._fabric.refresh()
 
     async def why_not_enforced(self) -> str:
-        """Why security rules are not enforced on this machine. Empty if they are."""
+        """Why security rules are not enforced on this machine; empty if they are."""
         return await self._fabric.why_not()
 
     async def evidence(self, run_id: str) -> Mapping[str, Any]:
-        """What the firewalls of a run counted so far, or until its end."""
+        """The counts of a run's firewalls, up to now or to its end."""
         seen = await self._fabric.evidence(run_id) or evidence.read(self.folder(run_id))
         return seen or evidence.document(run_id, NO_NODES, ())
 
@@ -184,7 +184,7 @@ class Hosts:
             for process, node, reader in zip(live.nodes, nodes, readers, strict=True)
         ]
         results: dict[int, dict[str, Any]] = {}
-        failure: RunVerdict | None = None  # the first is the cause; what is stopped after it only follows from it
+        failure: RunVerdict | None = None  # the first failure is the cause; nodes that are stopped after it are not
         for finished in asyncio.as_completed(watchers):
             rank, result = await finished
             results[rank] = result
@@ -197,7 +197,7 @@ class Hosts:
     async def _release(self, run_id: str) -> None:
         try:
             seen = await self._fabric.release(run_id)
-        finally:  # before anything is written: the disk may be full
+        finally:  # before anything is written, because the disk may be full
             if not self._live[run_id].keeps_disks:
                 await asyncio.to_thread(workplace.remove, self.folder(run_id))
         if seen:
@@ -220,14 +220,14 @@ class Hosts:
         return process
 
     def _grouped(self) -> ControlGroups | None:
-        """The control groups of this cloud, made when its first node needs them."""
+        """The control groups of this cloud. They are made for its first node."""
         if self._groups is None and self._has_groups:
             self._groups = make_cloud_group(limits.machine_limits())
             self._has_groups = self._groups is not None
         return self._groups
 
     def _processor(self, run_id: str, seen: Mapping[str, Any]) -> dict[int, float | None]:
-        """By rank, of the nodes that have left a result."""
+        """The processor time of nodes that have written a result, by rank."""
         paths = {node["rank"]: result_path(self.folder(run_id), node["rank"]) for node in seen["nodes"]}
         return {
             rank: json.loads(path.read_text()).get("processorSeconds") for rank, path in paths.items() if path.exists()
@@ -237,7 +237,7 @@ class Hosts:
         return self._folder / run_id
 
     async def _former_end(self, run_id: str) -> RunVerdict:
-        """How a run ended whose cloud was killed before recording it. If it had not ended, its folder goes."""
+        """How a run ended whose cloud was killed before it recorded that. Removes the folder if it had not ended."""
         folder, outline = self.folder(run_id), self._dispatcher.outline(run_id)
         results = await leftovers.end(folder)
         if outline is None:
@@ -267,7 +267,7 @@ async def _ended(
 
 
 async def _ended_all(nodes: list[Process]) -> None:
-    """Ends nodes that still run although their run has ended, for example because a later node could not start."""
+    """Ends the remaining nodes of an ended run, for example after a later node could not start."""
     _terminate(nodes)
     for process in nodes:
         await process.wait()

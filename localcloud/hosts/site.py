@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A site as the hosts see it: a process that holds the namespaces of one network and answers requests."""
+"""The hosts' side of a site: a process that holds the namespaces of one network, and answers requests."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ANSWER_SECONDS = 120.0
 
 
 class SiteError(Exception):
-    """The site cannot do something. The text tells a person why."""
+    """The site cannot do something. The text is for people."""
 
 
 class SiteGoneError(SiteError):
-    """The site ended or does not answer. That does not mean that the machine lacks something."""
+    """The site ended or does not answer. Unlike other errors, this does not mean that the machine lacks something."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ class SiteTask:
 
 @dataclass(frozen=True)
 class Namespace:
-    """A node's network namespace: its number in the site's process, and the open file of it here."""
+    """A node's network namespace: its number in the site's process, and its open file here."""
 
     number: int
     file: int
 
 
 class Site:
-    """One process with a user and a network namespace of its own. Call `Site()` in the main thread: the process ends
-    with the thread that started it. `prepare` and the other methods may be called from any thread."""
+    """A process with its own user and network namespaces. Call `Site()` in the main thread, because the process ends
+    with the thread that started it. The methods may be called from any thread."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
@@ -79,7 +79,7 @@ class Site:
 
     def open(self, count: int) -> list[Namespace]:
         namespaces: list[Namespace] = []
-        while count:  # a message carries only so many files
+        while count:  # a message can only contain a limited number of files
             some = min(count, messages.MAXIMUM_FILES)
             answer, files = self._ask("open", count=some)
             namespaces += [Namespace(number, file) for number, file in zip(answer["namespaces"], files, strict=True)]
@@ -87,7 +87,7 @@ class Site:
         return namespaces
 
     def run(self, tasks: Sequence[SiteTask]) -> list[str]:
-        """Runs programs and returns what each printed. SiteError with the output of the first that failed."""
+        """Runs programs and returns their outputs. SiteError has the output of the first that failed."""
         requests = [{"command": list(task.command), "input": task.input, "namespace": task.namespace} for task in tasks]
         results = self._ask("run", tasks=requests)[0]["results"]
         for task, result in zip(tasks, results, strict=True):
@@ -107,7 +107,7 @@ class Site:
         self._ask("close", namespaces=[namespace.number for namespace in namespaces])
 
     def close(self) -> None:
-        """Ends the process. Its namespaces end with the last node inside."""
+        """Ends the process. Its namespaces end after the last node inside."""
         self._control.close()
         self._process.kill()
         self._process.wait()
@@ -128,7 +128,7 @@ class Site:
         try:
             answer, files = messages.receive(self._control)
         except TimeoutError:
-            self._process.kill()  # or a late answer would be taken for that to the next request
+            self._process.kill()  # otherwise a late answer could be taken for that to the next request
             raise SiteGoneError(f"its process did not answer within {_ANSWER_SECONDS:.0f} seconds") from None
         except (EOFError, OSError):
             raise SiteGoneError("its process is gone") from None
@@ -138,7 +138,7 @@ class Site:
 
 
 def _map_users(pid: int) -> None:
-    """Makes this account root inside. If it is root outside, all users are mapped, where that is allowed."""
+    """Makes this account root inside. If it is root outside, maps all users, if that is allowed."""
     process = Path(f"/proc/{pid}")
     if os.geteuid() == 0:
         with suppress(PermissionError):

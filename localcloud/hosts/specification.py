@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The specification that a node's supervisor gets: what to run, where, what it sees, and its limits."""
+"""The specification for a node's supervisor: the command, the namespaces, the visible files, and the limits."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ log = logging.getLogger("localcloud")
 GRACE_SECONDS = 10.0
 # An empty folder on which each node mounts its own root.
 _ROOT = "root"
-# A launcher keeps data ports in their range with a library. Without the library the kernel does it. With fewer
-# ports than this the node could hardly send anything; the launcher has the same limit.
+# A launcher keeps data ports in their range by a library, or without the library by the kernel's port range. With fewer
+# ports than this, outgoing connections could fail; the launcher has the same limit.
 _LIBRARY, _FEWEST_PORTS = "TRAINYARD_PIN_LIBRARY", 32
 
 
@@ -37,13 +37,13 @@ class Mount:
 
 
 async def prepare(assignment: Assignment) -> list[Mount]:
-    """Makes and fills the folders of a run, and opens those that it shares to its user."""
+    """Makes and fills the folders of a run, and gives its user access to shared ones."""
     made = []
     for shared in assignment.shared:
         try:
             await asyncio.to_thread(users.hand_over, shared.folder, users.run_user(assignment.user or assignment.id))
         except (NotADirectoryError, FileNotFoundError):
-            reason = f"{shared.folder.name!a} is no folder, so it cannot be shown at {shared.target!a}"
+            reason = f"{shared.folder.name!a} is not a folder, so it cannot be shown at {shared.target!a}"
             raise CannotStartError(reason) from None
         made.append(Mount(shared.folder, shared.target, not shared.read_only))
     for number, mounted in enumerate(assignment.mounts):
@@ -57,13 +57,13 @@ def _fill(folder: Path, files: Iterable[tuple[str, Path]]) -> None:
     folder.mkdir(parents=True)
     left_out = [name for name, file in files if not _add(folder, name, file)]
     for place, _, _ in os.walk(folder):
-        os.chmod(place, 0o755)  # for the run's user; the folder above lets nobody else through
+        os.chmod(place, 0o755)  # for the run's user; the folder above keeps others out
     if left_out:
         log.warning("%d objects have names that no file can have: not mounted, such as %r", len(left_out), left_out[0])
 
 
 def _add(folder: Path, name: str, file: Path) -> bool:
-    """Adds one object, and returns whether that worked. A name may not be a valid path, or collide with a folder."""
+    """Adds an object. Returns False if its name is not a valid path, or is that of a folder."""
     parts = name.rstrip("/").split("/")
     if any(part in ("", ".", "..") for part in parts):
         return not name
@@ -135,14 +135,14 @@ def _room(
 
 
 def _users(assignment: Assignment, machine: bool) -> tuple[int | None, int]:
-    """The first user of a node, and how many it has."""
+    """The first user id of a node, and how many it has."""
     if machine:
         return users.machine_users(assignment.id) or (None, 1)
     return users.run_user(assignment.user or assignment.id), 1
 
 
 def _ports(environment: Mapping[str, str]) -> tuple[int, int] | None:
-    """The range from which the kernel chooses a node's ports, by its launch document. None if it is not to choose."""
+    """The range from which the kernel chooses a node's ports, by its launch document. None: it is not set."""
     # Nodes on loopback share one network, so the range of one node would apply to all.
     if environment.get(_LIBRARY) or "TRAINYARD_NODE_ADDRESS" in environment:
         return None

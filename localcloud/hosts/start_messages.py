@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node that starts says to its supervisor, one message a line, through a pipe that no command of the run has."""
+"""Messages of a starting node to its supervisor, one a line, through a pipe that the run's command does not have."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class UnstartableError(Exception):
 
 
 class RefusedError(UnstartableError):
-    """What the node got is not taken, such as an archive. The text says why."""
+    """The node refuses something that it got, such as an archive. The text says why."""
 
     REASON = "refused"
 
 
 def read_messages(report: int) -> Iterator[dict[str, Any]]:
-    """The messages as they come, until the last writer has gone."""
+    """Yields messages until the last writer has closed the pipe."""
     pending = b""
     while True:
         line, newline, rest = pending.partition(b"\n")
@@ -38,7 +38,7 @@ def read_messages(report: int) -> Iterator[dict[str, Any]]:
 
 
 def raise_if_unstartable(messages: Iterable[dict[str, Any]]) -> None:
-    """Raises the reason why the node could not start, if there is one."""
+    """Raises an error if a message says that the node could not start."""
     for message in messages:
         for key, kind in (("error", UnstartableError), ("refused", RefusedError)):
             if key in message:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Supervises the processes of one node: `python supervisor.py SPEC.json`. Standard library only: every node has one.
+"""Supervises the processes of one node: `python supervisor.py SPEC.json`. Uses the standard library only.
 
-The supervisor ends with the cloud that started it, and everything it started ends with it. The command inherits its
-output. It writes the result to a file, as a whole or not at all.
+The supervisor ends when the cloud ends that started it, and all processes that it started end with it. The command
+inherits its output. It writes the result to a file, atomically.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from localcloud.hosts import bare_node, isolated_node, kernel
 from localcloud.hosts.isolated_node import ended_within, has_ended
 from localcloud.hosts.start_messages import UnstartableError
 
-# From the kernel, when the cloud dies: it asks with another signal as long as it lives.
+# The kernel sends this signal when the cloud dies. A living cloud uses SIGTERM.
 _ORPHANED = signal.SIGUSR1
 _ENDING = (signal.SIGTERM, _ORPHANED)
 _SIGNALS = (*_ENDING, signal.SIGCHLD)
 _LONGEST_SECONDS = 3600.0
-# For these reasons the command is asked to end first, and killed later.
+# The reasons for which the command is asked to end, and killed only later.
 _ASKED = ("stopped", "time limit")
 SupervisedNode = isolated_node.IsolatedNode | bare_node.BareNode
 
 
 def main(arguments: list[str]) -> int:
-    # Signals are blocked and only taken where we wait for them. Between two steps one could leave a child unknown.
+    # Signals are blocked, and only taken where we wait for them, so that none comes between a fork and its record.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     spec: dict[str, Any] = json.loads(Path(arguments[0]).read_text())
     unstartable = isolated_node.enter(spec["place"]) if spec.get("place") else bare_node.enter()
-    # Only now: the kernel forgets both settings when a process enters a user namespace.
+    # Not earlier, because the kernel resets both settings when a process enters a user namespace.
     kernel.end_with_parent(_ORPHANED)
     kernel.adopt_orphans()
     if os.getppid() != spec["parent"]:
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     draft = Path(spec["result"] + ".new")
     draft.write_text(json.dumps(result))
     draft.replace(spec["result"])
-    # A dying cloud is a parent for a moment yet. Its last node removes what all nodes shared.
+    # A dying cloud stays the parent for a moment, so the signal counts too. The last node removes the shared groups.
     if os.getppid() != spec["parent"] or _ORPHANED in signal.sigpending():
         isolated_node.clear_up(spec)
     return 0
@@ -81,13 +81,13 @@ def _until_the_end(node: SupervisedNode, seconds: float) -> tuple[str, str]:
         caught = signal.sigtimedwait(_SIGNALS, min(left, node.watch.pause if node.watch else _LONGEST_SECONDS))
         if caught and caught.si_signo in _ENDING:
             if caught.si_signo == _ORPHANED:
-                signal.raise_signal(_ORPHANED)  # it is blocked, so it is still there when this process ends
+                signal.raise_signal(_ORPHANED)  # it is blocked, so it is still pending at the end of this process
             return "stopped", ""
     return "exited", ""
 
 
 def _result(reason: str, code: int | None, detail: str, started: float) -> dict[str, Any]:
-    # This counts all processes of the node: they were waited for here, or by the node's first process.
+    # This includes all processes of the node, because they were waited for here or by the node's first process.
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "reason": reason, "code": code, "detail": detail, "started": started, "finished": time.time(),

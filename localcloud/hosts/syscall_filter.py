@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The system calls that no process of a node may make, as a program that the kernel runs before each call (seccomp).
+"""A filter of system calls for the processes of a node (seccomp): a program that the kernel runs before each call.
 
-Namespaces do not divide what these calls reach, and training does not use them. So code that knows a hole of the kernel
-finds fewer ways to it. The kernel passes the filter on to all processes of the node, and nothing inside can remove it.
+It refuses calls that reach parts of the kernel which namespaces do not separate, and which training does not use. That
+leaves fewer of the kernel's vulnerabilities open. All processes of the node inherit the filter, and cannot remove it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from localcloud.hosts import kernel
 
 
 class RefusedCall(NamedTuple):
-    """A system call, its numbers (None where a processor has no such call), and the error that a program gets."""
+    """A system call, its numbers (None: the processor does not have it), and the error that a program gets."""
 
     name: str
     x86_64: int | None
@@ -28,8 +28,8 @@ class RefusedCall(NamedTuple):
 
 
 class Processor(NamedTuple):
-    """A processor's native calls: how the kernel calls them (`AUDIT_ARCH_*`), and which of them make sockets. Calls
-    with numbers from `foreign` on are of another kind: x32 on x86-64."""
+    """A processor's native calls: the kernel's number for the processor (`AUDIT_ARCH_*`), and the calls that make
+    sockets. Calls with numbers from `foreign` on belong to another ABI: x32 on x86-64."""
 
     architecture: int
     socket: int
@@ -37,8 +37,8 @@ class Processor(NamedTuple):
     foreign: int | None
 
 
-# ENOSYS, as from kernels that are built without the call, where libraries then take another way. EPERM, as from kernels
-# whose settings close the call and from container runtimes, where programs are used to that.
+# ENOSYS, as by kernels without the call: then libraries use other calls. EPERM, as by kernels whose settings forbid the
+# call, and by container runtimes: programs expect that.
 REFUSED = (
     RefusedCall("io_uring_setup", 425, 425, errno.ENOSYS, "makes other calls past the filter; many holes a year"),
     RefusedCall("io_uring_enter", 426, 426, errno.ENOSYS, "as io_uring_setup"),
@@ -63,16 +63,16 @@ PROCESSORS = {
 }
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 _ERROR = 0x00050000
-# Operations of classic BPF on 32-bit words, and where the kernel gives it a call's number, architecture and first
-# argument. Of the argument we read the low half: both processors are little-endian, and families are 32-bit numbers.
+# Operations of classic BPF on 32-bit words, and the positions of a call's number, architecture and first argument. Only
+# the low half of the argument is read: both processors are little-endian, and families are 32-bit numbers.
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
-# A debugger sets this number to leave a call out. It has chosen the result already.
+# A debugger sets this number to skip a call. It has set the result already.
 _LEFT_OUT = 0xFFFFFFFF
 
 
 def why_not() -> str:
-    """Why this machine cannot have the filter. Empty if it can."""
+    """Why this machine cannot have the filter; empty if it can."""
     machine = os.uname().machine
     if machine not in PROCESSORS:
         return f"trainyard has no filter of system calls for {machine}"
@@ -80,17 +80,17 @@ def why_not() -> str:
 
 
 def install() -> None:
-    """Restricts this process and all that it will start, for good."""
+    """Installs the filter for this process and all its later child processes. It cannot be removed."""
     kernel.filter_calls(program(os.uname().machine))
 
 
 def program(machine: str, refused: Iterable[RefusedCall] = REFUSED) -> bytes:
-    """The filter for a processor, as the kernel reads it."""
+    """The filter for a processor, in the kernel's format."""
     processor = PROCESSORS[machine]
     steps = [
         _step(_LOAD, _ARCHITECTURE),
         _step(_EQUAL, processor.architecture, skip=1),
-        # A 32-bit program has no other way to do what was refused. It could not even end itself.
+        # Calls of other ABIs, such as of 32-bit programs, are killed: with an error they could not even exit.
         _step(_RETURN, KILL),
         _step(_LOAD, _NUMBER),
         *_answer(_EQUAL, _LEFT_OUT, ALLOW),
@@ -105,7 +105,7 @@ def program(machine: str, refused: Iterable[RefusedCall] = REFUSED) -> bytes:
 
 
 def _families(processor: Processor) -> list[bytes]:
-    """Answers for calls that make sockets. Other calls skip it."""
+    """The steps for calls that make sockets. Other calls skip them."""
     steps = [_step(_LOAD, _FIRST_ARGUMENT)]
     for family in FAMILIES:
         steps += _answer(_EQUAL, family, ALLOW)
@@ -122,5 +122,5 @@ def _answer(comparison: int, value: int, answer: int) -> list[bytes]:
 
 
 def _step(operation: int, value: int, skip: int = 0, otherwise: int = 0) -> bytes:
-    """One `struct sock_filter`. A comparison skips so many steps if it is true, and so many otherwise."""
+    """One `struct sock_filter`. A comparison skips `skip` steps if it is true, and `otherwise` steps if not."""
     return struct.pack("=HBBI", operation, skip, otherwise, value)

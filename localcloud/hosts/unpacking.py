@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unpacks the archive of a job's code, in the node itself: as its user, and under its limits. Then starts the command.
+"""Unpacks the archive of a job's code inside the node, as its user and under its limits. Then starts the command.
 
-An archive is a stranger's: what it says of its sizes is not believed. So the hosts do not open it, they copy this file
-into the node and start it there. Standard library only, on whatever Python the node has.
+An archive may be hostile, so the hosts do not open it: they copy this file into the node and start it there. It does
+not trust the sizes in the archive. It uses the standard library only, with any Python that the node has.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import IO, Any, NamedTuple, NoReturn
 
-# The open file to which a refusal is written; set by whoever starts this.
+# The variable with the open file to which a refusal is written. The first process sets it.
 REPORT = "TRAINYARD_UNPACKING"
 _CHUNK = 1 << 20
-# Folders in one another: more than people write, and far from what a path may have.
+# The deepest nesting of folders: more than people use, and far below the limit of paths.
 _DEEPEST = 100
 _BLOCK = 512
 _PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")
 _EXIT = 1
-# Python ignores these, and a command that is started expects the system's default.
+# Python ignores these signals. Programs expect the system's default handling.
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
@@ -37,7 +37,7 @@ class RefusedError(Exception):
 
 @dataclass
 class Room:
-    """What is left for the content of an archive. Counted is what comes out, for what the archive states is a claim."""
+    """The remaining bytes and files. Unpacked content is counted, because the sizes in the archive may be wrong."""
 
     bytes: int
     files: int
@@ -64,7 +64,7 @@ class Member(NamedTuple):
 
 
 def is_archive(file: str | os.PathLike[str]) -> bool:
-    """Whether the file may be one. Reads its two ends only."""
+    """Whether the file may be an archive. Reads only its beginning and its end."""
     with open(file, "rb") as opened:
         begins = opened.read(_BLOCK)
     if begins.startswith(_PACKED) or zipfile.is_zipfile(file):
@@ -77,8 +77,8 @@ def is_archive(file: str | os.PathLike[str]) -> bool:
 
 
 def unpack(file: str, target: str, most_bytes: int, most_files: int) -> bool:
-    """Unpacks a ZIP or TAR archive below the folder. RefusedError if it holds more, or leads elsewhere. False: it is
-    none of both."""
+    """Unpacks a ZIP or TAR archive below the folder. RefusedError if it exceeds the limits, or leads elsewhere. Returns
+    False if the file is neither."""
     room = Room(most_bytes, most_files)
     try:
         if zipfile.is_zipfile(file):
@@ -91,13 +91,13 @@ def unpack(file: str, target: str, most_bytes: int, most_files: int) -> bool:
             return False
     except RefusedError:
         raise
-    except Exception as error:  # each way to pack has errors of its own, and strangers know more of them
+    except Exception as error:  # each format has its own errors, and hostile archives cause further ones
         raise RefusedError(str(error) or type(error).__name__) from None
     return True
 
 
 def _of_zip(archive: zipfile.ZipFile) -> Iterator[Member]:
-    """A link of a ZIP archive is a file with its address, as Python unpacks it."""
+    """The members of a ZIP archive. A link becomes a file with its target, as by Python's own unpacking."""
     for item in archive.infolist():
         if item.is_dir():
             yield Member(item.filename, 0, None)
@@ -134,7 +134,7 @@ def _write_all(members: Iterable[Member], target: str, room: Room) -> None:
 
 
 def _place(root: str, name: str) -> str:
-    """Where a member goes. Links that were unpacked before are followed, as far as they stay inside."""
+    """The path of a member. Follows links that were unpacked before, if they stay inside."""
     parts = name.replace("\\", "/").split("/")
     if name.startswith(("/", "\\")) or ".." in parts:
         raise RefusedError(f"{name!r} leads out of the archive")
@@ -175,7 +175,7 @@ def _write(place: str, member: Member, room: Room) -> None:
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """`arguments`: the file that says what to unpack, where to, and what to start then."""
+    """`arguments`: a file that names the archive, the target folder, and the command to start."""
     report = int(os.environ.pop(REPORT))
     os.set_inheritable(report, False)
     try:
@@ -195,7 +195,7 @@ def main(arguments: list[str]) -> NoReturn:
 
 
 def _prepare(task: dict[str, Any]) -> list[str]:
-    """Unpacks, goes where the command starts, and returns the command."""
+    """Unpacks the archive, changes to the command's folder, and returns the command."""
     target: str = task["target"]
     os.makedirs(target, exist_ok=True)
     script = target
@@ -210,7 +210,7 @@ def _prepare(task: dict[str, Any]) -> list[str]:
 
 
 def _started(task: dict[str, Any], target: str, script: str) -> list[str]:
-    """The file of the archive that is to start, by the program that its name asks for."""
+    """The command for the file of the archive that is to start. Its name decides on the interpreter."""
     if script == target:
         setting, entry = task["setting"], task["entry"]
         if not entry:

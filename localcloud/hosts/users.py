@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user as whom the processes of a run act: if this account may choose, one that the machine does not know."""
+"""The user that a run's processes run as: one that the machine does not know, if this account may choose."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pathlib import Path
 
 from localcloud.hosts import folders
 
-# User numbers that no system gives to accounts, services or containers: (first, how many). systemd documents both.
+# User ids that no system gives to accounts, services or containers: (first, count). systemd documents both.
 _FREE = ((0x70000000, 1 << 28), (60578, 606))
 _MACHINE_USERS = 1 << 16
 
 
 def describe_users() -> str:
-    """Says for people as whom runs act."""
+    """Says for people as which users runs are carried out."""
     if run_user("") is None:
         return f"as user {os.geteuid()} without any capability"
     return "as users whom this machine does not know"
 
 
 def run_user(run: str) -> int | None:
-    """The user number of a run. None if this account can only act as itself; then runs have no capability."""
+    """The user id of a run. None: this account cannot change users, so runs have its id and no capabilities."""
     if os.geteuid() != 0:
         return None
     mapped = list(_mapped())
@@ -35,8 +35,8 @@ def run_user(run: str) -> int | None:
 
 
 def machine_users(machine: str) -> tuple[int, int] | None:
-    """The users of a whole machine, as (first, how many): its root is the first of them. None if this account can only
-    act as itself; then the machine has no user but root."""
+    """The user ids of a whole machine, as (first, count); the first is its root. None: this account cannot change
+    users, so the machine only has root."""
     if os.geteuid() != 0:
         return None
     mapped = list(_mapped())
@@ -48,14 +48,14 @@ def machine_users(machine: str) -> tuple[int, int] | None:
 
 
 def hand_over(folder: Path, user: int | None) -> None:
-    """Gives a folder with all that is in it to the run's user. One that is the user's stays as it is: a machine that
-    starts again finds its files as it left them. Runs may write there meanwhile, so no link is followed: also one on
-    the way is an OSError."""
+    """Gives a folder with all its content to the run's user. A folder that belongs to the user already is not changed,
+    so a machine that starts again finds its files unchanged. Runs may write there meanwhile, so no links are followed;
+    a link within the path is an OSError."""
     held = folders.hold(str(folder))
     try:
         status = os.fstat(held)
         if not stat.S_ISDIR(status.st_mode):
-            raise NotADirectoryError(f"{folder} is no folder")
+            raise NotADirectoryError(f"{folder} is not a folder")
         if user is not None and status.st_uid != user:
             _change_owner(held, user)
     finally:
@@ -70,7 +70,7 @@ def _change_owner(folder: int, user: int) -> None:
 
 
 def first_closed(paths: Iterable[str]) -> str:
-    """The first of these paths that not everybody may read. Empty if everybody may read all."""
+    """The first of these paths that not everybody may read; empty if there is none."""
     for path in paths:
         status = os.lstat(path)
         wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(status.st_mode) else 0)
@@ -80,7 +80,7 @@ def first_closed(paths: Iterable[str]) -> str:
 
 
 def _mapped() -> Iterator[tuple[int, int]]:
-    """The ranges of user numbers that this process can become, as (first, end)."""
+    """The ranges of user ids that this process can change to, as (first, end)."""
     for line in Path("/proc/self/uid_map").read_text().splitlines():
         first, _, count = map(int, line.split())
         yield first, first + count

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks regularly what a node uses: its disk, and also its memory and processes if no control group limits them.
+"""Checks at intervals how much a node uses: its disk, and its memory and processes if no control group limits them.
 
-A node that uses too much is ended as a whole. The kernel does that faster than any program can start processes.
+A node that uses too much is ended as a whole: the kernel kills a node faster than a program can start processes.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Seconds between two checks: processes can multiply within moments, a disk fills more slowly. The pause is also many
-# times as long as the last check took, so that a node with many processes or files does not keep the watcher busy.
+# Seconds between two checks: often for processes, which can multiply within moments, less often for the disk. The pause
+# is also a multiple of the last check's time, so that a node with many processes or files does not keep this busy.
 _OFTEN, _SELDOM, _LONGEST = 0.1, 0.2, 1.0
 _TIMES = 10
-# Files are counted at least this often, even if the free space has hardly changed.
+# Files are counted at least at this interval, even if the free space has hardly changed.
 _COUNTED_SECONDS = 4.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _BLOCK = 512
@@ -30,12 +30,12 @@ _SHARED_OUT = re.compile(r"^Pss:\s+(\d+) kB", re.MULTILINE)
 
 @dataclass
 class UsageWatch:
-    """One node: its first process, the folders it may write to, and what it may use at most."""
+    """The watch of a node: its first process, the folders that it may write to, and its limits."""
 
     pid: int
     folders: Sequence[str]
     limits: Mapping[str, int]
-    held: bool  # its memory and processes, by control groups
+    held: bool  # whether control groups limit its memory and processes
     printed: str  # the file that its output goes to, outside
     _free: tuple[int, int] = field(init=False)
     _used: tuple[int, int] = 0, 0
@@ -50,7 +50,7 @@ class UsageWatch:
         return min(max(_SELDOM if self.held else _OFTEN, _TIMES * self._took), _LONGEST)
 
     def look(self) -> str:
-        """Checks the node. Returns why it must end, or an empty text."""
+        """Checks the node. Returns why it must end, or ""."""
         began = time.monotonic()
         reason = self._output()
         if not reason and not self.held:
@@ -73,7 +73,7 @@ class UsageWatch:
         return f"it had {count} processes and threads; {limit} is the most a node may have" if count > limit else ""
 
     def _memory(self, pids: Sequence[int]) -> str:
-        # This counts shared pages once for each process: a quick upper bound. The exact number follows only if needed.
+        # A quick upper bound, which counts shared pages once for each process. The exact number is computed if needed.
         used = sum(int(fields[21]) * _PAGE for fields in map(_stat, pids) if fields)
         used += sum(size for on_disk, size in self._nameless(pids) if not on_disk)
         limit = self.limits["memory"] if not _machine_in_danger() else self.limits["fair"]
@@ -84,7 +84,7 @@ class UsageWatch:
     def _disk(self) -> str:
         limit, most_files = self.limits["disk"], self.limits["inodes"]
         free, began = _free(self.folders[0]), time.monotonic()
-        # If the free space shrank by less than the node may still use, the node cannot be over its limit.
+        # If the free space has shrunk by less than the node may still use, the node is within its limit.
         gone = [before - now for before, now in zip(self._free, free, strict=True)]
         left = limit - self._used[0], most_files - self._used[1]
         if began < self._count_at and all(2 * one < most for one, most in zip(gone, left, strict=True)):
@@ -148,7 +148,7 @@ def _stat(pid: int) -> list[str]:
 
 
 def _memory_of(pid: int) -> int:
-    """The memory of one process, with its part of the memory that it shares with others."""
+    """The memory of a process, with its share of the memory that it shares with others."""
     try:
         match = _SHARED_OUT.search(Path(f"/proc/{pid}/smaps_rollup").read_text())
         return int(match[1]) * 1024 if match else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prepares each node of a run: its folder, its command and its environment."""
+"""Prepares the nodes of a run: their folders, commands and variables."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from localcloud.hosts.images import NodePaths, Shown
 # The folder of the files that a run gets, read-only for its nodes, and the file in it that lists the nodes.
 GIVEN = "given"
 METADATA = "cluster-nodes.json"
-# How much of its working directory a node keeps unasked (launcher/leavings.py): such a part of the free disk.
+# The launcher's limit for files of the working directory (launcher/leavings.py): a quarter of the free disk.
 _KEEP_VARIABLE, _PARTS_OF_DISK = "TRAINYARD_KEEP_MEGABYTES", 4
-# What a node gets that unpacks an archive: the program, and the archive.
+# The files for a node that unpacks an archive: the program, and the archive.
 _UNPACKING, _ARTIFACT = "unpacking.py", "artifact"
 # The folder of the run's own files of `/etc`.
 SETTINGS = "etc"
@@ -32,8 +32,8 @@ _ETC = "etc"
 
 @dataclass(frozen=True)
 class NodeSetup:
-    """One process to start. `folder` is its working folder, as the node sees it. `own` are the folders it may write to,
-    and `shown` the files of this machine that it sees besides the system: each with its real path first."""
+    """A node to start. `folder`: its working directory, as the node sees it. `own`: the folders that it may write to.
+    `shown`: the files of this machine that it sees besides the system. Both have the real path first."""
 
     rank: int
     group: str
@@ -46,13 +46,13 @@ class NodeSetup:
     memory: int
     disk: int
     machine: bool = False
-    # The variable by which its command gets an open file, to say why it does not start. Empty: it says nothing.
+    # The variable with the open file to which its command writes why it does not start. Empty: it has none.
     reports: str = ""
 
 
 def prepare(assignment: Assignment, places: Sequence[NodePlace]) -> list[NodeSetup]:
     """Makes the nodes' folders and puts their code there. Returns the nodes, by rank."""
-    # Files below may be open to all, for the run's user. So nobody else may enter this folder.
+    # Files below may be readable for all, because of the run's user. So this folder keeps others out.
     assignment.folder.chmod(0o700)
     (assignment.folder / GIVEN).mkdir(exist_ok=True)
     (assignment.folder / GIVEN).chmod(0o755)
@@ -65,7 +65,7 @@ def prepare(assignment: Assignment, places: Sequence[NodePlace]) -> list[NodeSet
 
 
 def remove(folder: Path) -> None:
-    """Removes the disks of a run's nodes. Their output, their results and the evidence stay."""
+    """Removes the disks of a run's nodes, but not their output, results and evidence."""
     for disk in (*folder.glob("node-*/"), folder / "mounts"):
         shutil.rmtree(disk, ignore_errors=True)
 
@@ -77,7 +77,7 @@ def announce(folder: Path, nodes: Sequence[NodeSetup]) -> None:
 
 
 def host_name(run: str, rank: int) -> str:
-    """A valid host name, made from the run's name, which may hold any characters."""
+    """A valid host name from the run's name, which may have any characters."""
     words = re.sub(r"[^a-z0-9]+", "-", run.lower()).strip("-")[:40].rstrip("-")
     return f"{words or 'run'}-{rank}"
 
@@ -134,12 +134,13 @@ def _machine(
     assignment: Assignment, rank: int, place: NodePlace, work: NodeWork, machine: WholeMachine,
     environment: images.LocalEnvironment,
 ) -> NodeSetup:  # fmt: skip
-    """A whole machine: its disk is some folders of the system, which it finds again when it starts the next time."""
+    """A node that is a whole machine: some of its folders are on a disk, which it has again at its next start."""
     disk = assignment.folder / f"node-{rank}"
     own = [(disk / name.strip("/"), name) for name in (*machine.kept, *machine.fresh)]
     for name in machine.fresh:
         shutil.rmtree(disk / name.strip("/"), ignore_errors=True)
-    # Only at the first start: later a link of the machine's own could lie where a file is to be written.
+
+    # Files are only written at the first start: later, a link that the machine made could be in their place.
     first = not disk.joinpath(_ETC).exists()
     for folder, _ in own:
         folder.mkdir(parents=True, exist_ok=True)
@@ -161,7 +162,7 @@ def _machine(
 
 
 def _megabytes_to_keep(folder: Path) -> int:
-    """How much a node keeps unasked. Storage costs nothing here, but its disk is this machine's."""
+    """The launcher's limit: storage costs nothing here, but its disk is this machine's."""
     return shutil.disk_usage(folder).free // _PARTS_OF_DISK // 1_000_000
 
 
@@ -177,7 +178,7 @@ def _as_seen(path: Path, folder: Path, home: str) -> Path:
 
 
 def _environment(work: NodeWork) -> images.LocalEnvironment:
-    """The local environment that stands in for the image. Without an image: this machine's own."""
+    """The local environment in place of the image; this machine's own without an image."""
     environment = images.environment_for(work.stands_in)
     if isinstance(environment, MissingEnvironment):
         raise CannotStartError(
@@ -222,12 +223,12 @@ def _command(work: NodeWork, code: Path | None, folder: Path, home: str) -> tupl
 
 
 def _unpacks(code: RunCode, work: NodeWork, rank: int, given: Path, seen: NodePaths, most: Mapping[str, int]) -> str:
-    """Gives the nodes the archive, and this one the file that says what to do with it. Returns where it sees that."""
+    """Gives the nodes the archive, and this node a file with its task. Returns the path at which the node sees it."""
     if rank == 0:
         _write_whole(given / _UNPACKING, Path(unpacking.__file__).read_text("utf-8"))
         (given / _ARTIFACT).unlink(missing_ok=True)
         try:
-            os.link(code.file, given / _ARTIFACT)  # which may be large
+            os.link(code.file, given / _ARTIFACT)  # a link, because the archive may be large
         except OSError:
             shutil.copyfile(code.file, given / _ARTIFACT)
         (given / _ARTIFACT).chmod(0o644)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI inside the local cloud: its HTTP API, policies that judge each call, the state of a tenancy, and its registry."""
+"""OCI inside the local cloud: its HTTP API, access decisions by policies, the state of a tenancy, and its registry."""

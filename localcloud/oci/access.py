@@ -75,7 +75,7 @@ class AccessControl:
         return self._policies
 
     def _value_in_force(self, row: StoredResource, field: str) -> Any:
-        """What a policy or dynamic group says now. A recent change may not have taken effect yet."""
+        """The value of a field that is in force. A recent change may not have taken effect yet."""
         since, before = row.body.get(LATER, (0.0, None))
         if since <= http.now():
             return row.body[field]
@@ -83,12 +83,12 @@ class AccessControl:
         return before
 
     def subject(self, principal: Caller) -> Principal:
-        """The principal with its groups, as policies see it."""
+        """The principal with its groups, for the evaluation of policies."""
         self._refresh()
         if self._members is None:
             self._members = {}
         resource = self.store.get(principal.id) if _is_resource(principal) else None
-        key = (principal.id, resource.etag if resource else "")  # moved or tagged anew, it is in other groups
+        key = (principal.id, resource.etag if resource else "")  # a change of place or tags may change its groups
         if key not in self._members:
             self._members[key] = self._subject(principal, resource)
         return self._members[key]

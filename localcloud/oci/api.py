@@ -27,7 +27,7 @@ log = logging.getLogger("localcloud")
 
 
 class OciApi:
-    """It takes every request that no other API takes: OCI's services have no sign in common."""
+    """Takes every request that no other API takes, because requests to OCI's services have no common feature."""
 
     def __init__(self, cloud: OciCloud, router: Router[ApiOperation]) -> None:
         self._cloud = cloud

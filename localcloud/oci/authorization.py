@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses a call whose caller lacks permissions. What it needs follows from what it names; access.py: who has what."""
+"""Refuses a call if its caller lacks permissions. The needs follow from its references; access.py says who has them."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _OF_BODIES: Mapping[str, tuple[str, str]] = {
     "ListMetrics": ("namespace", "target.metrics.namespace"),
     "SummarizeMetricsData": ("namespace", "target.metrics.namespace"),
 }
-# A work request keeps here what its call needed. OCI's model has no such field, so clients never see it.
+# The field in which a work request keeps what its call needed. OCI's model lacks it, so clients never see it.
 INHERITED = "takes"
 _ADMINISTRATORS = fixed_ocid("group", tenancy.ADMINISTRATORS)
-# Every user may do this to itself, whatever the policies say.
+# Operations that every user may call about itself, whatever the policies say.
 _ONES_OWN = frozenset({"GetUser", "ListApiKeys", "UploadApiKey", "DeleteApiKey"})
 log = logging.getLogger("localcloud")
 
@@ -67,7 +67,8 @@ CIRCUMSTANCES: Mapping[tuple[str, str], Circumstance] = {
 
 @dataclass(frozen=True)
 class Requirement:
-    """Permissions, and the target they are needed on. No target: the reference leads nowhere, so nobody has them."""
+    """Permissions, and the target on which they are needed. Without a target the reference is dangling, and so nobody
+    has them."""
 
     permissions: frozenset[str]
     target: Target | None
@@ -80,7 +81,7 @@ def needs_of(call: ApiCall) -> Needs:
 
 
 def requirements(call: ApiCall) -> Iterator[Requirement]:
-    """Everything that the call needs, its own first."""
+    """All permissions that the call needs, first those on its own target."""
     needs = needs_of(call)
     references = References(call, needs)
     always = (needs.permissions - references.claimed) | _circumstances(call, needs)
@@ -96,7 +97,7 @@ def requirements(call: ApiCall) -> Iterator[Requirement]:
 
 
 def inheritance(call: ApiCall) -> list[list[object]]:
-    """What a call needs, in the form that its work request keeps."""
+    """The permissions that a call needs, in the form in which its work request keeps them."""
     return [
         [sorted(one.permissions), one.target.compartment, dict(one.target.variables)]
         for one in requirements(call)
@@ -125,7 +126,7 @@ def _required(permissions: frozenset[str], reference: Reference) -> Iterator[Req
 
 
 def _inherited(target: ReferenceTarget) -> Iterator[Requirement]:
-    """Reading a work request needs what the call that made it needed."""
+    """Reading a work request needs the permissions of the call that made it."""
     if target.resource is None or target.resource.kind != "work-request":
         return
     kept = target.resource.body.get(INHERITED)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environment variables that tell OCI's clients where this cloud is."""
+"""The environment variables that lead OCI's clients to this cloud."""
 
 from __future__ import annotations
 

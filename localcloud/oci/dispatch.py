@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One authenticated request through access, retry token, handler and transaction."""
+"""Carries out an authenticated request: access, retry token, handler, and transaction."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def remember_reply(call: ApiCall, reply: Reply) -> None:
 
 
 def admit(call: ApiCall) -> int:
-    """Authorizes a call before its body is received. Returns the state of the store that this was judged by."""
+    """Authorizes a call before its body is received. Returns the version of the store by which this was decided."""
     authorization.authorize(call)
     return call.store.changes
 

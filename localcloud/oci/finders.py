@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what a value in a request refers to: its compartment, and the variables that policy statements may test.
+"""Finds the resource that a value in a request refers to: its compartment, and its variables for policy statements.
 
-Most values are OCIDs. A row of FINDERS reads each kind that is named in another way: by name, by an address, or by
-several values together. A value that refers to nothing gives an empty list, and then nobody is allowed to use it.
+Most values are OCIDs. FINDERS has a row for each kind that is identified in another way: by name, by an address, or by
+several values together. A value that refers to nothing gives an empty list. Then nobody has permissions on it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from localcloud.oci.tenancy import TENANCY
 
 @dataclass(frozen=True)
 class ReferenceTarget:
-    """Something that a call refers to. `resource` is absent where a compartment itself is named."""
+    """Something that a call refers to. `resource` None: the compartment itself."""
 
     compartment: str
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ _VARIABLES: Mapping[str, Mapping[str, Callable[[StoredResource], str]]] = {
 
 
 def find(call: ApiCall, kinds: str, value: Any) -> list[ReferenceTarget]:
-    """What a value refers to: a living resource of one of these kinds, or nothing."""
+    """The target of a value: an existing resource of one of these kinds, or none."""
     if finder := FINDERS.get(kinds):
         return finder(call, value)
     resource = call.store.get(value) if isinstance(value, str) else None
@@ -51,7 +51,7 @@ def find(call: ApiCall, kinds: str, value: Any) -> list[ReferenceTarget]:
 
 
 def find_even_deleted(call: ApiCall, kinds: str, value: str) -> list[ReferenceTarget]:
-    """What a path or a stored resource refers to. A deleted resource still counts, in the compartment it was in."""
+    """The target of a value in a path or a stored resource. A deleted resource counts, in its last compartment."""
     if kinds == "bucket":
         return FINDERS[kinds](call, value)
     resource = call.store.get(value)
@@ -60,7 +60,7 @@ def find_even_deleted(call: ApiCall, kinds: str, value: str) -> list[ReferenceTa
 
 def target_of(call: ApiCall, resource: StoredResource) -> ReferenceTarget:
     variables = {name: read(resource) for name, read in _VARIABLES.get(resource.kind, {}).items()}
-    if resource.kind == "log":  # policies judge a log in the compartment of its group
+    if resource.kind == "log":  # for policies, a log belongs to the compartment of its group
         group = call.store.get(resource.parent)
         return ReferenceTarget(group.compartment if group else resource.compartment, variables, resource)
     if resource.kind == "user-group-membership":
@@ -109,7 +109,7 @@ def _pushed_image(call: ApiCall, address: Any) -> list[ReferenceTarget]:
 
 
 def pushed_repository(address: Any) -> str:
-    """The repository that an address names; empty for a text that is no address, which nobody can push to."""
+    """The repository in an address; empty for a text that is not an address, to which nobody can push."""
     parts = parse_address(address)
     return parts.repository if parts else ""
 
@@ -136,7 +136,7 @@ FINDERS: Mapping[str, Finder] = {
 
 
 def values_at(value: Any, path: str) -> Iterator[Any]:
-    """The values at a path such as `rules[].source`; none where the value has another shape."""
+    """The values at a path such as `rules[].source`; none if the value does not have that structure."""
     name, _, rest = path.partition(".")
     item = value.get(name.removesuffix("[]")) if isinstance(value, Mapping) else None
     items = item if name.endswith("[]") else [item]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the local cloud lacks of the services it speaks: `python -m localcloud.oci.gaps` compares it with the SDK."""
+"""Compares the services of the local cloud with the SDK, and lists what it lacks: `python -m localcloud.oci.gaps`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ catalog/aws_refusals.toml, and the limits in botocore's models), and each call i
 
 @dataclass(frozen=True)
 class Coverage:
-    """One service: the names of the operations that are there, and of those that are lacking."""
+    """A service: the names of its operations that the local cloud has, and of those that it lacks."""
 
     title: str
     there: tuple[str, ...]
@@ -75,7 +75,7 @@ def render() -> str:
 
 
 def _aws() -> Iterator[str]:
-    """AWS has some thousand operations: the page names those that are there."""
+    """The part about AWS. It names only existing operations, because AWS has some thousand."""
     from localcloud.aws import gaps
 
     services = list(gaps.coverage())

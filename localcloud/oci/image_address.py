@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses of images. They have one reader: who judges a push and who carries it out mean the same repository."""
+"""Parses addresses of images. No other module does, so that a push is judged and carried out for one repository."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records each access decision, with all that is needed to judge the call again under other statements.
+"""Records each access decision, with everything that is needed to evaluate the call again under other statements.
 
 Calls that differ only in their time share one row with a count. Otherwise nodes that poll would fill the record.
 """
@@ -34,7 +34,7 @@ class _JudgedCall:
 
 
 class Judgements:
-    """The calls that policies decided, the latest last. Policies do not judge administrators, so they are absent."""
+    """The calls that policies decided, the newest last. Calls of administrators are absent: they need no policies."""
 
     def __init__(self, most: int = MOST_ROWS) -> None:
         self._most = most
@@ -53,7 +53,7 @@ class Judgements:
         """Records one decision."""
         self._number += 1
         moment = http.now()
-        # The key holds groups and statements too: after a change of them the call gets another row.
+        # The key contains groups and statements, so that after a change of these the call gets another row.
         by = tuple((one.permission, one.policy, one.statement) for one in verdict.by)
         groups = tuple(one.ocid for one in (*principal.groups, *principal.dynamic_groups))
         variables = tuple(sorted(target.variables.items()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What most resources have in common: a kind of resource is a row, and its operations follow from the row."""
+"""Kinds of resources as rows. The operations that most kinds share are generated from a row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ResourceHook = Callable[[ApiCall, StoredResource], None]
 
 @dataclass(frozen=True)
 class Receipts:
-    """How the work requests of a kind name it. `silent` kinds answer 202 with an empty body."""
+    """The names in the work requests of a kind. `silent`: it answers 202 with an empty body."""
 
     entity: str
     operation: str
@@ -46,9 +46,9 @@ class Receipts:
 class ResourceKind:
     """One kind of resource.
 
-    `references`: body fields that must name living resources of a kind. `held_by`: kinds that forbid the deletion of a
-    resource as long as they mention it. `brings`: kinds that lie in this one, and so move with it. `unique_in`: the
-    column within which names must differ.
+    `references`: body fields that must name existing resources of a kind. `held_by`: kinds whose resources prevent the
+    deletion of a resource that they mention. `brings`: kinds that belong to this one, and so move with it. `unique_in`:
+    the column within which names must be unique.
     """
 
     name: str
@@ -138,7 +138,7 @@ def find_settled(kind: ResourceKind, call: ApiCall) -> StoredResource:
 
 
 def render(kind: ResourceKind, resource: StoredResource, state: str = "", model: str = "") -> Json:
-    """The resource as a client reads it."""
+    """The resource in the form for clients."""
     body = {**resource.body, "lifecycleState": state or resource.shown_state}
     return models.shape(kind.service, model or kind.title, body)
 
@@ -269,7 +269,7 @@ def _holders(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> lis
 
 
 def remove(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> StoredResource:
-    """Deletes a resource. What remains visible of it depends on its lifecycle."""
+    """Deletes a resource. Its lifecycle decides whether clients still see it."""
     until = http.now() + call.cloud.faults.seconds("transition", call.operation.name)
     return call.store.put(
         resource, state=kind.lifecycle.gone, settling=kind.lifecycle.leaving, settles_at=until, live=False
@@ -289,7 +289,7 @@ def move_(kind: ResourceKind, call: ApiCall) -> Reply:
     headers = {"etag": changed.etag}
     if "Move" not in kind.asynchronous:
         return Reply(204, headers=headers)
-    # Oracle's provider takes no other action for a move that has succeeded.
+    # Oracle's provider accepts only this action as a successful move.
     return Reply(202, headers=headers | _receipt(kind, call, "Move", "RELATED", changed))
 
 

@@ -23,7 +23,7 @@ _LIMIT_CODE = "LimitExceeded"
 
 @dataclass(frozen=True)
 class Limit:
-    """`kind` is what is counted. A limit with a shape counts the active nodes on that shape."""
+    """A limit of the number of resources of a kind, or, if it has a shape, of active nodes on that shape."""
 
     service: str
     name: str
@@ -59,7 +59,7 @@ _COUNTED = (
     Limit("data-science", "job-run-count", 1000, "job-run"),
     Limit("data-science", "notebook-session-count", 100, "notebook-session"),
 )
-# The local cloud has no real capacity to run out of. A test sets a lower value with a fault.
+# The local cloud has no real capacity limit. Tests set lower values with faults.
 _NODES_ON_A_SHAPE = 1000
 
 
@@ -90,14 +90,14 @@ def count_used(call: ApiCall, limit: Limit) -> int:
 
 
 def require_room(call: ApiCall, kind: str) -> None:
-    """Raises unless one more of a kind fits. It counts only where a fault sets a limit: nobody reaches the others."""
+    """Raises unless another resource of a kind is allowed. Only limits that faults set are checked."""
     for limit in limits():
         if limit.kind == kind and not limit.shape:
             _require(call, limit, 1)
 
 
 def require_nodes(call: ApiCall, shape: str, nodes: int) -> None:
-    """Raises unless the limit and the capacity allow so many more nodes on a shape."""
+    """Raises unless the limit and the capacity allow `nodes` more nodes on a shape."""
     limit = find("data-science", shape_limit(shape))
     if limit:
         _require(call, limit, nodes)
@@ -131,14 +131,14 @@ def _active_nodes(call: ApiCall) -> Iterator[tuple[str, int]]:
 
 
 def machines_of(configuration: Mapping[str, Any]) -> int:
-    """How many machines a compute target has. One that scales has those that it begins with: nothing here scales."""
+    """How many machines a compute target has. Nothing scales here, so a scaling one keeps its first number."""
     policy = configuration["scalingPolicy"]
     scaling = policy.get("autoScalingPolicies")
     return int(scaling[0]["initialInstanceCount"] if scaling else policy["instanceCount"])
 
 
 def nodes_of(infrastructure: Mapping[str, Any], layout: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """(shape, nodes) of each node group of a run. On a compute target they have no shape: its machines are counted."""
+    """(shape, nodes) of each node group of a run, without groups on a compute target, whose machines are counted."""
     groups = layout.get("jobNodeGroupConfigurationDetailsList") or [{}]
     return [
         (

@@ -36,14 +36,14 @@ _NUMBERS = ("data.sourcePort", "data.destinationPort", "data.protocol")
 
 @dataclass(frozen=True)
 class Token:
-    """One piece of a query. A quoted text comes without its quotes."""
+    """A token of a query. A quoted text is without its quotes."""
 
     kind: Literal["word", "text", "sign"]
     text: str
 
 
 class Reader:
-    """Takes the tokens of a text one after the other. A token that does not fit raises InvalidParameter."""
+    """Reads the tokens of a text one after the other. An unexpected token raises InvalidParameter."""
 
     def __init__(self, text: str, what: str) -> None:
         self._what, self._text = what, text
@@ -99,7 +99,7 @@ class Reader:
             raise self.expected(sign)
 
     def expected(self, wanted: str) -> ApiError:
-        """The refusal of a query that does not go on with what is wanted."""
+        """The refusal of a query that does not continue with what is expected."""
         return self.unreadable(f"expected {wanted} {f'at {self.token.text[:40]!r}' if self.token else 'at its end'}")
 
     def _take_next(self) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the image manifests that container tools push into checked values: a digest has 64 hexadecimal digits, a size
-is a number. No other module uses a part of a manifest as a path or a type.
+"""Parses the image manifests that container tools push, into validated values: a digest has 64 hexadecimal digits, a
+size is a number. So other modules can use them as paths or numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,12
 
 
 class UnreadableManifestError(Exception):
-    """Why a manifest cannot be read."""
+    """A manifest cannot be read. The text says why."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Manifest:
-    """One image of one platform."""
+    """The manifest of one image for one platform."""
 
     config: Digest
     layers: tuple[Layer, ...]
@@ -57,7 +57,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class ImageStart:
-    """How an image starts when a job does not say."""
+    """The image's own entrypoint and command."""
 
     entrypoint: tuple[str, ...]
     cmd: tuple[str, ...]
@@ -68,7 +68,7 @@ def is_digest(text: str) -> bool:
 
 
 def read_manifest(content: bytes) -> Manifest | Digest:
-    """The manifest, or the digest of the first manifest of an index: the nodes of one machine are all alike."""
+    """The manifest, or the digest of the first manifest of an index: on one machine all nodes have one platform."""
     stated = _mapping(_parsed(content), "the manifest")
     if "manifests" in stated:
         listed = _list(stated["manifests"], "manifests", _MOST_LAYERS)
@@ -83,7 +83,7 @@ def read_manifest(content: bytes) -> Manifest | Digest:
 
 
 def read_start(content: bytes) -> ImageStart:
-    """Reads how an image starts from its configuration."""
+    """Reads an image's entrypoint and command from its configuration."""
     config = _mapping(_mapping(_parsed(content), "the configuration").get("config") or {}, "config")
     return ImageStart(_words(config.get("Entrypoint"), "Entrypoint"), _words(config.get("Cmd"), "Cmd"))
 

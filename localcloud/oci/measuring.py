@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures job runs: asks the kernel how much processor and memory the processes of each node use."""
+"""Measures job runs: reads from the kernel how much processor and memory the processes of each node use."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ log = logging.getLogger("localcloud")
 
 
 async def keep_measured(cloud: OciCloud) -> None:
-    """Measures in intervals until it is cancelled."""
+    """Measures at intervals until it is cancelled."""
     meter = RunMeter(cloud.store, cloud.home / "runs")
     while True:
         try:
             meter.look()
         except (OSError, ValueError, sqlite3.Error):
-            log.exception("measuring")  # a full disk, for example: it may have space again next time
+            log.exception("measuring")  # such as a full disk, which may have space again next time
         await asyncio.sleep(EVERY_SECONDS)
 
 
 @dataclass(frozen=True)
 class ResourceUse:
-    """What a run's processes have used up to a moment: processor seconds, and bytes of memory."""
+    """A measurement of a run's processes: processor seconds so far, and bytes of memory."""
 
     at: float
     seconds: float
@@ -49,7 +49,7 @@ class ResourceUse:
 
 @dataclass
 class RunMeter:
-    """Measures runs in intervals. Processor use is the difference between two measurements."""
+    """Measures runs. Processor use is the difference between two measurements."""
 
     store: StateStore
     folders: Path
@@ -82,7 +82,7 @@ def _utilization(before: ResourceUse, after: ResourceUse) -> dict[str, float]:
 
 
 def _supervisors(folder: Path) -> Iterator[int]:
-    """The living supervisor of each node. Every process of a node descends from it."""
+    """The running supervisor of each node. All processes of the node are its descendants."""
     for path in folder.glob("node-*.pid"):
         identity = json.loads(path.read_text() or "{}")
         if identity and files.is_same(identity["pid"], identity["started"]):
@@ -97,9 +97,9 @@ def _use(supervisors: list[int]) -> ResourceUse:
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             children = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-        except OSError:  # it ended meanwhile, and its parent has its seconds
+        except OSError:  # it ended meanwhile, and its parent's count includes it
             continue
-        # Its own seconds, and those of the children that it has reaped.
+        # The process's own seconds, and those of the children that it has reaped.
         seconds += sum(map(int, fields[11:15])) / _TICKS
         memory += int(fields[21]) * _PAGE
         waiting += (int(child) for text in children for child in text.split())

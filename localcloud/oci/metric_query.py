@@ -48,7 +48,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class MetricQuery:
-    """A parsed query. `group_by` None keeps every stream apart; empty joins all streams into one."""
+    """A parsed query. `group_by` None: streams stay separate; empty: all streams are joined into one."""
 
     name: str
     interval: str
@@ -128,7 +128,7 @@ def _conditions(reader: Reader) -> tuple[Condition, ...]:
 
 
 def _function(reader: Reader) -> str:
-    """The function's name after a dot. Space between them is allowed."""
+    """The function's name after a dot. There may be space between them."""
     text = reader.take("word", "a statistic")
     if not text.startswith("."):
         raise reader.unreadable(f"expected . before {text[:40]!r}")

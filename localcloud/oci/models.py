@@ -37,7 +37,7 @@ _SCALARS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 
 
 def validate(service: str, name: str, value: Any, where: str = "") -> dict[str, Any]:
-    """The body without its nulls, or the error that OCI gives for the first mistake in it."""
+    """Returns the body without its nulls. Raises OCI's error for the first mistake in it."""
     if not isinstance(value, dict):
         raise cannot_parse(f"{where or 'the body'} must be an object")
     model = _narrowed(service, name, value)
@@ -54,9 +54,9 @@ def validate(service: str, name: str, value: Any, where: str = "") -> dict[str, 
 
 
 def shape(service: str, name: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Only the fields of the model, and the fields that OCI sends even when they are empty.
+    """Keeps only the fields of the model, and adds those that OCI sends even when they are empty.
 
-    A client that gets no tags takes them as unknown, and every plan shows a change."""
+    Without tags in the answer, clients would take them as unknown, and every plan would show a change."""
     model_fields = sdk.model(service, name).fields
     empty: dict[str, Any] = {key: {} for key in ALWAYS_SENT if key in model_fields}
     return empty | {key: value[key] for key in model_fields if key in value}
@@ -77,7 +77,7 @@ def _narrowed(service: str, name: str, value: Mapping[str, Any]) -> sdk.Model:
 
 @cache
 def _subtype(service: str, name: str, subtype: str) -> sdk.Model:
-    """A subtype with the required fields of its base model too: the SDK does not repeat them."""
+    """A subtype with the required fields of its base model, which the SDK does not repeat."""
     base, model = sdk.model(service, name).fields, sdk.model(service, subtype)
     fields = {
         key: replace(field, required=True) if key in base and base[key].required else field

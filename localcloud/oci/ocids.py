@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCIDs: fresh ones for what clients create, fixed ones for what every local tenancy has; lifecycles of both."""
+"""OCIDs, random ones for resources of clients and fixed ones for those that every local tenancy has; and lifecycles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def new_ocid(kind: str, region_key: str) -> str:
 
 
 def fixed_ocid(kind: str, name: str, region_key: str = "") -> str:
-    """The same for the same name everywhere, so that a stack file can name it."""
+    """An OCID that is the same for the same name on all machines, so that a stack file can contain it."""
     return _join(kind, region_key, _encode(hashlib.sha512(f"trainyard/{kind}/{name}".encode()).digest()[:35]))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""API operations as rows, and what a handler gets."""
+"""API operations as rows, and the calls that their handlers get."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class RunHosts(Protocol):
 
 @dataclass(kw_only=True)
 class OciCloud(ServedCloud):
-    """The local cloud, with what OCI's operations need besides: the tenancy's state, its people and its job runs."""
+    """The local cloud, with what OCI's operations need: the tenancy's state, its users and its job runs."""
 
     store: StateStore
     credentials: Credentials
     hosts: RunHosts = field(init=False)
     access: AccessControl = field(init=False)
-    # What flow logs say already of the flows of each living job run.
+    # The flows of running job runs that have been recorded in flow logs already.
     recorded_flows: dict[str, dict[tuple[Any, ...], int]] = field(default_factory=dict)
 
     @property
@@ -46,14 +46,14 @@ class OciCloud(ServedCloud):
         return self.home / "objects"
 
     async def evidence(self, machine: str) -> Mapping[str, Any]:
-        """What the firewalls of a job run, or of a machine of another API, counted so far or until its end."""
+        """The counts of the firewalls of a job run, or of a machine of another API, up to now or to its end."""
         hosts = next((one for one in self.other_hosts if one.has(machine)), self.hosts)
         return await hosts.evidence(machine)
 
 
 @dataclass(frozen=True)
 class ApiCall:
-    """One authenticated call on its way through a handler."""
+    """An authenticated call, for its handler."""
 
     cloud: OciCloud
     operation: ApiOperation
@@ -93,7 +93,7 @@ class ApiCall:
         return models.validate(self.operation.service, self.operation.details, self.json())
 
     def needed(self, name: str) -> str:
-        """A query parameter that must be there."""
+        """A required query parameter."""
         value = self.query.get(name)
         if not value:
             raise missing_parameter(name)

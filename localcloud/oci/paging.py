@@ -36,7 +36,7 @@ class Page:
 def page_of(
     store: StateStore, kind: str, query: Mapping[str, str], columns: Mapping[str, str], live_only: bool
 ) -> Page:
-    """One page of a kind. `columns` maps further filters to columns; all other filters are fields of the body."""
+    """A page of the resources of a kind. `columns`: further filters and their columns. Others are fields of bodies."""
     filters = {**columns, **_COLUMNS}
     where: list[str] = ["kind = ?"]
     values: list[Any] = [kind]

@@ -24,7 +24,7 @@ TOKEN_SECONDS = 24 * 3600
 
 @dataclass(frozen=True)
 class Caller:
-    """Who acts: a user, or a resource such as a job run."""
+    """The caller: a user, or a resource such as a job run."""
 
     id: str
     name: str
@@ -73,7 +73,7 @@ class Credentials:
         return Credential(principal, credential.key) if principal else None
 
     def present(self, principal: Caller) -> Caller | None:
-        """The principal as it is now. None if it was deleted, even while its token is still valid."""
+        """The principal with its present values; None if it was deleted, even if its token is still valid."""
         return self._present(principal)
 
     def issue(self, principal: Caller, key: RSAPublicKey, seconds: float) -> str:

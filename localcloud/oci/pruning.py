@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps a cloud that runs for months from growing without end. It removes only what nobody can miss."""
+"""Removes old rows and files, so that a cloud which runs for months does not grow without limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LINES_KEPT = 1_000_000
 PROGRESS_KEPT = 200_000
 METRICS_KEPT_SECONDS = 90 * 86400.0
 SERVER_LOG_BYTES = 32 * 1024 * 1024
-# At most so many rows at a time, so that no client has to wait.
+# How many rows are removed at a time, so that no client has to wait.
 _BATCH = 2_000
 _DELETED = "resources WHERE NOT live"
 _WORK_REQUESTS = "resources WHERE kind = 'work-request'"
@@ -33,13 +33,13 @@ log = logging.getLogger("localcloud")
 
 
 async def keep_pruned(cloud: OciCloud) -> None:
-    """Prunes in intervals until it is cancelled."""
+    """Prunes at intervals until it is cancelled."""
     while True:
         try:
             prune(cloud.store)
             trim_server_log(cloud.home / "server.log")
         except (OSError, sqlite3.Error):
-            log.exception("pruning")  # a full disk, for example: it may have space again next time
+            log.exception("pruning")  # such as a full disk, which may have space again next time
         await asyncio.sleep(EVERY_SECONDS)
 
 
@@ -64,7 +64,7 @@ def _remove(store: StateStore, rows: str, oldest_kept: str) -> int:
 
 
 def trim_server_log(path: Path, most: int = SERVER_LOG_BYTES) -> None:
-    """Copies a log that is too long aside and truncates it. The server appends, so it continues at the beginning."""
+    """Copies a log that is too long, and truncates it. The server appends, so it continues at the beginning."""
     try:
         if path.stat().st_size <= most:
             return

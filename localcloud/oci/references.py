@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what a call refers to. `catalog/references.toml` says where in the request each reference is."""
+"""Reads the references in a call. `catalog/references.toml` says where in the request each one is."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from localcloud.server.errors import ApiError
 
 _OWN = "own"
 _DESTINATION = "body.compartmentId"  # where a move puts the resource that the path names
-# OCI refuses these kinds as if the path named them, wherever in the request they are.
+# Kinds that OCI refuses as if they were in the path, wherever in the request they are.
 _AS_IN_THE_PATH = frozenset({"compartment", "copy-destination"})
 _PERMISSION = re.compile(r"[A-Z][A-Z0-9_]+")
 
 
 @dataclass(frozen=True)
 class Reference:
-    """One value that refers to something: its name, its part of the request, and the targets it refers to."""
+    """A reference: its name, its place in the request, its value, and its targets."""
 
     name: str
     source: str
@@ -89,7 +89,7 @@ class References:
         return self._in_path is not None
 
     def placed(self) -> Iterator[PlacedPermissions]:
-        """The further permissions that the call needs, each with the resource that it needs them on."""
+        """The further permissions that the call needs, each with the resource on which it needs them."""
         for place, takes in self._rows.items():
             if place in (_OWN, _DESTINATION):
                 continue
@@ -103,7 +103,7 @@ class References:
                 )
 
     def moved(self) -> Iterator[PlacedPermissions]:
-        """What a move needs in its destination: the same as if the resource were there already."""
+        """The permissions that a move needs in its destination: the same as if the resource were there already."""
         kept = self._kept
         if kept is None or not self._has_compartment:
             return
@@ -115,7 +115,7 @@ class References:
 
     @property
     def claimed(self) -> frozenset[str]:
-        """The permissions that some row places on another resource than the call's own."""
+        """The permissions that the call's rows need on other resources than its own."""
         rows = (takes for place, takes in self._rows.items() if place != _OWN)
         return frozenset().union(*(self._permissions(takes) for takes in rows))
 

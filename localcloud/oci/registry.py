@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The registry for container tools: the distribution API under /v2, and the tokens that it accepts.
+"""The registry for container tools: the distribution API under /v2.
 
 An image that a tool pushes under a tag is recorded by the same operation as with `trainyard cloud push`, and needs the
 same permissions.
@@ -41,7 +41,7 @@ class RegistryError(Exception):
 
 @dataclass(frozen=True)
 class RegistryRequest:
-    """What one request of a tool says: its principal, the names in its path, and the digest in its query."""
+    """A request of a tool: its principal, the names in its path, and the digest in its query."""
 
     cloud: OciCloud
     principal: Caller
@@ -51,7 +51,7 @@ class RegistryRequest:
 
     @property
     def repository(self) -> str:
-        """The repository's name within the namespace. It is no more than a name, so nobody reads a tag in it."""
+        """The repository's name within the namespace. It is validated, so it cannot contain a tag."""
         namespace, _, name = self.named["name"].partition("/")
         if namespace != tenancy.NAMESPACE or not is_repository(name):
             raise RegistryError(404, "NAME_UNKNOWN", f"repository name not known to registry: {self.named['name']}")
@@ -274,7 +274,7 @@ def _may_push(visit: RegistryRequest) -> None:
 
 
 def _may_read(visit: RegistryRequest, repository: StoredResource) -> bool:
-    """Whether the principal may read. Permission to push is enough: tools look first, and skip what is there."""
+    """Whether the principal may read. Permission to push is enough: tools read first, to skip existing blobs."""
     try:
         _may_push(visit)
     except ApiError:

@@ -13,7 +13,7 @@ from localcloud.server import http
 from localcloud.server.errors import ApiError
 from localcloud.server.http import Reply, Request
 
-# As at OCIR.
+# The path and the user name of OCIR.
 PATH = "/20180419/docker/token"
 USER = "BEARER_TOKEN"
 SECONDS = 3600

@@ -21,7 +21,7 @@ _SUBTYPE_KEY = re.compile(r"type = object_dictionary\['(\w+)'\]")
 _SUBTYPE = re.compile(r"if type == '([^']+)':\s+return '(\w+)'")
 _CLIENT_OPERATION = re.compile(r'resource_path = "([^"]+)"\s+method = "(\w+)"\s+operation_name = "(\w+)"')
 _BASE_PATH = re.compile(r"'base_path': '([^']+)'")
-# Clients by the first part of their paths. An operation of theirs that is missing here is named in the refusal.
+# Clients by the first part of their paths. Refusals name the operations of theirs that are missing here.
 _CLIENTS = {
     "/20160918": (
         "core/virtual_network_client", "core/compute_client", "core/blockstorage_client", "identity/identity_client",
@@ -43,7 +43,7 @@ _CLIENTS = {
 
 @dataclass(frozen=True)
 class Field:
-    """One attribute of a model, under its name on the wire."""
+    """An attribute of a model, by its name on the wire."""
 
     wire: str
     type: str
@@ -53,7 +53,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Model:
-    """One model: its fields by wire name, and the field that chooses its subtype."""
+    """A model: its fields by their names on the wire, and the field that chooses its subtype."""
 
     name: str
     fields: Mapping[str, Field]
@@ -126,7 +126,7 @@ def client_operations(client: str) -> tuple[tuple[str, str, str], ...]:
 
 
 def operation_name(method: str, path: str) -> str:
-    """What OCI calls the operation behind a request that this cloud has no row for."""
+    """OCI's name of the operation of a request for which this cloud has no row."""
     for client in _CLIENTS.get("/" + path.removeprefix("/").partition("/")[0], ()):
         for candidate, template, name in client_operations(client):
             pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))

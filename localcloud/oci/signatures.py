@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request signatures: they prove who sent a request, and that nobody changed it."""
+"""Verifies request signatures: who sent a request, and that nobody has changed it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def parse(authorization: str) -> Signature:
 
 
 def _parameters(text: str) -> dict[str, str]:
-    """Matches one parameter after the other. A search at every position would take quadratic time."""
+    """Parses the parameters one after the other. Searching at every position would take quadratic time."""
     parameters: dict[str, str] = {}
     position = 0
     while match := _PARAMETER.match(text, position):
@@ -107,7 +107,7 @@ def signing_string(method: str, target: str, headers: Mapping[str, str], names: 
 def sign(
     method: str, target: str, host: str, body: bytes, key_id: str, key: RSAPrivateKey, date: str = ""
 ) -> dict[str, str]:
-    """The headers of a signed JSON request, for small calls of our own: importing the SDK for them takes too long."""
+    """The headers of a signed JSON request, for small calls of our own, because importing the SDK takes long."""
     headers = {"date": date or formatdate(http.now(), usegmt=True), "host": host}
     names: tuple[str, ...] = ("date", *_ALWAYS_SIGNED)
     if method in METHODS_WITH_BODY:

@@ -63,14 +63,14 @@ CREATE TABLE IF NOT EXISTS retries (
     PRIMARY KEY (token, principal, operation)) WITHOUT ROWID;
 """
 _FAULT = "fault"
-# Nearly every resource names its compartment and creator. Other rules decide whether those can be deleted.
+# Kinds whose deletion other rules decide: nearly all resources mention their compartment and their creator.
 _HELD_BY_NOTHING = ("ocid1.compartment.", "ocid1.tenancy.", "ocid1.user.")
 _COLUMNS = "id, kind, compartment, parent, name, state, settling, settles_at, live, etag, created, body"
 
 
 @dataclass(frozen=True)
 class StoredResource:
-    """One resource of a client. `body` is what the client reads, in wire names, without the state."""
+    """A resource. `body`: what clients read, by the names on the wire, without the state."""
 
     id: str
     kind: str
@@ -87,7 +87,7 @@ class StoredResource:
 
     @property
     def shown_state(self) -> str:
-        """The state that a client reads now; during a transition, the state of its lifecycle for that."""
+        """The state that clients read now; during a transition, the lifecycle's state for that."""
         return self.settling if self.settles_at > http.now() else self.state
 
     def require_etag(self, if_match: str | None) -> None:

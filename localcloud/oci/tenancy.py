@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local tenancy: what exists before anyone creates anything, and the keys of its users."""
+"""The local tenancy: the resources that it always has, and the keys of its users."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class User:
 
 
 def facts() -> dict[str, str]:
-    """What the cloud's marker says of the tenancy."""
+    """The facts of the tenancy in the cloud's marker."""
     return {"region": REGION, "tenancy": TENANCY, "compartment": COMPARTMENT, "namespace": NAMESPACE}
 
 
@@ -57,10 +57,10 @@ GROUPS = tuple(dict.fromkeys(group for user in USERS for group in user.groups))
 def load_credentials(
     home: Path, uploaded: Callable[[str], Credential | None], present: Callable[[Caller], Caller | None]
 ) -> Credentials:
-    """The keys of the tenancy, made at the first start. Also writes the config file of OCI's clients."""
+    """The keys of the tenancy. The first start makes them, and the config file of OCI's clients."""
     names = (*(user.profile for user in USERS), "issuer")
     (home / "keys").mkdir(mode=0o700, exist_ok=True)
-    with ThreadPoolExecutor() as pool:  # making a key takes a while, and releases the interpreter
+    with ThreadPoolExecutor() as pool:  # making a key takes a while, and releases the GIL
         keys = dict(zip(names, pool.map(partial(_key, home), names), strict=True))
     users = {}
     for user in USERS:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenPAI on the local cloud: the REST server that clients speak to, and the controller that retries and completes."""
+"""OpenPAI on the local cloud: the REST server for clients, and the controller that retries and completes jobs."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The people of the local OpenPAI, and where clients find their tokens: `openpai.json` in the cloud's folder."""
+"""The users of the local OpenPAI, and the file with their tokens for clients: `openpai.json` in the cloud's folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILE = "openpai.json"
 
 @dataclass(frozen=True)
 class Person:
-    """A user of the cluster, and the virtual clusters that the user may take."""
+    """A user of the cluster, and the virtual clusters that the user may use."""
 
     name: str
     admin: bool
@@ -25,7 +25,7 @@ class Person:
 
 @dataclass(frozen=True)
 class VirtualCluster:
-    """A share of the cluster, and what it has."""
+    """A share of the cluster, with its resources."""
 
     name: str
     gpus: int
@@ -43,7 +43,7 @@ PEOPLE = (Person("deployer", True, ("default", "reserved")), Person("user", Fals
 
 @dataclass(frozen=True)
 class Accounts:
-    """What clients need: the cluster's address, and by name of user a token and a password."""
+    """The accounts for clients: the cluster's address, and by user name a token and a password."""
 
     uri: str
     tokens: Mapping[str, str] = field(default_factory=dict)
@@ -63,7 +63,7 @@ def accounts_file(home: Path) -> Path:
 
 
 def read_accounts(home: Path) -> Accounts:
-    """The accounts of this cloud. Its first start makes them."""
+    """The accounts of this cloud, which its first start makes."""
     content = json.loads(accounts_file(home).read_text())
     return Accounts(content["uri"], content["tokens"], content["passwords"])
 
@@ -78,9 +78,9 @@ def new_password() -> str:
 
 
 def client_variables(home: Path, profile: str) -> dict[str, str]:
-    """What makes OpenPAI's clients this cloud's: its address, and a user with a token."""
+    """The variables for OpenPAI's clients: this cloud's address, and a user with a token."""
     try:
         accounts = read_accounts(home)
         return {"OPENPAI_URI": accounts.uri, "OPENPAI_USER": profile, "OPENPAI_TOKEN": accounts.tokens[profile]}
-    except (OSError, ValueError, KeyError):  # a cloud that an earlier release has started
+    except (OSError, ValueError, KeyError):  # a cloud of an earlier release
         return {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the hosts get of a job: each attempt of a task with everything that it is told."""
+"""Makes task attempts for the hosts from a job: each with its command, variables, image and storages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def log_folder(home: Path, attempt: str) -> Path:
 
 
 class Jobs:
-    """The texts of jobs that live. They have secrets."""
+    """The texts of jobs that have not ended, with their secrets."""
 
     def __init__(self, home: Path, store: JobStore) -> None:
         self._home, self._store = home, store
@@ -41,7 +41,7 @@ class Jobs:
         self._protocols.pop(name, None)
 
     def attempts(self, framework: Framework, tasks: Sequence[Task]) -> list[Callable[[], TaskAttempt]]:
-        """Makes the attempts of these tasks, one after the other: a large job has much to tell."""
+        """Functions that make the attempts of these tasks, to be called one by one: a large job takes long."""
         protocol, user = self.protocol(framework.name), framework.name.partition("~")[0]
         common = {
             **environment.job_variables(user, framework, protocol),

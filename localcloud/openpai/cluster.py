@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local OpenPAI as an API of the cloud: its REST server, and the log manager beside it."""
+"""The local OpenPAI as one of the cloud's APIs: its REST server, and its log manager."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 class OpenPaiCluster:
-    """One OpenPAI cluster on the endpoint of a local cloud. What it needs is made at once: that takes milliseconds."""
+    """An OpenPAI cluster on the endpoint of a local cloud. Making it takes only milliseconds."""
 
     def __init__(self, home: Path, endpoint: str, strikes: faults.Faults) -> None:
         folder = accounts.folder(home)
@@ -77,7 +77,7 @@ class OpenPaiCluster:
         self._welcome(endpoint)
 
     def _welcome(self, endpoint: str) -> None:
-        """Each user has a password and a token for programs. They stay the same from start to start."""
+        """Gives each user a password and a token for programs. They stay the same at later starts."""
         home, tokens = self.parts.home, self.parts.tokens
         try:
             held = accounts.read_accounts(home)
@@ -93,7 +93,7 @@ class OpenPaiCluster:
         accounts.write_accounts(home, Accounts(endpoint, by_name, passwords))
 
     async def recover(self, tasks: Tasks) -> None:
-        """Takes up what lived when the cloud ended. `tasks` carries it out from now on."""
+        """Resumes jobs that had not ended when the cloud did. `tasks` carries them out from now on."""
         await tasks.recover()
         self.controller.tasks = tasks
         self.controller.recover()
@@ -102,7 +102,7 @@ class OpenPaiCluster:
         await pruning.keep_pruned(self.parts.home, self.parts.store, self.parts.tokens)
 
     def close(self) -> None:
-        """Called when the hosts have ended. Jobs go on at the next start."""
+        """Called when the hosts have ended. Jobs resume at the next start."""
         self.controller.close()
         self.parts.store.close()
 
@@ -116,7 +116,7 @@ class OpenPaiCluster:
         return await self._call(request, body)
 
     def refused(self, request: Request, error: ApiError) -> Reply:
-        """An answer without a code is the REST server's own failure."""
+        """Writes a refusal. One without a code is a failure of the REST server itself."""
         code = {"code": _code(error)} if error.code else {}
         return Reply(error.status, {**code, "message": error.message})
 
@@ -125,7 +125,7 @@ class OpenPaiCluster:
 
     async def _call(self, request: Request, body: Body) -> tuple[Reply, str]:
         found = _ROUTER.find(request.method, request.path.removeprefix(_VERSION))
-        # A parameter of a path is never empty here.
+        # Empty parameters of a path do not match.
         if found is None or not all(found[1].values()) or not request.path.startswith(_VERSION + "/"):
             raise no_api(request.path[:200])
         route, params = found
@@ -154,7 +154,7 @@ def _media_type(request: Request) -> str:
 
 
 def _code(error: ApiError) -> str:
-    """What OpenPAI calls a refusal that is the same for all APIs."""
+    """OpenPAI's code for a refusal that all APIs share."""
     if isinstance(error, CloudFailureError):
         return _UNKNOWN if error.status == INTERNAL_ERROR else error.code
     if error.code.endswith("Error"):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries jobs through their attempts: finds places for tasks, gives them to the hosts, and hears how they end.
+"""OpenPAI's controller: finds places for tasks, gives them to the hosts, and retries or completes jobs.
 
-What happens is taken up in turns. A turn changes the jobs, writes that down, and only then tells the hosts. A turn that
-cannot be written down is undone, and comes again.
+It handles events in turns. A turn changes the jobs, saves the changes, and only then tells the hosts. If the changes
+cannot be saved, they are undone, and the turn is retried.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pathlib import Path
 
 from localcloud.openpai import environment
 from localcloud.openpai.attempts import Jobs
-from localcloud.openpai.framework import PLACED, Framework, Task, TaskTry, job_state
+from localcloud.openpai.framework import PLACED, Framework, Task, TaskAttemptState, job_state
 from localcloud.openpai.places import Places, needs, sum_of
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.tasks import LOST, NoTasks, TaskExit, Tasks
 from localcloud.server import http
 
 _SECONDS_BEFORE_ANOTHER_TURN = 5.0
-# A virtual cluster has room again when a task ends, or when somebody changes its limits.
+# A virtual cluster has free resources again after a task's end, or a change of its limits. Limits have to be polled.
 _SECONDS_BETWEEN_LOOKS_FOR_ROOM = 2.0
 _LOST_WITH_THE_CLOUD = "The local cloud ended while the task ran, and its hosts with it"
 _CANNOT_START = -310
@@ -31,7 +31,7 @@ Event = Callable[[], Framework | None]
 
 
 class Controller:
-    """`localcloud.openpai.tasks.TaskReports`, and what the REST server asks for."""
+    """Implements `localcloud.openpai.tasks.TaskReports`, and answers the REST server."""
 
     def __init__(self, home: Path, store: JobStore, places: Places) -> None:
         self.tasks: Tasks = NoTasks(self)
@@ -44,7 +44,7 @@ class Controller:
         self._turning = self._closed = False
         self._alarm: asyncio.TimerHandle | None = None
 
-    # What the REST server calls. The job, or that it is to stop, is on disk by then.
+    # -- called by the REST server, after it has saved the job or the request to stop
 
     def submitted(self, name: str) -> None:
         row = self._store.job(name)
@@ -56,7 +56,7 @@ class Controller:
         self._happen(lambda: self._stop(name))
 
     def waits_for(self, name: str) -> tuple[list[Task], list[str]]:
-        """The tasks of a job that wait for a place, and the resources that its virtual cluster has too little of."""
+        """The tasks of a job that wait for a place, and the resources that its virtual cluster lacks for them."""
         framework = self._waiting.get(name)
         pending = framework.pending(http.now()) if framework else []
         if framework is None or not pending:
@@ -65,7 +65,7 @@ class Controller:
         return pending, self._places.lacking(framework.policy.virtual_cluster, need)
 
     def recover(self) -> None:
-        """Takes up the jobs that had not ended when the cloud did. Their tasks were lost with its hosts."""
+        """Resumes jobs that had not ended when the cloud did. Their tasks were lost with its hosts."""
         self._load()
         for framework in list(self._frameworks.values()):
             name = framework.name
@@ -79,12 +79,12 @@ class Controller:
         self._turn()
 
     def close(self) -> None:
-        """The hosts end now, and all tasks with them. That is not how the tasks ended."""
+        """Called before the hosts end, so that the ends of tasks which follow from that are ignored."""
         self._closed = True
         if self._alarm:
             self._alarm.cancel()
 
-    # What the hosts report.
+    # -- called by the hosts
 
     def running(self, attempt: str) -> None:
         self._happen(lambda: self._runs(attempt))
@@ -92,7 +92,7 @@ class Controller:
     def ended(self, attempt: str, how: TaskExit) -> None:
         self._happen(lambda: self._ended(attempt, how))
 
-    # Events: each changes one job.
+    # -- events, each of which changes one job
 
     def _begin(self, name: str) -> Framework | None:
         framework = self._frameworks.get(name)
@@ -119,7 +119,7 @@ class Controller:
             framework.ended(task, how.code, how.details, http.now())
         return framework
 
-    # Turns.
+    # -- turns
 
     def _happen(self, event: Event) -> None:
         if not self._closed:
@@ -127,7 +127,7 @@ class Controller:
             self._turn()
 
     def _turn(self) -> None:
-        """Hosts may answer at once, while a turn still tells them: that is for the next turn."""
+        """Handles all events so far. Reports that the hosts make meanwhile are left for the next turn."""
         if self._turning or self._closed:
             return
         self._turning = True
@@ -136,14 +136,14 @@ class Controller:
                 placed, stopped = self._step()
                 self._tell(placed, stopped)
         except Exception:
-            log.exception("OpenPAI's controller: this comes again")
+            log.exception("OpenPAI's controller: trying again")
             self._load()
             self._wake(_SECONDS_BEFORE_ANOTHER_TURN)
         finally:
             self._turning = False
 
-    def _step(self) -> tuple[list[tuple[Framework, Task]], list[TaskTry]]:
-        """All that happened until now, in one transaction."""
+    def _step(self) -> tuple[list[tuple[Framework, Task]], list[TaskAttemptState]]:
+        """Applies all events so far in one transaction."""
         events = list(self._events)
         with self._store.transaction():
             touched = {each.name: each for event in events if (each := event())}
@@ -164,7 +164,7 @@ class Controller:
         return placed, stopped
 
     def _place(self, now: float) -> list[tuple[Framework, Task]]:
-        """Gives places to tasks that wait, the oldest job first. The tasks of a gang get theirs all at once."""
+        """Gives places to waiting tasks, the oldest job first. All tasks of a gang get places at once, or none."""
         placed: list[tuple[Framework, Task]] = []
         looks = [now + _SECONDS_BETWEEN_LOOKS_FOR_ROOM]
         for name, framework in list(self._waiting.items()):
@@ -192,8 +192,8 @@ class Controller:
             self._placed[task.last.id] = (framework, task)
         return True
 
-    def _tell(self, placed: Iterable[tuple[Framework, Task]], stopped: Iterable[TaskTry]) -> None:
-        """Tells the hosts. What they refuse has ended."""
+    def _tell(self, placed: Iterable[tuple[Framework, Task]], stopped: Iterable[TaskAttemptState]) -> None:
+        """Tells the hosts. Tasks that they refuse have ended."""
         by_framework: dict[str, list[Task]] = {}
         frameworks = {}
         for framework, task in placed:
@@ -224,7 +224,7 @@ class Controller:
         self._alarm = asyncio.get_running_loop().call_later(seconds, self._happen, lambda: None)
 
     def _load(self) -> None:
-        """Every job that lives, as it was written down last."""
+        """Loads all jobs that have not ended from disk."""
         self._places.clear()
         self._placed.clear()
         self._waiting.clear()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a task is told by its environment: the job, all its tasks, and itself. Pure."""
+"""The environment variables of a task, about the job, all its tasks, and the task itself. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any
 from localcloud.openpai.framework import Framework, Task
 from localcloud.openpai.policies import JobPolicy
 
-# The ports that the cluster gives out.
+# The range of ports that the cluster reserves for tasks.
 FIRST_PORT, LAST_PORT = 15_000, 39_999
-# Every task has these, whatever the job says.
+# The labels of ports that every task has.
 OWN_LABELS = ("ssh", "http")
 MOST_PORTS = 1000
 
 
 def encoded_name(framework: str) -> str:
-    """What the controller calls a job. Names of files and of objects have it."""
+    """The controller's name of a job, which is part of names of files and objects."""
     return hashlib.md5(framework.encode(), usedforsecurity=False).hexdigest()
 
 
 def ports_of(protocol: Mapping[str, Any], role: str, attempt: str) -> dict[str, tuple[int, ...]]:
-    """The ports of one attempt of a task, by label: always the same for the same attempt, and no port twice."""
+    """The ports of a task attempt by label. They are always the same for an attempt, and all different."""
     wanted = dict(protocol["taskRoles"][role]["resourcePerInstance"].get("ports") or {})
     for label in OWN_LABELS:
         wanted[label] = max(1, wanted.get(label, 1))
@@ -44,7 +44,7 @@ def ports_of(protocol: Mapping[str, Any], role: str, attempt: str) -> dict[str, 
 
 
 def job_variables(user: str, framework: Framework, protocol: Mapping[str, Any]) -> dict[str, str]:
-    """What every task of a job is told alike."""
+    """The variables that are the same for all tasks of a job."""
     policy, roles = framework.policy, protocol["taskRoles"]
     names = ",".join(role.name for role in policy.roles)
     variables = {
@@ -67,7 +67,7 @@ def job_variables(user: str, framework: Framework, protocol: Mapping[str, Any]) 
 
 
 def peer_variables(tasks: Iterable[Task], policy: JobPolicy) -> dict[str, str]:
-    """Where the job's tasks are: those that have a place by now."""
+    """The addresses of the job's tasks that have a place already."""
     variables: dict[str, str] = {}
     hosts: dict[str, list[str]] = {role.key: [] for role in policy.roles}
     for task in tasks:
@@ -87,7 +87,7 @@ def peer_variables(tasks: Iterable[Task], policy: JobPolicy) -> dict[str, str]:
 
 
 def task_variables(framework: Framework, task: Task, common: dict[str, str]) -> Mapping[str, str]:
-    """All that one task is told. Tasks share what is the same for all: a large job has many variables."""
+    """All variables of a task. Tasks share the common ones in memory, because a large job has many."""
     last, attempt, name = task.last, framework.attempt, encoded_name(framework.name)
     http, ssh = str(last.ports["http"][0]), str(last.ports["ssh"][0])
     own = {

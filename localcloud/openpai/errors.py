@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenPAI's refusals, as the source of its REST server has them (v1.8.0): a status, a code and a message."""
+"""OpenPAI's refusals, from the source of its REST server (v1.8.0): each has a status, a code and a message."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def invalid_protocol(message: str) -> ApiError:
 
 
 def unhandled(message: str) -> ApiError:
-    """Where the REST server itself fails: its error handler (config/express.js) answers without a code."""
+    """A failure of the REST server itself: its error handler (config/express.js) answers without a code."""
     return ApiError(500, "", message)
 
 

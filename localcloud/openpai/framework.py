@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A living job: its tasks, how they go, and what follows from each end. No clock, disk or host is used here."""
+"""The state machine of a job: its tasks, and what follows when one ends. It uses no clock, disk or host."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ PREPARING = "AttemptPreparing"
 RUNNING = "AttemptRunning"
 DELETING = "AttemptDeleting"
 COMPLETED = "Completed"
-# The states in which the hosts have the attempt.
+# The states in which an attempt has been given to the hosts.
 PLACED = (PREPARING, RUNNING, DELETING)
-# A failure that is not counted can repeat without end. From this retry on, the next one waits: so many seconds.
+# Uncounted failures may repeat without limit. The first retries start at once, later ones with backoff up to this.
 _AT_ONCE = 3
 _LONGEST_PAUSE = 30.0
 _STOPPED = (ATTEMPT_OVER, STOP_ASKED)
 
 
 @dataclass
-class TaskTry:
-    """One attempt of a task. `id` tells it from all others of the cluster."""
+class TaskAttemptState:
+    """An attempt of a task. Its `id` is unique in the cluster."""
 
     number: int
     job_attempt: int
@@ -43,21 +43,21 @@ class TaskTry:
 
 @dataclass
 class Task:
-    """A task of the job's current attempt, with its current attempt."""
+    """A task of the job's current attempt. `last`: the task's own current attempt."""
 
     role: RolePolicy
     index: int
     created: float
-    last: TaskTry
+    last: TaskAttemptState
     uid: str = field(default_factory=lambda: str(uuid.uuid4()))
     counted: int = 0
-    # Before this moment its attempt gets no place.
+    # The end of the backoff: before that time its attempt gets no place.
     not_before: float = 0.0
 
 
 @dataclass
 class AttemptEnd:
-    """Why a job's attempt is over. The trigger is the task that brought it about, if one did."""
+    """Why a job's attempt is over. `trigger`, `role` and `index` are about the task that caused it, if one did."""
 
     code: int
     details: str
@@ -67,8 +67,8 @@ class AttemptEnd:
 
 
 @dataclass
-class JobTry:
-    """One attempt of a job."""
+class JobAttempt:
+    """An attempt of a job."""
 
     number: int
     started: float
@@ -79,23 +79,23 @@ class JobTry:
 
 
 class Framework:
-    """One job that has not ended. `changed` and `former` are the attempts of tasks that are not written down yet;
-    `to_stop` are those that the hosts must end."""
+    """A job that has not ended. `changed` and `former`: attempts of tasks that have to be saved. `to_stop`: attempts
+    that the hosts have to end."""
 
     def __init__(self, name: str, uid: str, policy: JobPolicy) -> None:
         self.name, self.uid, self.policy = name, uid, policy
-        self.attempt = JobTry(-1, 0.0)
+        self.attempt = JobAttempt(-1, 0.0)
         self.counted = 0
         self.stopping = self.over = False
         self.tasks: dict[tuple[str, int], Task] = {}
-        self.changed: dict[str, tuple[Task, TaskTry]] = {}
-        self.to_stop: list[TaskTry] = []
-        self.ended_attempts: list[JobTry] = []
+        self.changed: dict[str, tuple[Task, TaskAttemptState]] = {}
+        self.to_stop: list[TaskAttemptState] = []
+        self.ended_attempts: list[JobAttempt] = []
         self._states: Counter[str] = Counter()
         self._ends: dict[tuple[str, bool], int] = Counter()
 
     def take(self, tasks: list[Task]) -> None:
-        """The tasks of the current attempt, as they were when they were written down."""
+        """Sets the tasks of the current attempt, as they were saved."""
         self.tasks = {(task.role.key, task.index): task for task in tasks}
         self._states = Counter(task.last.state for task in tasks)
         self._ends = Counter((t.role.key, t.last.code == SUCCEEDED) for t in tasks if t.last.state == COMPLETED)
@@ -114,24 +114,24 @@ class Framework:
         return PREPARING if self._states[PREPARING] else PENDING
 
     def pending(self, now: float) -> list[Task]:
-        """The tasks that wait for a place, without those whose pause is not over."""
+        """The tasks that wait for a place, without those in backoff."""
         if self.over or not self._states[PENDING]:
             return []
         return [task for task in self.tasks.values() if task.last.state == PENDING and task.not_before <= now]
 
     def next_time(self) -> float:
-        """When the next task may have a place. 0 if none waits for one."""
+        """When the backoff of the next task ends; 0 if no task waits."""
         if self.over or not self._states[PENDING]:
             return 0.0
         return min(task.not_before for task in self.tasks.values() if task.last.state == PENDING)
 
     def begin(self, now: float) -> None:
-        """The next attempt of the job, with all its tasks."""
+        """Begins the next attempt of the job, with all its tasks."""
         again = self.attempt.number + 1
         pause = now + _pause(again - self.counted)
-        self.attempt = JobTry(again, now)
+        self.attempt = JobAttempt(again, now)
         tasks = [
-            Task(role, index, now, TaskTry(0, again, now), not_before=pause)
+            Task(role, index, now, TaskAttemptState(0, again, now), not_before=pause)
             for role in self.policy.roles
             for index in range(role.instances)
         ]
@@ -142,13 +142,13 @@ class Framework:
         self.changed.update((task.last.id, (task, task.last)) for task in tasks)
 
     def _refuse(self, refusal: Refusal, now: float) -> None:
-        """The job ends without any task."""
+        """Ends the job without any task."""
         self.take([])
         self.attempt.end = AttemptEnd(refusal.code, refusal.details)
         self._settle(now)
 
     def place(self, task: Task, address: str, ports: Mapping[str, tuple[int, ...]]) -> None:
-        """The task has an address and ports, and goes to the hosts."""
+        """Gives a task its address and ports. Then the hosts get it."""
         task.last.address, task.last.ports = address, ports
         self._turn(task, PREPARING)
 
@@ -160,7 +160,7 @@ class Framework:
         self._turn(task, RUNNING)
 
     def ended(self, task: Task, code: int, details: str, now: float) -> None:
-        """What follows from the end of a task's attempt: another one, or the end of the task, and then of the job's
+        """Handles the end of a task's attempt: begins another one, or completes the task, and then perhaps the job's
         attempt."""
         if task.last.state == COMPLETED:
             return
@@ -170,7 +170,7 @@ class Framework:
         last.ended = now
         follows = retry(task.role.retry, task.counted, last.code)
         if follows.again and self.attempt.end is None and not self.stopping:
-            self._try_again(task, follows.counted, now)
+            self._retry(task, follows.counted, now)
             return
         self._turn(task, COMPLETED)
         self._ends[task.role.key, last.code == SUCCEEDED] += 1
@@ -178,27 +178,27 @@ class Framework:
         self._settle(now)
 
     def stop(self, now: float) -> None:
-        """The user ends the job. It is not tried again."""
+        """Stops the job for its user. It is not retried."""
         self.stopping = True
         if self.attempt.end is None:
             self._complete(AttemptEnd(STOP_ASKED, "User has requested to stop the job"))
         self._settle(now)
 
-    def _try_again(self, task: Task, counted: bool, now: float) -> None:
+    def _retry(self, task: Task, counted: bool, now: float) -> None:
         former = task.last
         self._states[former.state] -= 1
         former.state = COMPLETED
-        # What is written down with the former attempt is the task as it was then.
+        # The former attempt is saved together with the task's values of that time.
         kept = Task(task.role, task.index, task.created, former, task.uid, task.counted)
         self.changed[former.id] = (kept, former)
         task.counted += counted
-        task.last = TaskTry(former.number + 1, former.job_attempt, now)
+        task.last = TaskAttemptState(former.number + 1, former.job_attempt, now)
         task.not_before = now + _pause(task.last.number - task.counted)
         self._states[PENDING] += 1
         self.changed[task.last.id] = (task, task.last)
 
     def _judge(self, task: Task) -> None:
-        """Whether the job's attempt is over with the end of this task."""
+        """Completes the job's attempt if the end of this task decides that."""
         if self.attempt.end is not None:
             return
         role, last = task.role, task.last
@@ -214,7 +214,7 @@ class Framework:
             self._complete(AttemptEnd(SUCCEEDED, "All tasks are completed", "All tasks are completed"))
 
     def _complete(self, end: AttemptEnd) -> None:
-        """Ends the job's attempt: tasks that live are stopped."""
+        """Completes the job's attempt, and stops its running tasks."""
         self.attempt.end = end
         for task in self.tasks.values():
             if task.last.state in (PREPARING, RUNNING):
@@ -226,7 +226,7 @@ class Framework:
                 self._turn(task, COMPLETED)
 
     def _settle(self, now: float) -> None:
-        """Once no task of an ended attempt lives, the job is over or tried again."""
+        """After the last task of a completed attempt has ended: the job is over, or is retried."""
         end = self.attempt.end
         if end is None or self.over or self._states[COMPLETED] != len(self.tasks):
             return
@@ -247,12 +247,12 @@ class Framework:
 
 
 def _pause(uncounted: int) -> float:
-    """How long the next attempt waits after so many retries that were not counted."""
+    """The backoff after a number of uncounted retries."""
     return 0.0 if uncounted <= _AT_ONCE else float(min(2 ** (uncounted - _AT_ONCE - 1), _LONGEST_PAUSE))
 
 
 def job_state(state: str, code: int | None) -> str:
-    """Of a job, by the controller's state and the code of its attempt's end."""
+    """The REST server's state of a job, from the controller's state and the exit code of the attempt."""
     if state in (PENDING, PREPARING):
         return "WAITING"
     if state == COMPLETED:
@@ -261,7 +261,7 @@ def job_state(state: str, code: int | None) -> str:
 
 
 def task_state(state: str, code: int | None) -> str:
-    """Of a task's attempt. One that is asked to end has no code yet."""
+    """The REST server's state of a task's attempt. An attempt that is being stopped has no code yet."""
     return "STOPPING" if state == DELETING else job_state(state, code)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls about jobs that are there: lists, details, configuration, stop, tags, events, tasks, and where logs are."""
+"""Calls about existing jobs: lists, details, configuration, stop, tags, events, tasks, and addresses of logs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from localcloud.openpai import views
 from localcloud.openpai.attempts import log_folder
 from localcloud.openpai.environment import encoded_name
 from localcloud.openpai.errors import forbidden, invalid_parameters, no_attempt, no_job, no_tag, no_task, no_task_log
-from localcloud.openpai.framework import JobTry, Task
+from localcloud.openpai.framework import JobAttempt, Task
 from localcloud.openpai.logs import LOG_MANAGER_PORT, log_names
 from localcloud.openpai.rest import RestCall, number
 from localcloud.openpai.store import JobRow, JobStore, TaskRow
@@ -20,7 +20,7 @@ from localcloud.server import http
 from localcloud.server.http import Json, Reply
 
 _MOST, _USUAL = 50_000, 5_000
-# What a query may filter by: the column, and whether it names the values or their absence.
+# Filters of a query, and their columns.
 _FILTERS = {"username": "user", "vc": "cluster", "state": "state"}
 _ORDERS = {
     "jobName": "job", "submissionTime": "submitted", "username": "user", "vc": "cluster", "retries": "attempt",
@@ -32,7 +32,7 @@ _LONGEST_TAG = 512
 
 
 def listed(store: JobStore, query: Mapping[str, str]) -> Any:
-    """Summaries of jobs, with the number of all of them if the query wants it."""
+    """Summaries of jobs, with their total number if the query asks for it."""
     limit = number(query["limit"], "limit") if "limit" in query else _USUAL
     if limit > _MOST:
         raise invalid_parameters(f"Limit exceeds max number {_MOST}.")
@@ -72,7 +72,7 @@ def _where(query: Mapping[str, str]) -> tuple[str, list[str]]:
 
 
 def _either(query: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """A keyword, and jobs that name no priority: controllers/v2/job.js joins these by OR."""
+    """The conditions for a keyword, and for jobs without a priority. controllers/v2/job.js joins them by OR."""
     either: list[str] = []
     words: list[str] = []
     if keyword := query.get("keyword"):
@@ -87,7 +87,7 @@ def _either(query: Mapping[str, str]) -> tuple[list[str], list[str]]:
 
 
 def _order(query: Mapping[str, str]) -> str:
-    """What the list is sorted by. The newest first, unless the query names an order that exists."""
+    """The order of the list: the newest job first, unless the query names another valid order."""
     key, _, direction = query.get("order", "").partition(",")
     if key not in _ORDERS or direction not in ("ASC", "DESC"):
         return "submitted DESC, sequence DESC"
@@ -104,19 +104,19 @@ def get_job(call: RestCall) -> Reply:
     attempts = call.parts.store.attempts(job.name)
     wanted = number(call.params["attempt"], "jobAttemptId") if "attempt" in call.params else job.attempt
     attempt = _attempt(job, attempts, wanted)
-    tasks = call.parts.store.last_tries(job.name, wanted)
+    tasks = call.parts.store.last_attempts(job.name, wanted)
     return Reply(200, views.detail(job, _tags(call, job), attempt, wanted == job.attempt, tasks))
 
 
 def get_config(call: RestCall) -> Reply:
-    """The job without its secrets, in JSON, which is YAML, too."""
+    """The job without its secrets, as JSON, which is valid YAML too."""
     job = _job(call)
     content = call.parts.store.text(job.name, "config").encode()
     return Reply(200, headers={"content-type": "text/yaml; charset=utf-8"}, content=content)
 
 
 def execute(call: RestCall) -> Reply:
-    """Stops a job. One that was started before is started."""
+    """Stops a job. A request to start it changes nothing, because every job has been started."""
     value = call.text("value")
     if value not in ("START", "STOP"):
         raise invalid_parameters('"value" must be one of [START, STOP]')
@@ -149,7 +149,7 @@ def delete_tag(call: RestCall) -> Reply:
 
 
 def events(call: RestCall) -> Reply:
-    """What a job waits for. Nothing else here is an event."""
+    """What a job waits for. There are no other events here."""
     job = _job(call)
     tasks, lacking = call.parts.controller.waits_for(job.name)
     wanted = call.query.get("type", "Warning")
@@ -158,7 +158,7 @@ def events(call: RestCall) -> Reply:
 
 
 def job_attempts(call: RestCall) -> Reply:
-    """The latest attempt, then those before it, the first one first: models/v2/job-attempt.js."""
+    """The latest attempt, then the earlier ones from the first on, as in models/v2/job-attempt.js."""
     job = _job(call)
     attempts = call.parts.store.attempts(job.name)
     return Reply(200, [_job_attempt(call, job, attempt) for attempt in (*attempts[-1:], *attempts[:-1])])
@@ -175,15 +175,15 @@ def healthy(call: RestCall) -> Reply:
 
 
 def get_task(call: RestCall) -> Reply:
-    job, tries = _tries(call)
+    job, tries = _task_attempts(call)
     if not tries:
         raise no_task(call.job, call.params["role"], call.params["index"])
     return Reply(200, views.task_detail(job, tries))
 
 
 def get_logs(call: RestCall) -> Reply:
-    """Where the log files of a task's attempt are: below the log manager, for a while, and for nobody else's logs."""
-    job, tries = _tries(call)
+    """The addresses of a task attempt's log files, with a token that is valid for a while and only for these logs."""
+    job, tries = _task_attempts(call)
     wanted = number(call.params["try"], "taskAttemptId")
     row = next((each for each in tries if each.number == wanted), None)
     if row is None or not row.address:
@@ -216,7 +216,7 @@ def _own_job(call: RestCall, what: str) -> JobRow:
 
 
 def _require_tag(tag: str) -> None:
-    """config/v2/tag.js: lists of tags are separated by commas. Its tables hold no longer one."""
+    """Refuses tags with commas, which separate tags in lists (config/v2/tag.js), and tags that are too long."""
     if "," in tag:
         raise invalid_parameters(f'"value" with value "{tag[:60]}" fails to match the value pattern')
     if len(tag) > _LONGEST_TAG:
@@ -227,20 +227,20 @@ def _tags(call: RestCall, job: JobRow) -> list[str]:
     return call.parts.store.tags([job.name]).get(job.name, [])
 
 
-def _attempt(job: JobRow, attempts: Sequence[JobTry], wanted: int) -> JobTry:
+def _attempt(job: JobRow, attempts: Sequence[JobAttempt], wanted: int) -> JobAttempt:
     attempt = next((each for each in attempts if each.number == wanted), None)
     if attempt is None:
         raise no_attempt(job.name, str(wanted))
     return attempt
 
 
-def _job_attempt(call: RestCall, job: JobRow, attempt: JobTry) -> Json:
-    tasks = call.parts.store.last_tries(job.name, attempt.number)
+def _job_attempt(call: RestCall, job: JobRow, attempt: JobAttempt) -> Json:
+    tasks = call.parts.store.last_attempts(job.name, attempt.number)
     return views.job_attempt(job, attempt, attempt.number == job.attempt, tasks)
 
 
-def _tries(call: RestCall) -> tuple[JobRow, list[TaskRow]]:
-    """The job that the path names, and all attempts of the task that it names."""
+def _task_attempts(call: RestCall) -> tuple[JobRow, list[TaskRow]]:
+    """The job and the task in the path: the job, and all attempts of the task."""
     job = _job(call)
     attempt, index = number(call.params["attempt"], "jobAttemptId"), number(call.params["index"], "taskIndex")
     values = (call.params["role"], index)

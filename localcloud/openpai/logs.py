@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log manager: the files that a task's attempt wrote, whole, by ranges, or their ends."""
+"""The log manager: serves the log files of task attempts, whole, by ranges, or their ends."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _RANGE = re.compile(r"bytes=(?P<first>\d{0,18})-(?P<last>\d{0,18})")
 
 
 def log_names(folder: Path) -> list[str]:
-    """The log files of an attempt. What a task put there under a name of its own, or as a link, is none."""
+    """The log files of an attempt, without links and without files of other names that a task may have put there."""
     if not folder.is_dir():
         return []
     return sorted(path.name for path in folder.iterdir() if _NAME.fullmatch(path.name) and _is_log(path))
 
 
 def read_log(home: Path, tokens: Tokens, path: str, query: Mapping[str, str], span: str) -> Reply:
-    """The log that an address names. `span` is the header Range, empty where there is none."""
+    """The log at an address. `span`: the header Range, or ""."""
     match = _ADDRESS.fullmatch(path)
     attempt = query.get("pod-uid", "")
     if match is None or not _ATTEMPT.fullmatch(attempt):
@@ -45,7 +45,7 @@ def read_log(home: Path, tokens: Tokens, path: str, query: Mapping[str, str], sp
 
 
 def _part(path: Path, size: int, asked: str) -> Reply:
-    """The file, or the range of it that is asked for."""
+    """The file, or the requested range of it."""
     headers = {"content-type": "text/plain; charset=utf-8", "accept-ranges": "bytes"}
     match = _RANGE.fullmatch(asked)
     if match is None or not (match["first"] or match["last"]):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far jobs come: launchers leave status files on storages, and nobody tells that they were written. So somebody
-looks, now and then, and the numbers of each version stay."""
+"""Records the progress of jobs. Launchers write status files to storages, which send no notifications. So this polls
+the files, and keeps the numbers of each version."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from localcloud.server.state import State
 
 # Launchers report every five seconds.
 EVERY_SECONDS = 2.0
-# So many jobs are looked at, the newest ones, and so many ranks of each.
+# How many jobs, the newest ones, are polled, and how many ranks of each.
 _MOST_JOBS, _MOST_RANKS = 50, 256
 Place = tuple[str, str]
 log = logging.getLogger("localcloud")
 
 
 def remembered_under(storage: str) -> str:
-    """How a storage is called among the buckets whose progress is kept."""
+    """The name under which the progress of a storage is recorded, beside those of buckets."""
     return f"file://{storage}"
 
 
 def read_status(home: Path, place: Place, rank: int) -> Mapping[str, Any]:
-    """The status file of a rank. Empty if there is none. Its folder is a stranger's: no link is followed."""
+    """The status file of a rank; empty if there is none. Jobs write to the folder, so no links are followed."""
     storage, folder = place
     try:
         number = open_file(str(storages_folder(home) / storage), _name(folder, rank))
@@ -46,21 +46,21 @@ def read_status(home: Path, place: Place, rank: int) -> Mapping[str, Any]:
 
 @dataclass
 class Observer:
-    """Looks at the jobs that live, and once more at each that has ended since."""
+    """Polls running jobs, and each one once more after its end."""
 
     home: Path
     jobs: JobStore
     store: State
-    # What never changes of a living job. None: it is none of ours.
+    # The texts of running jobs, which never change. None: the job is not ours.
     _texts: dict[str, Job | None] = field(default_factory=dict)
 
     async def keep_observed(self) -> None:
-        """Looks in intervals until it is cancelled."""
+        """Polls at intervals until it is cancelled."""
         while True:
             try:
                 self.observe()
             except (OSError, sqlite3.Error):
-                log.exception("progress of jobs")  # a full disk, for example: it may have space again next time
+                log.exception("progress of jobs")  # such as a full disk, which may have space again next time
             await asyncio.sleep(EVERY_SECONDS)
 
     def observe(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls about people and what they may use: login, tokens, users, virtual clusters, storages."""
+"""Calls about users and what they may use: login, tokens, users, virtual clusters, storages."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def get_storage(call: RestCall) -> Reply:
 
 
 def _require_person(call: RestCall) -> None:
-    """The token of a login, and not one that was made for programs."""
+    """Refuses tokens that were made for programs: this needs one of a login."""
     if call.by.application:
         raise forbidden("Applications are not allowed to do this operation.")
 
@@ -123,7 +123,7 @@ def _storage(name: str) -> Json:
 
 
 def _cluster(parts: Parts, cluster: VirtualCluster) -> Json:
-    """What a virtual cluster has, and how much of it is used. Capacities are shares of all GPUs, in percent."""
+    """A virtual cluster with its resources, total and used. Capacities are percentages of all GPUs."""
     total, used = parts.places.total(cluster), parts.places.used(cluster.name)
     everything = sum(parts.places.total(each).gpu for each in VIRTUAL_CLUSTERS)
     share = 100 / everything if everything else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where tasks go: addresses of the cluster's network, and what each virtual cluster has left."""
+"""Gives places to tasks: addresses of the cluster's network, and free resources of virtual clusters."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from localcloud.openpai.policies import JobPolicy, RolePolicy
 from localcloud.openpai.tasks import CLUSTER_NETWORK
 
 _NETWORK = ipaddress.IPv4Network(CLUSTER_NETWORK)
-# The first addresses are the network's own: its name, its router, and room for others.
+# The first address for tasks. The ones before are reserved for the network and its router.
 _FIRST = 16
 _NAMES = ("gpu", "cpu", "memory", "pod")
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What tasks need, or a virtual cluster has. `pod`: how many tasks."""
+    """Resources that tasks need, or that a virtual cluster has. `pod`: the number of tasks."""
 
     gpu: int = 0
     cpu: int = 0
@@ -36,7 +36,7 @@ class Resources:
         return Resources(**{name: getattr(self, name) * count for name in _NAMES})
 
     def lacks(self, need: Resources) -> list[str]:
-        """What this has too little of."""
+        """The names of the resources that are too few for a need."""
         return [name for name in _NAMES if getattr(self, name) < getattr(need, name)]
 
 
@@ -49,7 +49,7 @@ def needs_of_job(policy: JobPolicy) -> Resources:
 
 
 class Places:
-    """Addresses and resources that attempts of tasks hold. `limit` may set what a virtual cluster has."""
+    """The addresses and resources that task attempts use. `limit` may override the resources of virtual clusters."""
 
     def __init__(self, limit: Callable[[str], int | None]) -> None:
         self._limit = limit
@@ -59,7 +59,7 @@ class Places:
         self._used: dict[str, Resources] = {}
 
     def total(self, cluster: VirtualCluster) -> Resources:
-        """What a virtual cluster has. Limits of the local cloud stand in for what a real one shares out."""
+        """The resources of a virtual cluster. Limits of the local cloud override them."""
         own = {"gpu": cluster.gpus, "cpu": cluster.cpus, "memory": cluster.memory_mb, "pod": cluster.pods}
         limits = {name: self._limit(f"openpai.{cluster.name}.{name}") for name in own}
         return Resources(**{name: own[name] if (value := limits[name]) is None else value for name in own})
@@ -68,7 +68,7 @@ class Places:
         return self._used.get(cluster, Resources())
 
     def lacking(self, cluster: str, need: Resources) -> list[str]:
-        """What a virtual cluster has too little of at the moment."""
+        """The resources of which a virtual cluster has too few free at the moment."""
         row = next((each for each in VIRTUAL_CLUSTERS if each.name == cluster), None)
         return self.total(row).minus(self.used(cluster)).lacks(need) if row else ["virtual cluster"]
 
@@ -92,7 +92,7 @@ class Places:
         self._used.clear()
 
     def _free(self) -> int:
-        """The address that was free for the longest time, so that nobody meets a former task at it."""
+        """The address that has been free for the longest time, so that no task is taken for a former one."""
         last = _NETWORK.num_addresses - 2
         for _ in range(last):
             number, self._next = self._next, self._next + 1 if self._next < last else _FIRST

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How attempts are retried and completed, by the rules of OpenPAI's controller. Pure."""
+"""How jobs and tasks are retried and completed, by the rules of OpenPAI's controller. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ATTEMPT_OVER = -220  # of a task that was stopped because its job's attempt is o
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """`fancy`: transient failures are tried again and not counted, permanent ones are not tried again. `most` counts
-    the others: -1 means without end, -2 also after success."""
+    """A retry policy. `fancy`: transient failures are retried and not counted, permanent ones are not retried. `most`:
+    the limit for others; -1: no limit, -2: no limit, and retries after success too."""
 
     fancy: bool
     most: int
@@ -33,7 +33,7 @@ class Retry:
 
 
 def retry(policy: RetryPolicy, counted: int, code: int) -> Retry:
-    """What follows from an attempt that ended with this code, after so many counted retries."""
+    """Decides after an attempt that ended with this code. `counted`: how many retries have been counted so far."""
     kind = exit_of(code).kind if code else ""
     if policy.fancy and kind == "transient":
         return Retry(True)
@@ -46,8 +46,8 @@ def retry(policy: RetryPolicy, counted: int, code: int) -> Retry:
 
 @dataclass(frozen=True)
 class RolePolicy:
-    """A task role as the controller sees it. `name` is the job's, `key` the controller's. A minimum of -1 never
-    completes the job."""
+    """A task role. `name`: its name in the job; `key`: the controller's name of it. A minimum of -1 never completes the
+    job."""
 
     name: str
     key: str
@@ -62,7 +62,7 @@ class RolePolicy:
 
 @dataclass(frozen=True)
 class Refusal:
-    """How a job ends that the REST server has taken, and Kubernetes does not start."""
+    """The end of a job that the REST server has accepted, but that Kubernetes does not start."""
 
     code: int
     details: str
@@ -70,7 +70,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class JobPolicy:
-    """What the controller needs to know of a job."""
+    """The controller's view of a job."""
 
     roles: tuple[RolePolicy, ...]
     retry: RetryPolicy
@@ -88,7 +88,7 @@ class JobPolicy:
 
 
 def policy_of(protocol: Mapping[str, Any]) -> JobPolicy:
-    """The policies that a valid job asks for, with OpenPAI's defaults."""
+    """The policies of a valid job, with OpenPAI's defaults."""
     gang = (protocol.get("extras") or {}).get("gangAllocation") is not False
     most = protocol.get("jobRetryCount") or 0
     roles = tuple(_role_policy(name, row, gang) for name, row in protocol["taskRoles"].items())
@@ -98,7 +98,7 @@ def policy_of(protocol: Mapping[str, Any]) -> JobPolicy:
 
 
 def _refusal(protocol: Mapping[str, Any]) -> Refusal | None:
-    """Frameworks come before their pods."""
+    """Why Kubernetes would refuse the job, if it would. The framework is checked before its pods."""
     first = min(obstacles(protocol), key=lambda each: each.code, default=None)
     return None if first is None else Refusal(first.code, str(first))
 
@@ -106,7 +106,7 @@ def _refusal(protocol: Mapping[str, Any]) -> Refusal | None:
 def _role_policy(name: str, row: Mapping[str, Any], gang: bool) -> RolePolicy:
     instances = row.get("instances") or 1
     completion, resources = row.get("completion") or {}, row["resourcePerInstance"]
-    # Tasks of a gang are not tried again one by one: the whole job is.
+    # The tasks of a gang are not retried one by one, only together with the whole job.
     own = RetryPolicy(False, 0) if gang else RetryPolicy(True, row.get("taskRetryCount") or 0)
     return RolePolicy(
         name, controller_name(name), instances, completion.get("minFailedInstances") or 1,

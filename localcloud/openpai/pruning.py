@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps a cluster that runs for months from growing without end: it forgets old jobs, as a real one does."""
+"""Removes old jobs, as a real cluster does, so that a cluster which runs for months does not grow without limit."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from localcloud.openpai.tokens import Tokens
 
 EVERY_SECONDS = 60.0
 JOBS_KEPT = 10_000
-# At most so many jobs at a time, so that no client has to wait.
+# How many jobs are removed at a time, so that no client has to wait.
 _BATCH = 200
 _TABLES = ("job_attempts", "task_attempts", "tags")
 log = logging.getLogger("localcloud")
 
 
 async def keep_pruned(home: Path, store: JobStore, tokens: Tokens) -> None:
-    """Prunes in intervals until it is cancelled."""
+    """Prunes at intervals until it is cancelled."""
     remove_strange_logs(home, store)
     while True:
         try:
@@ -30,12 +30,12 @@ async def keep_pruned(home: Path, store: JobStore, tokens: Tokens) -> None:
             attempts = prune(store)
             await asyncio.to_thread(_remove_logs, home, attempts)
         except (OSError, sqlite3.Error):
-            log.exception("pruning")  # a full disk, for example: it may have space again next time
+            log.exception("pruning")  # such as a full disk, which may have space again next time
         await asyncio.sleep(EVERY_SECONDS)
 
 
 def prune(store: JobStore, kept: int = JOBS_KEPT) -> list[str]:
-    """Removes the oldest jobs that have ended, if there are too many. Returns the attempts whose logs may go."""
+    """Removes the oldest ended jobs, if there are too many. Returns the attempts whose logs may be removed."""
     with store.transaction():
         oldest = "SELECT sequence FROM jobs ORDER BY sequence DESC LIMIT 1 OFFSET ?"
         rows = store.connection.execute(
@@ -53,7 +53,7 @@ def prune(store: JobStore, kept: int = JOBS_KEPT) -> list[str]:
 
 
 def remove_strange_logs(home: Path, store: JobStore) -> None:
-    """Removes what a kill has left of jobs that were being forgotten."""
+    """Removes logs of unknown attempts: a kill of the cloud may have left them when it removed jobs."""
     folder = logs_folder(home)
     if folder.is_dir():
         known = {attempt for (attempt,) in store.connection.execute("SELECT id FROM task_attempts")}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What crosses between the API and the handlers of the REST server."""
+"""The types that the REST server's API gives to its handlers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class RestCall:
-    """One call: who calls, and what it says, read once at the API. `caller` is None where guests may call."""
+    """A call: its caller and its content, which the API has parsed. `caller` None: a guest."""
 
     parts: Parts
     params: Mapping[str, str]
@@ -44,7 +44,7 @@ class RestCall:
     @property
     def by(self) -> Caller:
         if self.caller is None:
-            raise TypeError("a guest calls what only users may call")
+            raise TypeError("a guest made a call that only users may make")
         return self.caller
 
     @cached_property
@@ -59,7 +59,7 @@ class RestCall:
         return content
 
     def text(self, key: str) -> str:
-        """A text of the body. Refused if it is not there."""
+        """A text of the body. Refuses a body without it."""
         value = self.values.get(key)
         if not isinstance(value, str) or not value:
             raise invalid_parameters(f'"{key}" is required, and must be a string.')
@@ -67,7 +67,7 @@ class RestCall:
 
     @property
     def job(self) -> str:
-        """The job that the path names: `user~job`."""
+        """The job in the path: `user~job`."""
         return self.params["job"]
 
 
@@ -76,7 +76,7 @@ Handler = Callable[[RestCall], Reply]
 
 @dataclass(frozen=True)
 class Route:
-    """One operation. `name` is what faults call it."""
+    """An operation. `name`: its name in faults."""
 
     name: str
     method: str

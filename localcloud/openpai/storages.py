@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The storages of the local cluster: each folder below `storages` is one, and all users may use all of them."""
+"""The storages of the local cluster: each folder below `storages` is one. All users may use all of them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _PLUGINS = "com.microsoft.pai.runtimeplugin"
 
 
 def storage_folder(home: Path, name: str) -> Path | None:
-    """A storage's folder. None if there is none: what only leads elsewhere is none. Only the way to the storages may
-    have links, which tasks do not see."""
+    """The folder of a storage; None if there is no such storage. It must not be a link. Only the path to the storages
+    may contain links, because tasks cannot write there."""
     path = storages_folder(home).resolve() / name
     if os.path.basename(name) != name or name in ("", ".", ".."):
         return None
@@ -40,14 +40,14 @@ def require_storages(home: Path, protocol: Mapping[str, Any]) -> None:
 
 
 def task_storages(home: Path, protocol: Mapping[str, Any], user: str) -> tuple[TaskStorage, ...]:
-    """What the tasks of a job see of the storages. One that is gone by now is not among them."""
+    """The storages that the tasks of a job see, without storages that have been removed."""
     seen = []
     for row in _rows(home, protocol):
         name = shown(row["name"])
         if folder := storage_folder(home, name):
             if row.get("share") is False:
                 folder = folder / user
-                # What else tasks put there under this name, the hosts refuse.
+                # If something else has this name there, the hosts refuse it later.
                 with suppress(OSError):
                     folder.mkdir()
             seen.append(TaskStorage(name, row.get("mountPath") or f"/mnt/{name}", folder, row.get("readOnly") is True))
@@ -55,7 +55,7 @@ def task_storages(home: Path, protocol: Mapping[str, Any], user: str) -> tuple[T
 
 
 def _rows(home: Path, protocol: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The storages that a job asks for: models/v2/job/k8s.js. An empty list asks for the default ones."""
+    """The storages that a job names, as in models/v2/job/k8s.js. An empty list means the default ones."""
     extras = protocol.get("extras") or {}
     if extras.get("storages"):
         return named_storages(protocol)
@@ -66,7 +66,7 @@ def _rows(home: Path, protocol: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _of_older_plugin(plugins: Any) -> list[Any] | None:
-    """What the plugin teamwise_storage asks for, which came before `storages`. None without it."""
+    """The storages in the older plugin teamwise_storage; None if the job does not have it."""
     names: list[Any] | None = None
     for row in plugins if isinstance(plugins, list) else ():
         if isinstance(row, Mapping) and row.get("plugin") == "teamwise_storage":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the local OpenPAI remembers, on disk before a call is answered. Only the event loop uses it.
+"""The database of the local OpenPAI. Changes are on disk before a call is answered. Only the event loop uses it.
 
-A job is a row, each of its attempts another one, and each attempt of a task another one: an event writes the rows that
-it changes, however large the job is.
+Jobs, attempts of jobs, and attempts of tasks have a row each. So an event only writes the rows that it changes, however
+large the job is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.files import transaction
-from localcloud.openpai.framework import AttemptEnd, Framework, JobTry, Task, TaskTry
+from localcloud.openpai.framework import AttemptEnd, Framework, JobAttempt, Task, TaskAttemptState
 from localcloud.openpai.policies import RolePolicy, policy_of
 
 _SCHEMA = """
@@ -49,7 +49,7 @@ _LONGEST_DETAILS = 16_384
 
 @dataclass(frozen=True)
 class JobRow:
-    """A job as lists show it."""
+    """A job's row, without its texts."""
 
     name: str
     user: str
@@ -73,7 +73,7 @@ class JobRow:
 
 @dataclass(frozen=True)
 class TaskRow:
-    """An attempt of a task, with what was true of the task at that time."""
+    """An attempt of a task, with the values of the task at that time."""
 
     id: str
     job_attempt: int
@@ -98,13 +98,13 @@ class JobStore:
 
     def __init__(self, path: Path) -> None:
         self.connection = sqlite3.connect(path, isolation_level=None)
-        # What is removed here may have been a secret.
+        # secure_delete, because removed values may be secrets.
         settings = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON;"
         self.connection.executescript(f"{settings} {_SCHEMA}")
         columns = {row[1] for row in self.connection.execute("PRAGMA table_info(jobs)")}
-        if "priority" not in columns:  # a cloud that an earlier release has started
+        if "priority" not in columns:  # a cloud of an earlier release
             self.connection.execute("ALTER TABLE jobs ADD COLUMN priority TEXT")
-        # That release showed the secrets of jobs which no line `secrets:` gave away.
+        # That release could leave secrets unmasked, if the job's text did not have them in a line `secrets:`.
         self.connection.execute(
             "UPDATE jobs SET config = json_set(config, '$.secrets', '******')"
             " WHERE json_valid(config) AND json_type(config, '$.secrets') = 'object'"
@@ -117,7 +117,7 @@ class JobStore:
         return transaction(self.connection)
 
     def add(self, row: JobRow, config: str, protocol: Mapping[str, Any]) -> None:
-        """`config` is what clients read, without secrets. The protocol has them for as long as the job lives."""
+        """Adds a job. `config`: its text for clients, without secrets. `protocol` keeps secrets until the job ends."""
         values = [*vars(row).values(), config, json.dumps(protocol)]
         marks = ", ".join("?" * len(values))
         self.connection.execute(f"INSERT INTO jobs ({_JOB}, config, protocol) VALUES ({marks})", values)
@@ -135,16 +135,16 @@ class JobStore:
     def execute_stop(self, name: str) -> None:
         self.connection.execute("UPDATE jobs SET execution = 'STOP' WHERE name = ?", (name,))
 
-    def attempts(self, name: str) -> list[JobTry]:
+    def attempts(self, name: str) -> list[JobAttempt]:
         """The attempts of a job, the first one first."""
         rows = self.connection.execute(
             "SELECT number, started, uid, launched, ended, code, details, trigger, role, idx FROM job_attempts"
             " WHERE job = ? ORDER BY number", (name,),
         )  # fmt: skip
-        return [_job_try(*row) for row in rows]
+        return [_job_attempt_of(*row) for row in rows]
 
     def tasks(self, name: str, attempt: int, where: str = "", values: Sequence[object] = ()) -> list[TaskRow]:
-        """The attempts of tasks of one attempt of a job: by role, index and number."""
+        """The task attempts of one attempt of a job, ordered by role, index and number."""
         rows = self.connection.execute(
             "SELECT id, job_attempt, role, idx, number, task_uid, task_created, counted, state, created, launched,"
             f" ended, code, details, address, ports FROM task_attempts WHERE job = ? AND job_attempt = ? {where}"
@@ -152,13 +152,13 @@ class JobStore:
         )  # fmt: skip
         return [replace(TaskRow(*row), ports=_ports(row[-1])) for row in rows]
 
-    def last_tries(self, name: str, attempt: int) -> list[TaskRow]:
-        """Each task of a job's attempt, by its own last attempt."""
+    def last_attempts(self, name: str, attempt: int) -> list[TaskRow]:
+        """The last attempt of each task in an attempt of a job."""
         last = {(row.role, row.index): row for row in self.tasks(name, attempt)}
         return list(last.values())
 
     def tags(self, names: Sequence[str]) -> dict[str, list[str]]:
-        """The tags of these jobs, in the order of the alphabet."""
+        """The tags of these jobs, in alphabetical order."""
         tags: dict[str, list[str]] = {}
         for at in range(0, len(names), 500):
             part = names[at : at + 500]
@@ -174,11 +174,11 @@ class JobStore:
         return bool(self.connection.execute("DELETE FROM tags WHERE job = ? AND tag = ?", (name, tag)).rowcount)
 
     def write(self, framework: Framework, state: str) -> None:
-        """Writes down what changed of a living job."""
+        """Saves the changes of a job."""
         name, attempt = framework.name, framework.attempt
         self.connection.executemany(
             "INSERT OR REPLACE INTO job_attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [_attempt_values(name, job_try) for job_try in (*framework.ended_attempts, attempt)],
+            [_attempt_values(name, job_attempt) for job_attempt in (*framework.ended_attempts, attempt)],
         )
         self.connection.executemany(
             "INSERT OR REPLACE INTO task_attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -192,11 +192,11 @@ class JobStore:
             (state, framework.state, attempt.number, framework.counted, attempt.launched,
              attempt.ended if framework.over else None, attempt.end.code if attempt.end else None, name),
         )  # fmt: skip
-        if framework.over:  # nothing needs the secrets any more
+        if framework.over:  # the secrets are not needed any more
             self.connection.execute("UPDATE jobs SET protocol = '{}' WHERE name = ?", (name,))
 
     def living(self) -> Iterator[Framework]:
-        """The jobs that have not ended, the oldest first, as they were written down last."""
+        """The jobs that have not ended, as they were saved, the oldest first."""
         rows = list(self.jobs("WHERE completed IS NULL ORDER BY sequence", ()))
         return (self.load(row) for row in rows)
 
@@ -211,19 +211,27 @@ class JobStore:
         return framework
 
 
-def _job_try(
+def _job_attempt_of(
     number: int, started: float, uid: str, launched: float | None, ended: float | None, code: int | None, *how: Any
-) -> JobTry:
-    return JobTry(number, started, uid, launched, ended, None if code is None else AttemptEnd(code, *how))
+) -> JobAttempt:
+    return JobAttempt(number, started, uid, launched, ended, None if code is None else AttemptEnd(code, *how))
 
 
-def _attempt_values(name: str, job_try: JobTry) -> tuple[object, ...]:
-    end = job_try.end
+def _attempt_values(name: str, attempt: JobAttempt) -> tuple[object, ...]:
+    end = attempt.end
     how = (end.code, end.details, end.trigger, end.role, end.index) if end else (None, "", "", "", None)
-    return (name, job_try.number, job_try.uid, job_try.started, job_try.launched, job_try.ended, *how)
+    return (
+        name,
+        attempt.number,
+        attempt.uid,
+        attempt.started,
+        attempt.launched,
+        attempt.ended,
+        *how,
+    )
 
 
-def _task_values(name: str, task: Task, one: TaskTry) -> tuple[object, ...]:
+def _task_values(name: str, task: Task, one: TaskAttemptState) -> tuple[object, ...]:
     return (
         one.id, name, one.job_attempt, task.role.key, task.index, one.number, task.uid, task.created, task.counted,
         one.state, one.created, one.launched, one.ended, one.code, one.details[:_LONGEST_DETAILS], one.address,
@@ -236,7 +244,7 @@ def _ports(text: str) -> dict[str, tuple[int, ...]]:
 
 
 def _task(row: TaskRow, role: RolePolicy) -> Task:
-    last = TaskTry(
+    last = TaskAttemptState(
         row.number, row.job_attempt, row.created, row.id, row.state, row.launched, row.ended, row.code, row.details,
         row.address, row.ports,
     )  # fmt: skip

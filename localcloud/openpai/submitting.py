@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes a job as the REST server does: its text, the rules that are the server's own, and what its user may use."""
+"""Accepts a job like the REST server: validates its text, applies the server's rules, and checks the user's rights."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from localcloud.openpai.store import JobRow, JobStore
 from localcloud.server import http
 from localcloud.server.http import Reply
 
-# YAML can say "the same again", so a short text can be an endless job: too many values, or a long text too often.
+# Aliases can expand a short YAML text without limit: to too many values, or to many copies of a long text.
 _MOST_VALUES = 200_000
 _MOST_LETTERS = 2 * LONGEST_TEXT
-# JSON has no other numbers that everybody reads alike.
+# JSON parsers agree only on whole numbers below this.
 _TOO_LARGE = 1 << 53
 _SHOWN_PROBLEMS = 5
 
@@ -46,7 +46,7 @@ def submit(call: RestCall) -> Reply:
 
 async def _submit(call: RestCall) -> Reply:
     text = _decoded(call.body)
-    # A hostile text takes seconds to read. Nobody else waits for that.
+    # In a thread, because a hostile text may take seconds to parse.
     protocol, config = await asyncio.to_thread(judged_and_masked, text)
     person, parts = call.by.person, call.parts
     _require_room(parts.places, protocol)
@@ -61,15 +61,15 @@ async def _submit(call: RestCall) -> Reply:
 
 
 def judged_and_masked(text: str) -> tuple[dict[str, Any], str]:
-    """The job, and its text in JSON without secrets."""
+    """The job in a text, and its JSON text without secrets."""
     protocol = judged(text)
     if shares_secrets(text):
-        raise invalid_protocol("without its secrets this is no job: nothing else may refer to their values")
+        raise invalid_protocol("without its secrets this is not a valid job: nothing else may refer to their values")
     return protocol, json.dumps(masked(protocol))
 
 
 def judged(text: str) -> dict[str, Any]:
-    """The job in a text. Refused unless it is valid."""
+    """The job in a text. Refuses an invalid one."""
     try:
         protocol = parse(text)
     except NotYamlError as error:
@@ -78,7 +78,7 @@ def judged(text: str) -> dict[str, Any]:
         raise invalid_protocol(str(error)) from None
     _require_plain(protocol)
     if wrong := refusals(protocol):
-        # The server's own failures come after what it refuses.
+        # Refusals come before the server's own failures.
         named = [each for each in wrong if not each.unhandled]
         raise (invalid_protocol if named else unhandled)(_sentences(named or wrong))
     for role, row in protocol["taskRoles"].items():
@@ -101,7 +101,7 @@ def _decoded(body: bytes) -> str:
 
 
 def _require_plain(protocol: Mapping[str, Any]) -> None:
-    """YAML knows more kinds of values than a job has."""
+    """Refuses values that YAML has and jobs do not have."""
     left: list[Any] = [protocol]
     count = letters = 0
     while left:
@@ -121,8 +121,8 @@ def _require_plain(protocol: Mapping[str, Any]) -> None:
 
 
 def _require_room(places: Places, protocol: Mapping[str, Any]) -> None:
-    """The whole virtual cluster is large enough for a gang: middlewares/v2/hived.js. Any other job is taken, and waits,
-    as does one for which the cluster is too full at the moment."""
+    """Refuses a gang that is larger than the whole virtual cluster, as middlewares/v2/hived.js does. Other jobs are
+    accepted and wait, also if the cluster is too full at the moment."""
     policy = policy_of(protocol)
     cluster = next((each for each in VIRTUAL_CLUSTERS if each.name == policy.virtual_cluster), None)
     if cluster is None or not policy.gang or _hived(protocol).get("jobPriorityClass") == "oppo":
@@ -138,8 +138,8 @@ def _hived(protocol: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def admitted(home: Path, person: Person, protocol: Mapping[str, Any]) -> JobPolicy:
-    """What a valid job asks for, if its user may have it: `put` of models/v2/job/k8s.js. A virtual cluster that is not
-    there is like one that others have."""
+    """The policy of a valid job. Refuses it if its user may not use what it asks for, as `put` of models/v2/job/k8s.js.
+    A missing virtual cluster is refused like one that the user may not use."""
     policy = policy_of(protocol)
     if policy.virtual_cluster not in person.virtual_clusters:
         raise forbidden(f"User {person.name} is not allowed to do operation in {policy.virtual_cluster}")

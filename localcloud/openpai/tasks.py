@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the controller of the local OpenPAI tells the hosts about task attempts, and what the hosts tell back.
+"""The interface between the controller of the local OpenPAI and the hosts: task attempts, and reports about them.
 
-The controller calls `Tasks`; the hosts call `TaskReports`. Both are called on the event loop, and both return at once:
-neither side waits for the other.
+The controller calls `Tasks`, the hosts call `TaskReports`. Both are called on the event loop and return at once, so
+that neither side waits for the other.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-# Every task of the cluster is one host of this network. The controller gives out the addresses.
+# Each task of the cluster is a host in this network. The controller assigns the addresses.
 CLUSTER_NETWORK = "10.151.0.0/16"
 CLUSTER_ROUTER = "10.151.0.1"
-# Plugins of OpenPAI that need what the local cluster has not: a server in each task, other storages.
+# Plugins of OpenPAI that need what the local cluster does not have: a server in each task, or other storages.
 ABSENT_PLUGINS = frozenset({"git", "ssh", "teamwise_storage", "tensorboard"})
-# The code of an attempt that was lost with its host: tried again, and not counted.
+# The code of an attempt that was lost with its host: it is retried, and not counted.
 LOST = -1001
 log = logging.getLogger("localcloud")
 
@@ -35,7 +35,7 @@ class TaskImage:
 
 @dataclass(frozen=True)
 class TaskStorage:
-    """A storage that the task sees at `mount`. `folder` is where it is; it exists."""
+    """A storage that the task sees at `mount`. `folder`: its folder on this machine, which exists."""
 
     name: str
     mount: str
@@ -45,11 +45,14 @@ class TaskStorage:
 
 @dataclass(frozen=True)
 class TaskAttempt:
-    """One attempt of one task, with everything that it is told. `id` is unlike that of any other attempt, and fits in a
-    file's name. `command` is the variable USER_CMD: parameters, script, data and output are in it, secrets are still
-    references. `protocol` is the whole job as it was submitted, with its secrets: the runtime reads prerequisites and
-    plugins in it. `environment` has all variables PAI_* and FC_*. `logs` is the folder of the attempt's log files; it
-    exists. Each regular file there is a log: `stdout`, `stderr`, `all`, and what else the runtime writes."""
+    """An attempt of a task, with everything that the hosts need.
+
+    `id` is unique, and valid as a file's name. `command` is the variable USER_CMD: parameters, script, data and output
+    are filled in, secrets are still references. `protocol` is the whole job as it was submitted, with its secrets: the
+    runtime reads prerequisites and plugins there. `environment` has all variables PAI_* and FC_*. `logs` is the folder
+    of the attempt's log files, which exists. Each regular file there is a log: `stdout`, `stderr`, `all`, and others
+    that the runtime writes.
+    """
 
     id: str
     user: str
@@ -75,39 +78,39 @@ class TaskAttempt:
 
 @dataclass(frozen=True)
 class TaskExit:
-    """How an attempt ended. `code` is the container's, after the runtime: 0, 128 and a signal, 255 for any other
-    failure of the user's command, or another row of catalog/openpai_exits.toml. `details` says more, for people."""
+    """How an attempt ended. `code`: the container's exit code, which the runtime sets: 0, 128 plus a signal, 255 for
+    any other failure of the user's command, or another row of catalog/openpai_exits.toml. `details` is for people."""
 
     code: int
     details: str = ""
 
 
 class Tasks(Protocol):
-    """What carries out task attempts. `localcloud/hosts/openpai` implements it."""
+    """Carries out task attempts. `localcloud/openpai/hosts` implements it."""
 
     async def recover(self) -> None:
-        """Ends what a killed cloud has left of its attempts. The controller takes them for lost."""
+        """Ends the remaining processes of a killed cloud. The controller counts their attempts as lost."""
 
     def start(self, attempt: TaskAttempt) -> None:
-        """The attempt should run. Attempts of one gang are started right after one another."""
+        """Starts an attempt. The attempts of a gang are started directly one after the other."""
 
     def stop(self, attempt: str) -> None:
-        """The attempt should end. `TaskReports.ended` says when it has. One that is unknown has ended already."""
+        """Stops an attempt. `TaskReports.ended` reports its end. An unknown attempt has ended already."""
 
 
 class TaskReports(Protocol):
-    """What the hosts say. `localcloud/openpai/cluster.py` implements it. Reports of attempts that have ended, or that
-    nobody knows, do nothing."""
+    """Takes the hosts' reports. `localcloud/openpai/controller.py` implements it. Reports about ended or unknown
+    attempts are ignored."""
 
     def running(self, attempt: str) -> None:
-        """Its processes have started."""
+        """The processes of an attempt have started."""
 
     def ended(self, attempt: str, how: TaskExit) -> None:
-        """None of its processes runs any more."""
+        """All processes of an attempt have ended."""
 
 
 class NoTasks:
-    """Stands in where nothing carries out tasks: each ends at once, and says why."""
+    """For a cloud without hosts: each attempt ends at once, with the reason."""
 
     WHY = "No hosts are attached to this local cloud: nothing runs its tasks"
 

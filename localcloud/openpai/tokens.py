@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens of the local OpenPAI: JSON web tokens, as a real cluster signs them. Those that are valid are in a table."""
+"""Tokens of the local OpenPAI: JSON web tokens, as a real cluster signs them. A table has the valid ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEADER = {"alg": "HS256", "typ": "JWT"}
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls, and by which token. `application`: a token that was made for programs, and does not expire."""
+    """A caller and the token. `application`: whether the token was made for programs, and so does not expire."""
 
     person: Person
     token: str
@@ -33,7 +33,7 @@ class Caller:
 
 
 class Tokens:
-    """Signs, verifies and revokes."""
+    """Signs, verifies and revokes tokens."""
 
     def __init__(self, folder: Path, store: JobStore) -> None:
         self._store = store
@@ -56,7 +56,7 @@ class Tokens:
         return [token for (token,) in rows if self._content(token) is not None]
 
     def user_of(self, token: str) -> str:
-        """Whose token it is. Empty if it is not valid."""
+        """The user of a token; empty if the token is not valid."""
         content = self._content(token)
         return str(content.get("username", "")) if content else ""
 
@@ -65,7 +65,7 @@ class Tokens:
             self._store.connection.execute("DELETE FROM tokens WHERE token = ?", (token,))
 
     def forget_expired(self) -> None:
-        """Removes tokens that nobody can use any more."""
+        """Removes expired tokens."""
         rows = self._store.connection.execute("SELECT token FROM tokens").fetchall()
         expired = [(token,) for (token,) in rows if self._content(token) is None]
         if expired:
@@ -73,7 +73,7 @@ class Tokens:
                 self._store.connection.executemany("DELETE FROM tokens WHERE token = ?", expired)
 
     def caller(self, authorization: str) -> Caller:
-        """Who calls, by the header of this name. Refused without a valid token."""
+        """The caller, by the header Authorization. Refuses a missing or invalid token."""
         if not authorization:
             raise unauthorized("Guest is not allowed to do this operation.")
         scheme, _, given = authorization.partition(" ")
@@ -88,7 +88,7 @@ class Tokens:
         return Caller(person, token, bool(content["application"]))
 
     def for_log(self, attempt: str) -> str:
-        """A token that opens the logs of one attempt of a task, and only for a while."""
+        """A token for the logs of one task attempt, which is valid for a while."""
         return self._sign({"attempt": attempt, "exp": int(http.now()) + _LOG_SECONDS})
 
     def opens_log(self, token: str, attempt: str) -> bool:
@@ -100,7 +100,7 @@ class Tokens:
         return f"{text}.{_encoded(self._mac(text))}"
 
     def _content(self, token: str) -> dict[str, object] | None:
-        """What a token says. None if it was not signed here, or has expired."""
+        """The content of a token; None if it was not signed here, or has expired."""
         text, _, signature = token.rpartition(".")
         if not text or not hmac.compare_digest(_encoded(self._mac(text)).encode(), signature.encode()):
             return None

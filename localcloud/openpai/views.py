@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs and tasks as the REST server's clients read them. Times are milliseconds since 1970."""
+"""Jobs and tasks in the REST server's format. Times are milliseconds since 1970."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from components.openpai.protocol.text import exit_of
 from localcloud.openpai.environment import encoded_name
-from localcloud.openpai.framework import JobTry, job_state, task_state
+from localcloud.openpai.framework import JobAttempt, job_state, task_state
 from localcloud.openpai.policies import SUCCEEDED
 from localcloud.openpai.store import JobRow, TaskRow
 from localcloud.server.http import Json
@@ -30,7 +30,9 @@ def summary(job: JobRow, tags: Sequence[str]) -> Json:
     }  # fmt: skip
 
 
-def detail(job: JobRow, tags: Sequence[str], attempt: JobTry | None, latest: bool, tasks: Sequence[TaskRow]) -> Json:
+def detail(
+    job: JobRow, tags: Sequence[str], attempt: JobAttempt | None, latest: bool, tasks: Sequence[TaskRow]
+) -> Json:
     """A job, with the tasks of one of its attempts."""
     end = attempt.end if attempt else None
     code = end.code if end else None
@@ -54,8 +56,8 @@ def detail(job: JobRow, tags: Sequence[str], attempt: JobTry | None, latest: boo
     }  # fmt: skip
 
 
-def job_attempt(job: JobRow, attempt: JobTry, latest: bool, tasks: Sequence[TaskRow]) -> Json:
-    """One attempt of a job, as the history of attempts shows it."""
+def job_attempt(job: JobRow, attempt: JobAttempt, latest: bool, tasks: Sequence[TaskRow]) -> Json:
+    """An attempt of a job in the history of attempts."""
     end = attempt.end
     code = end.code if end else None
     return {
@@ -90,7 +92,7 @@ def why_waiting(job: JobRow, lacking: Sequence[str]) -> str:
 
 
 def exit_spec(code: int | None) -> Json | None:
-    """What is known of an exit code."""
+    """The facts of an exit code."""
     if code is None:
         return None
     known = exit_of(code)
@@ -148,7 +150,7 @@ def _container(job: JobRow, row: TaskRow) -> Json:
 
 
 def _node(row: TaskRow) -> str | None:
-    """Every task is a machine of its own, and machines are called by their addresses."""
+    """The node of a task. Each task has a node of its own, whose name is its address."""
     return f"node-{row.address.replace('.', '-')}" if row.address else None
 
 
@@ -156,7 +158,7 @@ def _ports(ports: Mapping[str, Sequence[int]]) -> Json:
     return {label: ",".join(str(number) for number in numbers) for label, numbers in ports.items()}
 
 
-def _why(attempt: JobTry | None) -> Json:
+def _why(attempt: JobAttempt | None) -> Json:
     end = attempt.end if attempt else None
     return {
         "appExitDiagnostics": end.details if end else None,
@@ -167,7 +169,7 @@ def _why(attempt: JobTry | None) -> Json:
     }
 
 
-def _attempt_state(job: JobRow, attempt: JobTry | None, latest: bool) -> str:
+def _attempt_state(job: JobRow, attempt: JobAttempt | None, latest: bool) -> str:
     if attempt is None or attempt.ended is None:
         return job.state
     return job_state("Completed", attempt.end.code if attempt.end else None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Pulumi provider for the local cloud, made from the table of a cloud. It takes the place of the real plugin."""
+"""A Pulumi provider for the local cloud, from a platform's table of types. It replaces the real plugin."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _SECONDS = 60.0
 
 
 class LocalPlugin(Plugin, Generic[Row, Session]):
-    """What the plugins of all clouds share. A cloud says how its session is made, and has a table of rows."""
+    """The common part of all plugins. Each platform has its session and its table of rows."""
 
     rows: Mapping[str, Row]
-    # What makes a resource of a row, and the folder with the classes that rows name.
+    # The class for resources of most rows, and the package with the classes that rows name.
     base: ClassVar[type[TableResource]]
     behaviours: ClassVar[str]
 
@@ -73,13 +73,13 @@ class LocalPlugin(Plugin, Generic[Row, Session]):
 
 
 def must_be_local(plugin: str, urls: Iterable[str]) -> None:
-    """Raises unless every endpoint is a local cloud. `plugin` is the name of the plugin that would call them."""
+    """Raises unless all endpoints are local clouds. `plugin`: the name of the plugin that would call them."""
     for url in sorted(set(urls)):
         _check(plugin, url)
 
 
 def without_endpoint_error(plugin: str, what: str) -> ProviderError:
-    """`what` says which endpoint is missing, and where it should be named."""
+    """The error of a missing endpoint. `what`: which one, and where it should be set."""
     return ProviderError(
         f"This `{plugin}` plugin is for the local cloud only, and {what}.",
         "For the local cloud: `trainyard cloud start`, then `eval $(trainyard cloud env)`. For a real account use "

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which ids of a resource the engine's state has.
+"""Reads the ids of a resource from the engine's state.
 
-A create may find that what it asks for is there already. Then an earlier one was killed before the engine heard of it,
-and the resource is taken up; or the engine replaces what it has by its like (`--replace`, `pulumi state taint`), and
-taking that up would be fatal, because the engine deletes it next. The engine's calls are the same both times. Only the
-state tells them apart: it is on disk before a create begins.
+A create may find that its resource exists already. There are two cases. Either an earlier create was killed before it
+returned: then the resource has to be adopted. Or the engine replaces the resource by an equal one (`--replace`, `pulumi
+state taint`): then it must not be adopted, because the engine deletes it next. The engine's calls are the same in both
+cases. Only its state, which is on disk before a create begins, shows which one it is.
 """
 
 from __future__ import annotations
@@ -25,25 +25,26 @@ from components.platform.calls import ProviderError
 _ENGINES = ("pulumi", "pulumi.exe")
 _SECONDS = 120.0
 _SECONDS_OF_WRITING, _PAUSE = 20.0, 0.1
-# What this operation deleted, by URN.
+# The ids that this operation has deleted, by URN.
 _DELETED: dict[str, set[str]] = {}
 
 
 def recorded_ids(urn: str) -> frozenset[str]:
-    """The ids that the state of the resource's stack has for it. Empty if no engine runs this plugin."""
+    """The ids of the resource in the state of its stack; empty if no engine runs this plugin."""
     engine = _engine()
     before = _ids_before(engine, *_stack_of(urn)).get(urn, frozenset()) if engine else frozenset()
     return before - _DELETED.get(urn, set())
 
 
 def note_deleted(urn: str, id: str) -> None:  # noqa: A002
-    """The engine had it when the operation began, and has it no longer."""
+    """Notes a deletion: the engine had this id when the operation began, but no longer."""
     _DELETED.setdefault(urn, set()).add(id)
 
 
 @cache
 def _ids_before(engine: str, stack: str, project: str) -> Mapping[str, frozenset[str]]:
-    """By URN. The engine starts a plugin for each operation, and replaces only what it had at the beginning."""
+    """The ids by URN at the beginning of the operation. The engine starts a plugin for each operation, and replaces
+    only resources that it had then."""
     ids: dict[str, frozenset[str]] = {}
     for row in _rows(_export(engine, stack, project)):
         if row.get("id"):
@@ -52,7 +53,7 @@ def _ids_before(engine: str, stack: str, project: str) -> Mapping[str, frozenset
 
 
 def recorded_parent(urn: str) -> str:
-    """The URN of the component that the resource is a child of; empty if it has none, or there are several such."""
+    """The URN of the resource's parent component; empty if it has none, or if there are several."""
     engine, (head, chain, _) = _engine(), urn.rsplit("::", 2)
     above = f"{head}::{chain.rpartition('$')[0]}::"
     rows = _rows(_export(engine, *_stack_of(urn))) if engine and "$" in chain else []
@@ -61,7 +62,7 @@ def recorded_parent(urn: str) -> str:
 
 
 def _engine() -> str:
-    """The program that started this process, if it is Pulumi's."""
+    """The path of the program that started this process, if it is Pulumi."""
     try:
         program = psutil.Process(os.getppid()).exe()
     except psutil.Error:
@@ -78,14 +79,14 @@ def _export(engine: str, stack: str, project: str) -> str:
     until = time.monotonic() + _SECONDS_OF_WRITING
     while True:
         reason = ""
-        # The first is the name in a backend of files, wherever this runs; the second is one in the service.
+        # First the name in a file backend, then the name in Pulumi's service.
         for name in (f"organization/{project}/{stack}", stack):
             words = [engine, "stack", "export", "--stack", name, "--non-interactive"]
             done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_SECONDS)
             if done.returncode == 0:
                 return done.stdout
             reason = reason or done.stderr.strip()
-        # The engine writes the file while this reads it, several times a second.
+        # Retry, because the engine writes the file several times a second, also while this reads it.
         if "failed to load checkpoint" not in reason or time.monotonic() > until:
             raise ProviderError(
                 f"something is there already, and whether the stack {stack} has it cannot be read: {reason}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that a message of a plugin tells people to type: those of `trainyard`, and those of plain Pulumi."""
+"""The commands in messages of plugins: those of `trainyard`, and those of plain Pulumi."""
 
 import os
 import shlex

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a row of each cloud's table says of a resource type."""
+"""The common fields of the rows in the plugins' tables of resource types."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A resource type from a row: how check, diff, create, read, update and delete work, whatever the cloud's API is."""
+"""A resource type from a row: check, diff, create, read, update and delete, for any platform's API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNINTERESTING = frozenset({"__defaults", "id"})
 
 
 def project(live: Any, desired: Any, path: str, unordered: frozenset[str]) -> Any:
-    """The live value, reduced to the fields that the program sets: fields that the cloud filled in are no drift."""
+    """The live value, reduced to the fields that the program sets, because fields that the cloud sets are not drift."""
     if isinstance(live, Mapping) and isinstance(desired, Mapping):
         return {
             key: project(live.get(key), item, f"{path}.{key}" if path else key, unordered)
@@ -54,31 +54,31 @@ def _project_list(live: list[Any], desired: list[Any], path: str, unordered: fro
 
 
 def rules_of(token: str, maps: frozenset[str]) -> DiffRules:
-    """How a type changes, by the table of replacements. `maps` are inputs whose keys users choose."""
+    """The rules for changes of a type, by the table of replacements. `maps`: inputs whose keys users choose."""
     row: Mapping[str, list[str]] = table("replacement").get(token, {})
     return DiffRules(**{key: frozenset(row.get(key, ())) for key in ("replace", "computed", "unordered")}, maps=maps)
 
 
 def seed_of(call: Call, inputs: Properties) -> str:
-    """What tells a creation from any other. A repeated one has the same seed, so it finds what the first one made."""
+    """A unique text for a creation. A repeated creation has the same one, so it finds what the first one made."""
     if call.anew:
         return str(uuid.uuid4())
     return "\n".join([call.urn, canonical(inputs), *([call.instead_of] if call.instead_of else [])])
 
 
 class NameTakenError(ProviderError):
-    """Something else has the name already, as the plugin found without a refusal of the cloud."""
+    """The name is taken, as the plugin found out itself, without a refusal by the cloud."""
 
 
 class TableResource(ProviderResource):
-    """What the engine asks for. A cloud fills in how its API is called, and what its answers mean."""
+    """The engine's operations on a resource. Each platform implements the calls of its API, and reads its answers."""
 
     def __init__(self, token: str, row: Any, session: Callable[[], Any]) -> None:
         self.row: TypeRow = row
         self.token = token
         self._session = session
 
-    # -- what a cloud fills in
+    # -- implemented by each platform
 
     @abstractmethod
     def inputs_of_api(self) -> frozenset[str]:
@@ -96,7 +96,7 @@ class TableResource(ProviderResource):
 
     @abstractmethod
     def state_of(self, model: Any) -> str | None:
-        """The state in the resource's life; None for a type that has none."""
+        """The resource's lifecycle state; None if the type has none."""
 
     @abstractmethod
     def reason_of(self, model: Any) -> str:
@@ -104,12 +104,12 @@ class TableResource(ProviderResource):
 
     @abstractmethod
     def _create_once(self, call: Call, inputs: Properties) -> tuple[Any, bool]:
-        """Creates the resource once, even if an earlier attempt was killed before it returned. Gives the model, and
-        whether it may have been there before."""
+        """Creates the resource once, even if an earlier attempt was killed before it returned. Returns the model, and
+        whether it may have existed before."""
 
     @abstractmethod
     def _collides(self, error: BaseException) -> bool:
-        """Whether a creation was refused because of something that is there already, as a name or addresses."""
+        """Whether a creation was refused because something exists already, such as a name or addresses."""
 
     @abstractmethod
     def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
@@ -125,14 +125,14 @@ class TableResource(ProviderResource):
 
     @abstractmethod
     def _attempt(self, call: Call, what: str, operation: Callable[[], T]) -> T:
-        """Calls the cloud. It repeats what is worth repeating, and says refusals in words."""
+        """Calls the cloud. Retries if that may help, and turns refusals into messages for people."""
 
     @abstractmethod
     def _is_gone(self, error: BaseException) -> bool: ...
 
     @abstractmethod
     def _in_use(self, error: BaseException) -> str | None:
-        """What keeps the resource from being deleted now and may end soon; None for any other error."""
+        """Why the resource cannot be deleted at the moment, if that may end soon; None for any other error."""
 
     def parse_id(self, id: str) -> Properties:  # noqa: A002
         """The properties in an id for `pulumi import`."""
@@ -179,7 +179,7 @@ class TableResource(ProviderResource):
         return CreatedResource(made, self.shown(model, inputs))
 
     def _create_new(self, call: Call, inputs: Properties) -> Any:
-        """What a killed attempt made is taken up, but never what the engine has and is about to replace."""
+        """Creates the resource. Adopts one that a killed attempt made, but never one that the engine is replacing."""
         try:
             model, was_there = self._create_once(call, inputs)
             there, old = self.id_of(model, inputs), recorded_ids(call.urn) if was_there else frozenset()
@@ -226,7 +226,7 @@ class TableResource(ProviderResource):
         return {key: value for key, value in live.items() if key in wanted and value not in (None, {}, [])}
 
     def _ways_out(self, call: Call, name: object, there: str) -> str:
-        """What to do where the name is taken. `there` is the id of what has it."""
+        """The remedies if the name is taken. `there`: the id of the resource that has it."""
         above = recorded_parent(call.urn)
         parent = ("--parent", f"parent={above}") if above else ()
         return (
@@ -261,7 +261,7 @@ class TableResource(ProviderResource):
             pause = min(pause * _GROWTH, _LONGEST_PAUSE)
 
     def _while_in_use(self, call: Call, operation: Callable[[], None]) -> None:
-        """Repeats a deletion while the resource is still in use, for example by a run that has just ended."""
+        """Retries a deletion while the resource is still in use, for example by a run that has just ended."""
         started = time.monotonic()
         while True:
             try:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all local clouds share and no platform alone: HTTP, routing by tables, one tail for errors, faults, state."""
+"""The part of the local cloud that knows no platform: HTTP, routing by tables, handling of errors, faults, state."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ASGI application: bytes in, one of the cloud's APIs answers, bytes out. Errors of all APIs end here."""
+"""The ASGI application: gives each request to one of the cloud's APIs, and handles the errors of all of them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Application:
 
 
 async def answered(api: HttpApi, request: Request, body: Body, home: Path) -> tuple[Reply, str]:
-    """The reply of an API to a request, and its summary for the log. This is where every error of every API ends."""
+    """The reply of an API to a request, and its summary for the log. Turns all errors into refusals."""
     try:
         return await api.answer(request, body)
     except faults.DroppedError:
@@ -84,7 +84,7 @@ async def answered(api: HttpApi, request: Request, body: Body, home: Path) -> tu
 
 
 def _request(scope: Scope) -> Request:
-    """The head of the request as it arrived."""
+    """The head of a request."""
     path = scope["raw_path"].decode("latin-1")
     query = scope["query_string"].decode("latin-1")
     headers: dict[str, str] = {}
@@ -103,7 +103,7 @@ def _request(scope: Scope) -> Request:
 
 
 class _ArrivingBody:
-    """The body of one request. It is received on demand, and within a time limit."""
+    """The body of a request, which is received on demand, with a timeout."""
 
     def __init__(self, request: Request, receive: Receive) -> None:
         self._receive = receive
@@ -165,7 +165,7 @@ async def _drop(scope: Scope, receive: Receive) -> None:
 
 
 async def _send(reply: Reply, method: str, request_id: str, send: Send, keeps: bool) -> None:
-    """`keeps` says whether the connection stays open. It does not if a part of the body was not read."""
+    """Sends a reply. `keeps`: whether the connection stays open, which it does not if part of the body was not read."""
     payload = b"" if reply.file else reply.payload()
     headers = {"opc-request-id": request_id, **({} if keeps else {"connection": "close"}), **reply.headers}
     if payload:

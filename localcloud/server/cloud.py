@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all platforms of one local cloud share while its server runs."""
+"""The running local cloud, as all its platforms share it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from localcloud.server.state import State
 
 
 class MachineHosts(Protocol):
-    """The hosts of a platform's machines, for those who ask what their firewalls saw."""
+    """The hosts of a platform's machines, from which the counts of firewalls are read."""
 
     def has(self, machine: str) -> bool: ...
 
@@ -31,21 +31,21 @@ class CallRecord(Protocol):
 
 @dataclass(kw_only=True)
 class ServedCloud:
-    """The local cloud that this process serves: its folder, its address, and the APIs that answer there."""
+    """The local cloud that this process serves: its folder, its endpoint, and its APIs."""
 
     home: Path
     store: State
     endpoint: str = ""
     isolation: str = ""
     faults: Faults = field(init=False)
-    # The first one that takes a request answers it.
+    # The first API that takes a request answers it.
     apis: Sequence[HttpApi] = ()
-    # What clients recognize the cloud and its accounts by: each platform's part of the marker.
+    # The facts in the marker, by which clients recognise the cloud and its accounts, from all platforms.
     facts: Mapping[str, str] = field(default_factory=dict)
     other_hosts: list[MachineHosts] = field(default_factory=list)
-    # The decisions of APIs that keep a record of their own, by the name of the API.
+    # The records of access decisions of APIs that have their own, by the name of the API.
     records: dict[str, CallRecord] = field(default_factory=dict)
 
     async def evidence(self, machine: str) -> Mapping[str, Any]:
-        """What the firewalls of a run's machine counted so far, or until its end."""
+        """The counts of the firewalls of a run's machine, up to now or to its end."""
         return await next(one for one in self.other_hosts if one.has(machine)).evidence(machine)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections that do what no ASGI message can request. They can be cut, they send an answer in one piece, and they
-give up on a client that never finishes its request.
+"""Connections with features that ASGI lacks: they can be cut, they send an answer in one system call, and they have a
+timeout for slow clients.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 Address = tuple[str, int]
 _MOST_HELD_BACK = 64 * 1024
-# Set in the state of a request that arrived at the nodes' listener, not at the people's.
+# Set in the state of a request that arrived at a listener for nodes, not at the one for users.
 FOR_NODES = "for nodes"
 _SECONDS_VARIABLE = "TRAINYARD_CLIENT_SECONDS"
 
@@ -34,15 +34,15 @@ def _client_seconds() -> float:
     return seconds
 
 
-# How many seconds a client may take to send the head of a request, and each part of its body.
+# The timeout for the head of a request, and for each part of its body.
 CLIENT_SECONDS = _client_seconds()
-# An answer may precede the end of its request. So much of the rest is still read, so that the client gets the answer.
+# An answer may be sent before its request has ended. This much of the rest is read, so that the client gets the answer.
 _MOST_UNREAD, _UNREAD_SECONDS = 1024 * 1024, 2.0
 
 
 class _JoiningTransport:
-    """A transport that joins all writes of one turn of the loop, which saves a system call for each answer.
-    `unread` says at the close whether the client is still sending. Then the connection ends later."""
+    """A transport that joins all writes of one turn of the event loop, which saves a system call for each answer.
+    `unread`: whether the client is still sending when the connection is closed. Then it is closed later."""
 
     def __init__(self, transport: asyncio.Transport, unread: Callable[[], bool]) -> None:
         self._transport = transport
@@ -64,8 +64,8 @@ class _JoiningTransport:
             self._flush()
 
     def close(self) -> None:
-        """Closes at once, or a little later if the client is still sending. A connection that is closed with unread
-        data is reset, and the client would lose the answer."""
+        """Closes the connection, or a little later if the client is still sending: with unread data the connection
+        would be reset, and the client would lose the answer."""
         self._flush()
         if self._transport.is_closing() or not self._unread():
             self._transport.close()
@@ -120,10 +120,10 @@ class DroppableConnection(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._wait_for_a_head()  # data behind the last request may be the beginning of the next
+        self._wait_for_a_head()  # data after the last request may be the beginning of the next
 
     def _wait_for_a_head(self) -> None:
-        """Limits the time from a request's first byte to the end of its head, and the time of a silent connection."""
+        """Starts the timeout for a request's head, and for an idle connection."""
         if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
             if self._late is not None:
                 self._late.cancel()
@@ -132,7 +132,7 @@ class DroppableConnection(H11Protocol):
             self._late = self.loop.call_later(CLIENT_SECONDS, self.transport.abort)
 
     def _is_sending(self) -> bool:
-        """Where the head was not understood, nobody knows whether a body follows."""
+        """Whether the client may still be sending. If the head was not valid, a body may follow."""
         return self.conn.their_state in (h11.SEND_BODY, h11.ERROR)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -152,8 +152,8 @@ def drop_connection(client: Address) -> None:
 
 
 async def serve_another(server: uvicorn.Server, listener: socket) -> Callable[[], None]:
-    """Serves one more listening socket. The function that it returns closes the socket and all its connections, so
-    that nothing in the socket's network stays open."""
+    """Serves another listening socket. Returns a function that closes the socket and all its connections, so that
+    nothing stays open in the socket's network namespace."""
     living: set[DroppableConnection] = set()
 
     def connection() -> DroppableConnection:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refusals that no platform has alone: a status, a code and a message. Each API sends them in its own form."""
+"""Refusals that all platforms share: a status, a code and a message. Each API writes them in its own format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DISK = (
 
 
 class ApiError(Exception):
-    """One refused request, as the client sees it."""
+    """A refused request, as the client sees it."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(f"{status} {code}: {message}")
@@ -27,7 +27,7 @@ class ApiError(Exception):
 
 
 class CloudFailureError(ApiError):
-    """The local cloud failed at a call that may be right."""
+    """A failure of the local cloud, for which the call may not be to blame."""
 
 
 def invalid(message: str) -> ApiError:
@@ -47,7 +47,7 @@ def too_late(why: str) -> ApiError:
 
 
 def explain_disk_error(error: Exception, home: Path) -> str:
-    """What is wrong with the disk, for people. Empty for an error with another cause."""
+    """The problem of the disk, for people; empty for an error with another cause."""
     number = getattr(error, "errno", None)
     sqlite = getattr(error, "sqlite_errorcode", 0) & 0xFF
     reasons = [reason for reason, numbers, codes in _DISK if number in numbers or sqlite in codes]
@@ -55,7 +55,8 @@ def explain_disk_error(error: Exception, home: Path) -> str:
 
 
 def failure_of(problem: Exception, home: Path) -> CloudFailureError:
-    """What a client gets where the local cloud failed. A full or read-only disk is a 507: no client retries that."""
+    """The answer to a client after a failure of the local cloud. For a full or read-only disk it is 507, which clients
+    do not retry."""
     if why := explain_disk_error(problem, home):
         return CloudFailureError(507, "InsufficientStorage", f"{why}: this call changed nothing")
     return CloudFailureError(INTERNAL_ERROR, "InternalError", "The local cloud failed; its log has the traceback")

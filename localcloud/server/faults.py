@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults on request: what goes wrong, how often, and for which operations."""
+"""Fault injection: what fails, how often, and for which operations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ log = logging.getLogger("localcloud")
 
 @dataclass(frozen=True)
 class Fault:
-    """One row. `operations` is a shell pattern. `times` 0 means without end. Chance depends on seed and count only."""
+    """A fault. `operations`: a shell pattern. `times` 0: without limit. Chance depends only on the seed and the
+    count."""
 
     id: str
     kind: str
@@ -59,7 +60,7 @@ class Fault:
 
 
 class FaultRows(Protocol):
-    """Where faults are kept on disk, so that they survive a kill of the server."""
+    """The storage of faults on disk, so that they survive a kill of the server."""
 
     def load(self) -> Iterable[Mapping[str, Any]]: ...
     def new_id(self) -> str: ...
@@ -92,7 +93,7 @@ class Faults:
         return len(gone)
 
     def strike(self, kind: str, operation: str, about: Callable[[Fault], bool] = lambda fault: True) -> Fault | None:
-        """The first fault of a kind that strikes this call. Every fault that matches the call counts it."""
+        """The first fault of a kind that strikes this call. All matching faults count the call."""
         if not self._rows:
             return None
         struck = None
@@ -124,7 +125,7 @@ class DroppedError(Exception):
 
 
 def refusal_of(fault: Fault) -> ApiError:
-    """What a call is refused with that a fault of the kind `status` strikes."""
+    """The refusal of a call that a fault of the kind `status` strikes."""
     code = fault.code or _CODES.get(fault.status, "InternalError" if fault.status >= 500 else "InvalidParameter")
     return ApiError(fault.status, code, REQUESTED)
 

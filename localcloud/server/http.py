@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What crosses between the HTTP server and the handlers."""
+"""The types between the HTTP server and the handlers: requests, calls and replies; and strict parsers for them."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from urllib.parse import parse_qsl, unquote, unquote_plus
 from localcloud.server.errors import ApiError, invalid
 
 _YEAR_10000 = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
-# What 64 bits hold.
+# The largest signed number of 64 bits.
 LARGEST = 2**63 - 1
 _MOST_DIGITS = len(str(LARGEST))
 _MOST_PARAMETERS = 200
 MAXIMUM_BODY = 16 * 1024 * 1024
-# Whoever reads a log must not be able to act as whom it tells of.
+# Parameters that are masked in the log, so that its readers cannot use them.
 _SECRET_PARAMETERS = frozenset({"password", "signature", "token", "x-amz-security-token", "x-amz-signature"})
 _TOKEN_IN_PATH = re.compile(r"(?<=/tokens/)[^/?]{40,}")
 _MASK = "****"
 Json = dict[str, Any]
-# Container tools and browsers send these more than once.
+# Headers that container tools and browsers may send more than once.
 _MAY_REPEAT = frozenset({"accept", "accept-encoding", "accept-language", "connection", "cookie", "via"})
 
 
@@ -57,18 +57,18 @@ def parse_rfc3339(text: str) -> float:
 
 
 def read_json(body: bytes) -> Any:
-    """Parses JSON. ValueError for JSON that other programs could not store or could read in another way, RecursionError
+    """Parses JSON. ValueError for JSON that other programs could not store, or could read differently; RecursionError
     for very deep nesting."""
     value = json.loads(
         body.decode(), parse_constant=_no_constant, parse_int=_whole, parse_float=_finite, object_pairs_hook=_once
     )
-    if b"\\u" in body:  # JSON allows half of a surrogate pair; encoding it fails
+    if b"\\u" in body:  # JSON allows half of a surrogate pair, which cannot be encoded
         json.dumps(value, ensure_ascii=False).encode()
     return value
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a text of digits stands for; None for any other text, and for numbers beyond 64 bits."""
+    """The number in a text of digits; None for any other text, and for numbers of more than 64 bits."""
     if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
         return None
     number = int(text)
@@ -84,13 +84,13 @@ def path_parameter(text: str) -> str:
 
 
 def parameter_pairs(text: str, most: int) -> list[tuple[str, str]]:
-    """The parameters of a query or a form, in their order. UnicodeDecodeError for what is not percent-encoded UTF-8,
-    another ValueError for more than so many."""
+    """The parameters of a query or a form, in their order. UnicodeDecodeError if it is not percent-encoded UTF-8,
+    another ValueError if there are more than `most`."""
     return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=most)
 
 
 def query_parameters(text: str) -> dict[str, str]:
-    """The parameters of a query. One that stands twice is refused: programs differ in which of them counts."""
+    """The parameters of a query. Refuses a repeated one, because programs differ in which of them counts."""
     try:
         pairs = parameter_pairs(text, _MOST_PARAMETERS)
     except UnicodeDecodeError:
@@ -104,7 +104,7 @@ def query_parameters(text: str) -> dict[str, str]:
 
 
 def without_secrets(target: str) -> str:
-    """A request's target for a log: a token or signature in it opens nothing."""
+    """A request's target for the log, with tokens and signatures masked."""
     path, mark, query = target.partition("?")
     parts = [_masked(part) for part in query.split("&")]
     return _TOKEN_IN_PATH.sub(_MASK, path) + mark + "&".join(parts)
@@ -116,7 +116,7 @@ def _masked(parameter: str) -> str:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every text in a JSON value, at any depth, without the keys."""
+    """All texts in a JSON value, at any depth, without the keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -153,7 +153,7 @@ def _finite(text: str) -> float:
 
 @dataclass(frozen=True)
 class Upload:
-    """A streamed body, on disk under a temporary name. A handler that keeps it moves it."""
+    """A streamed body, on disk under a temporary name. A handler that wants to keep it has to move it."""
 
     path: Path
     size: int
@@ -163,8 +163,7 @@ class Upload:
 
 @dataclass(frozen=True)
 class Request:
-    """The head of one request as it came over the wire; header names are in lower case. It goes no further than the
-    APIs: what they read of it is a value."""
+    """The head of a request; header names are in lower case. Only APIs read it, and turn it into a value."""
 
     method: str
     target: str
@@ -176,7 +175,7 @@ class Request:
 
     @cached_property
     def query(self) -> Mapping[str, str]:
-        """The parameters, each once. InvalidParameter for a query that two readers could read in two ways."""
+        """The parameters, each once. InvalidParameter for a query that two parsers could read differently."""
         return MappingProxyType(query_parameters(self.target.partition("?")[2]))
 
     @property
@@ -186,15 +185,15 @@ class Request:
 
 
 def require_once(request: Request) -> None:
-    """InvalidParameter for a header that stands twice, unless nobody here reads it: programs differ in which counts."""
+    """InvalidParameter for a repeated header, because programs differ in which one counts; but not for unused ones."""
     if twice := sorted(request.repeated - _MAY_REPEAT):
         raise invalid(f"the header {twice[0][:80]} stands twice")
 
 
 @dataclass(frozen=True)
 class CallInput:
-    """What one call says. It is read once, at the border: who judges the call, carries it out or remembers it gets this
-    value and nothing of the request, so that nobody can read another one."""
+    """The content of a call. It is parsed once, from the request. All later code gets only this value, so that a call
+    cannot be judged and carried out differently."""
 
     params: Mapping[str, str]  # of the path
     query: Mapping[str, str] = field(default_factory=dict)
@@ -210,7 +209,7 @@ class CallInput:
 
     @property
     def digest(self) -> str:
-        """Tells two calls apart that bear the same token for retries."""
+        """A digest, by which two different calls with the same retry token are distinguished."""
         content = self.upload.sha256.encode() if self.upload else self.body
         return hashlib.sha256(self.target.encode() + b"\0" + content).hexdigest()
 
@@ -226,7 +225,7 @@ class FilePart:
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer: JSON, bytes, a slice of a file, nothing, or (`later`) a coroutine that gives the answer."""
+    """An answer: JSON, bytes, a slice of a file, nothing, or (`later`) a coroutine that returns the answer."""
 
     status: int = 200
     body: Any = None
@@ -236,7 +235,7 @@ class Reply:
     content: bytes = b""
 
     def payload(self) -> bytes:
-        """The body as bytes; empty where the service sends none."""
+        """The body as bytes; empty if there is none."""
         if self.content:
             return self.content
         return b"" if self.body is None else json.dumps(self.body, separators=(",", ":")).encode()
@@ -248,7 +247,7 @@ def plain_refusal(error: ApiError) -> Reply:
 
 
 class Body(Protocol):
-    """The body of one request, received on demand. ApiError if it is too large, or comes too slowly."""
+    """The body of a request, received on demand. ApiError if it is too large or too slow."""
 
     async def to_memory(self, most: int = MAXIMUM_BODY) -> bytes: ...
 
@@ -256,9 +255,10 @@ class Body(Protocol):
 
 
 class HttpApi(Protocol):
-    """One API on the cloud's endpoint, such as a provider's, with signatures of its own and a form for refusals.
+    """One API on the cloud's endpoint, with its own signatures and its own format for refusals.
 
-    Whatever `answer` raises, `localcloud.server.app` turns into a refusal: no API has a way of its own to fail."""
+    `localcloud.server.app` turns everything that `answer` raises into a refusal.
+    """
 
     def takes(self, request: Request) -> bool: ...
 
@@ -266,7 +266,7 @@ class HttpApi(Protocol):
         """The reply, and its summary for the server's log."""
 
     def refused(self, request: Request, error: ApiError) -> Reply:
-        """A refusal, or a failure of the local cloud (`CloudFailureError`), as this API writes it."""
+        """Writes a refusal, or a failure of the local cloud (`CloudFailureError`), in this API's format."""
 
     def operation(self, request: Request) -> str:
-        """What the log calls a request that was refused. Empty: the refusal says enough."""
+        """The name of a refused request in the log; empty if the refusal itself is enough."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The unsigned answer by which our clients recognize a local cloud. No real endpoint gives it."""
+"""The unsigned answer by which our clients recognise a local cloud. No real endpoint gives it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ CLOUD = "trainyard-local"
 
 
 def answer(cloud: ServedCloud, request: Request) -> Reply:
-    """What the cloud says of itself to everybody on this machine. A page that a browser loaded under another name gets
-    nothing, and a node no more than it needs to know the cloud by."""
+    """The marker, for everybody on this machine. Web pages of other host names get nothing, and nodes only the part by
+    which they recognise the cloud."""
     if request.of_a_node:
         return Reply(200, {"cloud": CLOUD, "version": VERSION})
     if not is_for_this_machine(request, cloud.endpoint):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Remembers how far runs came. A node replaces its status object again and again; the numbers of each version stay.
+"""Records the progress of runs: a node replaces its status object repeatedly, and the numbers of each version are kept.
 
-Anybody who may write to the bucket may write such an object. So only few, finite numbers of it are kept.
+Anybody with access to the bucket may write such an object, so only a limited number of finite numbers is kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger("localcloud")
 
 
 def elsewhere(bucket: str) -> str:
-    """How a bucket is called here that has a name and no id."""
+    """The name under which the progress of a bucket without an id is recorded."""
     return f"s3://{bucket}"
 
 
@@ -36,7 +36,7 @@ def is_status(name: str, size: int) -> bool:
 
 
 def remember(store: State, bucket: str, name: str, status: Mapping[str, Any], moment: float) -> None:
-    """Keeps the numbers of a status object that was just put."""
+    """Records the numbers of a status object that was put."""
     point = read_point(moment, status.get("progress"))
     if point is None:
         return
@@ -54,7 +54,7 @@ def remember(store: State, bucket: str, name: str, status: Mapping[str, Any], mo
 
 
 def take_up(store: State, bucket: str, name: str, content: bytes) -> None:
-    """An object that another API took. It stays put even if its numbers cannot be kept."""
+    """Records a status object of another API. If that fails, the put itself still succeeds."""
     if is_status(name, len(content)):
         try:
             with store.transaction():
@@ -64,7 +64,7 @@ def take_up(store: State, bucket: str, name: str, content: bytes) -> None:
 
 
 def read_status(file: Path) -> Mapping[str, Any]:
-    """A status object as it is written. Empty if it is none."""
+    """The status object in a file; empty if it is not valid."""
     try:
         with file.open("rb") as opened:
             return parse_status(opened.read(LONGEST_BYTES))
@@ -81,7 +81,7 @@ def parse_status(content: bytes) -> Mapping[str, Any]:
 
 
 def progress_of(store: State, bucket: str, folder: str, most: int) -> dict[int, list[ProgressPoint]]:
-    """What the status objects of a run's folder said, by rank: at most so many points of each, the oldest first."""
+    """The recorded progress of a run's folder, by rank: at most `most` points of each, the oldest first."""
     rows = store.connection.execute(
         "SELECT name, moment, point FROM progress WHERE bucket = ? AND name >= ? AND name < ? ORDER BY sequence",
         (bucket, f"{folder}/status/", f"{folder}/status0"),

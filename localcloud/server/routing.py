@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the row of a method and a path in a platform's table of operations, by a tree of path segments."""
+"""Finds the operation of a method and a path in a platform's table, by a tree of path segments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from localcloud.server.http import path_parameter
 
 
 class OperationRow(Protocol):
-    """What the router needs of a row. A path has parameters in braces, such as `/jobs/{job}`."""
+    """The part of a row that the router needs. A path has parameters in braces, such as `/jobs/{job}`."""
 
     @property
     def method(self) -> str: ...
@@ -31,7 +31,7 @@ class _Branch(Generic[R]):
 
 
 class Router(Generic[R]):
-    """All operations of one API. `tail`: the parameter whose slashes some clients do not escape, if it stands last."""
+    """All operations of one API. `tail`: a last parameter of paths whose slashes some clients do not escape."""
 
     def __init__(self, operations: Iterable[R], tail: str = "") -> None:
         self.operations = tuple(operations)
@@ -61,7 +61,7 @@ class Router(Generic[R]):
             branch = following
         row = branch.rows.get(method)
         if row is None and branch.rows and beside and (row := beside.rows.get(method)):
-            # `DELETE /tokens/check` where `check` is a word for other methods only.
+            # Such as `DELETE /tokens/check`, if `check` is a fixed segment for other methods only.
             values.append(segment or segments[-2])
         return (row[0], dict(zip(row[1], map(path_parameter, values), strict=True))) if row else None
 

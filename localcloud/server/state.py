@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state on disk that all platforms share: one SQLite file, one transaction per request. It is consistent after any
-kill. `localcloud.server.progress` writes its table; a platform that keeps its own tables in this file adds them."""
+"""The state on disk that all platforms share: one SQLite file, with one transaction per request, so that it is
+consistent after a kill. `localcloud.server.progress` uses its table. A platform may add tables of its own."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CREATE INDEX IF NOT EXISTS by_status ON progress (bucket, name, sequence);
 
 
 class State:
-    """The file and its shared table. Only one thread uses it. Reads see the last commit, writes need `transaction`."""
+    """The file and its shared table. Only one thread may use it. Writes need `transaction`."""
 
     def __init__(self, path: Path) -> None:
         self.connection = sqlite3.connect(path, isolation_level=None)
         self.connection.execute("PRAGMA journal_mode=WAL")
         self.connection.execute("PRAGMA synchronous=NORMAL")
-        # The same pages are written again and again. Rarer checkpoints copy each page less often.
+        # The same pages are written repeatedly. With fewer checkpoints, each page is copied less often.
         self.connection.execute("PRAGMA wal_autocheckpoint=4000")
         self.connection.executescript(_SCHEMA)
 

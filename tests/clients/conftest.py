@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Oracle's clients in released versions, each pointed at a local cloud as docs/local-cloud.md says."""
+"""Released versions of Oracle's clients, configured for a local cloud as in docs/local-cloud.md."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from tests.support.client_environment import CLIENTS, environment
 
 
 def client_env(cloud: Cloud, clients: Path, home: Path, profile: str = "deployer") -> dict[str, str]:
-    """What `trainyard cloud env` prints, an empty home, and nothing of the tester's own OCI settings."""
+    """The variables of `trainyard cloud env`, with an empty home and without the tester's own OCI settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OCI_")}
     path = os.pathsep.join([str(clients), os.environ.get("PATH", os.defpath)])
     return {**kept, **cloud.env_for(profile), "PATH": path, "HOME": str(home), "SUPPRESS_LABEL_WARNING": "True"}
@@ -83,5 +83,5 @@ def oci(shared_cloud: Cloud, clients: Path, empty_home: Path) -> Iterator[Oci]:
 
 @pytest.fixture(scope="module")
 def oci_as_user(shared_cloud: Cloud, clients: Path, empty_home: Path) -> Iterator[Oci]:
-    """The CLI as the scientist, who may do nothing before a policy says so."""
+    """The CLI as a user who has no permissions before a policy grants some."""
     yield from _commands(client_env(shared_cloud, clients, empty_home, "user"), clients)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access is in force: without any one statement of a plan a call that its people need fails, and the log names it.
+"""Access is enforced: without any one statement of a plan, a call that its users need fails, and the log names the
+statement.
 
 The statements come from the plan of an example; each is taken away in turn while a person does the whole day's work.
 Where a call is refused, what the server's log proposes is granted, and that must be enough to go on.
@@ -43,7 +44,7 @@ Step = Callable[[], object]
 
 @dataclass
 class Day:
-    """The steps of one person's work, through the official SDK. What is made is kept by name."""
+    """The calls of one user, through the official SDK. Resources that they make are kept by name."""
 
     clients: Clients
     plan: OciPlan
@@ -85,7 +86,7 @@ class Day:
         yield lambda: network.get_subnet(made["subnet"])
 
     def _routes(self) -> dict[str, Any]:
-        """Out through both gateways: each asks for a right of its own."""
+        """Routes through both gateways, each of which needs a permission."""
         service = self.clients.network.list_services().data[0].cidr_block
         ways = {"0.0.0.0/0": ("CIDR_BLOCK", "nat"), service: ("SERVICE_CIDR_BLOCK", "gateway")}
         return {
@@ -183,7 +184,7 @@ class Day:
         yield lambda: self.clients.artifacts.get_container_repository(self.made["repository"])
 
     def removal(self) -> Iterator[Step]:
-        """In an order that nothing stands in the way; each may be asked for by whoever may make it."""
+        """Deletes everything in a possible order. A user who may make a resource may delete it."""
         made, network, science = self.made, self.clients.network, self.clients.data_science
         calls: list[tuple[str, Callable[..., Any]]] = [
             ("job", partial(science.delete_job, delete_related_job_runs=True)),
@@ -219,7 +220,7 @@ class Day:
         )
 
     def use(self) -> Iterator[Step]:
-        """How much of its machine a run took."""
+        """Reads how much of its machine a run has used."""
         monitoring, models = self.clients.monitoring, oci.monitoring.models
         wanted = models.ListMetricsDetails(namespace="oci_datascience_jobrun")
         yield lambda: monitoring.list_metrics(self.compartment, wanted)
@@ -233,7 +234,7 @@ class Day:
 
 @dataclass(frozen=True)
 class Watched:
-    """The cloud's own log, and the one policy that is tried."""
+    """The cloud's log, and the policy that is tested."""
 
     admin: Clients
     policy: str
@@ -245,7 +246,7 @@ class Watched:
         return (self.admin.cloud.home / "server.log").read_text()
 
     def refusals(self, work: Iterator[Step], granted: Sequence[str]) -> list[str]:
-        """What the log proposed each time a step was refused, before it was granted and the step tried again."""
+        """The statements that the log proposed for refused calls. Each is granted, and the call repeated."""
         proposed: list[str] = []
         self.grant(granted)
         for step in work:
@@ -299,7 +300,7 @@ def _of_users(made: OciPlan) -> list[Line]:
 
 
 def _everything() -> OciPlan:
-    """The example with what it leaves out: a way out to the internet, and a secret in a vault."""
+    """The example, extended by a route to the internet and a secret in a vault."""
     made = plan(EXAMPLE)
     vault = VaultPlan("ocid1.vault.oc1.iad.v", "ocid1.key.oc1.iad.k", {"token": Secret()})
     return replace(made, network=replace(made.network, nat=True), vault=vault)
@@ -310,7 +311,7 @@ USERS = [line.text for line in _of_users(plan(EXAMPLE))]
 
 
 def _names(proposals: Sequence[str], statement: str) -> bool:
-    """Whether one proposal speaks of the same people, place and permissions that the statement would grant."""
+    """Whether a proposal has the same subject, location and permissions as the statement."""
     taken = parse(statement)
     return any(
         subject_text(proposal.subject) == subject_text(taken.subject) and grants(proposal.grant) & grants(taken.grant)
@@ -341,7 +342,7 @@ def test_without_one_of_the_deployers_statements_a_call_fails(watched: Watched, 
 
 @dataclass(frozen=True)
 class Deployed:
-    """A cloud of their own for the users, with what the deployer has made in it."""
+    """A separate cloud for the users, in which the deployer has brought the stack up."""
 
     watched: Watched
     made: Day

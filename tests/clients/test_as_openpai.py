@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local OpenPAI takes and refuses what OpenPAI's own REST server does.
+"""The local OpenPAI accepts and refuses the same requests as OpenPAI's own REST server.
 
-`recorded_of_openpai.json` has the answers of its source, v1.8.0, run by node with the packages that its yarn.lock
-pins (ajv 6.10, js-yaml 3.13, mustache 2.3): the middleware of a submission with the scheduler hived, then `put` of
+`recorded_of_openpai.json` has the answers of its source, v1.8.0, run by node with the packages that its yarn.lock pins
+(ajv 6.10, js-yaml 3.13, mustache 2.3): the middleware of a submission with the scheduler hived, then `put` of
 models/v2/job/k8s.js, for a user with the virtual cluster `default` and the storage `shared`. Its database, Kubernetes
 and the scheduler were stubs. Each change is made to one job that it takes.
 """
@@ -78,7 +78,7 @@ def _answer(home: Path, job: Any) -> str:
 
 
 def _rows(row: dict[str, Any]) -> list[tuple[list[Any], str]]:
-    """Each value at the row's path, with the answer to it. No value: it is not there."""
+    """Each value at the row's path, with the expected response. Without a value, the key is missing."""
     removed: list[tuple[list[Any], str]] = [([], row["removed"])] if "removed" in row else []
     return removed + [([value], answer) for answer, values in row.items() if answer[0].isdigit() for value in values]
 
@@ -110,7 +110,7 @@ def test_a_bare_value_of_yaml_is_read_as_javascript_reads_it(text: str, kind: st
 
 @pytest.mark.parametrize(("text", "command"), RECORDED["templates"])
 def test_a_command_is_filled_in_as_openpai_does(text: str, command: str | None) -> None:
-    """`null`: its template engine fails at the text."""
+    """Its template engine fails for `null`."""
     job = {key: value for key, value in RECORDED["job"].items() if key not in ("deployments", "defaults")}
     job["parameters"] = {**job["parameters"], **RECORDED["parameters"]}
     job["taskRoles"] = {"worker": {**job["taskRoles"]["worker"], "commands": [text]}}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `oci` CLI, as released: every kind of resource through its life, and the errors that matter."""
+"""The released `oci` CLI: creates, reads, changes and deletes every kind of resource, and the most important errors."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ def as_json(value: object) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """What the kinds lie in, made on first use."""
+    """The resources that contain others, made on first use."""
 
     oci: Oci
     cloud: Cloud
@@ -69,7 +69,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind as the CLI names it. Words in braces are filled in from the place and from `values`."""
+    """One kind by the CLI's name. Words in braces are filled in from the surroundings and from `values`."""
 
     command: str
     id_option: str

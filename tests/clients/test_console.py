@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console, in a real browser and on the wire: it shows the tenancy and believes no name in it."""
+"""The console, in a real browser and by HTTP: it shows the tenancy, and hostile names in it do no harm."""
 
 import http.client
 import json
@@ -31,7 +31,7 @@ HOSTILE = "<img src=x onerror=\"document.title='owned'\"></textarea><script>docu
 
 @pytest.fixture(scope="module")
 def world(shared_cloud: Cloud) -> World:
-    """A tenancy with something of everything, some of it named by someone who means ill."""
+    """A tenancy with resources of every kind, some with hostile names."""
     world = World(Clients(shared_cloud))
     clients, here = world.clients, {"compartmentId": world.compartment}
     rule = {
@@ -191,7 +191,7 @@ def test_the_picture_is_not_empty(world: World, tmp_path: Path) -> None:
     assert picture.stat().st_size > 20_000
 
 
-# As WCAG has it: text needs 4.5, lines and marks need 3.
+# Contrasts by WCAG: 4.5 for text, 3 for lines and marks.
 TEXTS, MARKS = ("ink", "quiet", "accent", "good", "bad", "warn"), tuple(f"rank-{number}" for number in range(8))
 
 

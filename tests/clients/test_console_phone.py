@@ -45,7 +45,7 @@ SECTIONS: list[dict[str, Any]] = [
     {"title": "Last calls", "tag": "3", "empty": LONG, "items": []},
 ]
 OVERVIEW = {"facts": [[LONG, LONG], ["home", "/a" * 200]], "sections": SECTIONS}
-# Elements that reach beyond the screen though no frame around them scrolls.
+# Elements that are wider than the screen although no frame around them scrolls.
 BEYOND = """
 [...document.querySelectorAll('body *')].filter((one) => !one.closest('.wide, .unseen, pre, svg'))
   .filter((one) => one.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
@@ -70,7 +70,7 @@ class _Answers(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: what went wrong is seen in the page."""
+        """Does nothing: an error would be visible in the page."""
 
 
 @pytest.fixture(scope="module")

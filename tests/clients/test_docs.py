@@ -18,7 +18,7 @@ from trainyard.engine.build import find_go
 from trainyard.engine.progress import Progress
 
 PAGE = PROJECT / "docs" / "local-cloud.md"
-# Somebody's own credentials, which no client may take for those of the local cloud.
+# A user's real credentials, which no client may use for the local cloud.
 ACCOUNT = """\
 [DEFAULT]
 user=ocid1.user.oc1..aaaaaaaasomebody
@@ -33,7 +33,7 @@ SECTIONS = read_sections(PAGE)
 START = "Start"
 
 
-# What is typed behind a section's own blocks, to see more of what it made.
+# Further commands after the blocks of a section, to check its results.
 LOOKS: Mapping[str, Sequence[str]] = {
     "ADS": ('sed -n "s/.*main: //p" started.yaml | xargs oci data-science job-run get --job-run-id\n',)
 }
@@ -46,7 +46,7 @@ def _require_what_ads_images_expect(told: str) -> None:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The environment of someone who has the clients, an account in OCI and `trainyard`, and no local cloud yet."""
+    """The environment of a user who has the clients, an account in OCI and `trainyard`, but no local cloud."""
     with a_desk(tmp_path, environment(CLIENTS)) as variables:
         account = Path(variables["HOME"], ".oci", "config")
         account.parent.mkdir(mode=0o700)
@@ -85,7 +85,7 @@ def test_the_go_sdk(desk: dict[str, str], tmp_path: Path) -> None:
     own = tmp_path / "go"
     try:
         go = find_go(own, os.environ, Progress())
-        # With the tester's own home, where Go keeps what it has downloaded and compiled.
+        # With the tester's own home, because Go has its caches there.
         built = [go, "build", "-mod=readonly", "-trimpath", "-o", str(tmp_path / "client"), "."]
         subprocess.run(built, cwd=GO_PROGRAM, check=True, env={**os.environ, "GOWORK": "off"}, timeout=1800)
     finally:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local OpenPAI, by the JavaScript client that OpenPAI's makers published, and held to their description of it."""
+"""The local OpenPAI with OpenPAI's published JavaScript client, and compared with OpenPAI's description of the API."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_OF_RESERVED = {"cpu": 1, "memoryMB": 512, "gpu": 40}
 
 @dataclass
 class RefusedError(Exception):
-    """What the client threw."""
+    """The error of the client."""
 
     kind: str
     status: int
@@ -63,7 +63,7 @@ def world(shared_cloud: Cloud) -> OpenPaiWorld:
 
 @pytest.fixture(scope="module")
 def jobs(world: OpenPaiWorld) -> Mapping[str, str]:
-    """Jobs in each state that an answer can show, by the state's name."""
+    """A job in each state that a response can have, by the state's name."""
     full = {"role": {"resourcePerInstance": MOST_OF_RESERVED}, "defaults": {"virtualCluster": "reserved"}}
     names = {
         "good": world.submitted(
@@ -115,7 +115,7 @@ def test_the_client_submits_a_job_and_follows_it_to_its_logs(sdk: JavaScript, wo
 
 
 def _log(world: OpenPaiWorld, address: str) -> str:
-    """A log by the address that the cluster gave: the address has its own token."""
+    """Reads a log from the cluster's address, which contains a token."""
     with urlopen(urljoin(world.cloud.endpoint, address), timeout=LONGEST_SECONDS) as answer:
         return str(answer.read().decode())
 
@@ -176,8 +176,8 @@ def test_the_client_gets_the_errors_that_it_knows(
     assert refused.value == RefusedError(kind, status, code)
 
 
-# Each answer of each operation that the local cluster has: who asks, how, what is sent, and what is answered.
-# `<name>` is a job of the fixture. A body of text is a job.
+# Each response of each operation of the local cluster: user, request, body, and expected response. `<name>` is a job of
+# the fixture. A body of text is a job.
 _TASK = "/api/v2/jobs/<good>/attempts/0/taskRoles/worker/taskIndex/0/attempts"
 _LOGIN = "/api/v2/authn/basic/login"
 SPENT, NO_TOKEN, APPLICATION, FRESH = "a token that was revoked", "", "an application's token", "<token>"
@@ -274,7 +274,7 @@ ROWS = (
     Row("GET", f"{_TASK}/0/logs", 200),
     Row("GET", f"{_TASK}/9/logs", 404, "NoTaskLogError"),
 )  # fmt: skip
-# What the description has and the local cluster has not, and why.
+# Operations of the description that the local cluster does not have, and why.
 ABSENT = {
     "/api/v2/authn/oidc": "there is no Azure Active Directory: people log in by name and password",
     "/api/v2/groups": "groups follow from virtual clusters",
@@ -287,7 +287,7 @@ ABSENT = {
 
 @pytest.fixture(scope="module")
 def words(world: OpenPaiWorld, jobs: Mapping[str, str]) -> Mapping[str, str]:
-    """What stands for the words of the rows."""
+    """The values of placeholders in the rows."""
     spent = _login(world, USER)
     assert world.ask("DELETE", f"/api/v2/tokens/{spent}", token=spent).status == 200
     world.ask("PUT", f"/api/v2/jobs/{jobs['bad']}/tag", {"value": "removed"})
@@ -299,7 +299,7 @@ def words(world: OpenPaiWorld, jobs: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _login(world: OpenPaiWorld, user: str) -> str:
-    """A token as a person has one who logged in."""
+    """A token of a user who has logged in."""
     form = _form(username=user, password=world.accounts["passwords"][user])
     return str(world.ask("POST", _LOGIN, form, kind=FORM, token=NO_TOKEN).body["token"])
 
@@ -333,7 +333,8 @@ def test_every_operation_of_the_description_is_answered_or_named_as_absent() -> 
 
 
 def test_every_refusal_of_the_description_is_met() -> None:
-    """But for 500 and 501, which no caller can cause, and storages that are another team's: here all may use all."""
+    """All responses except 500 and 501, which no caller can cause, and those about another team's storages, which all
+    users may use here."""
     met = {(description().operation(row.method, _plain(row.path)).name, row.status) for row in ROWS}
     names = {name for name, _ in met}
     described = {
@@ -352,7 +353,7 @@ def test_every_refusal_of_the_description_is_met() -> None:
 
 
 def _plain(path: str) -> str:
-    """A row's path without what its words stand for."""
+    """A row's path, with its placeholders not filled in."""
     for word in ("<token>", "<admin-token>"):
         path = path.replace(word, "token")
     return path.partition("?")[0].replace("<", "user~").replace(">", "")

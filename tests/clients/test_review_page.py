@@ -12,7 +12,7 @@ from tests.support.browser import browser
 from tests.support.review_samples import whole_review
 from trainyard.review.forms import FORMS
 
-# How much darker or lighter text is than what it stands on (WCAG: 4.5 for text of this size).
+# The contrast of text and background (WCAG: 4.5 for text of this size).
 CONTRAST = """(() => {
   const parse = text => text.match(/[\\d.]+/g).map(Number).slice(0, 3).map(one => one / 255)
     .map(one => one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reads the source of a real provider is collected only where a variable names a copy of it."""
+"""Tests that read the source of a real provider are collected only if a variable names a copy of it."""
 
 import os
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/architecture.md names what is there, and every room that is there."""
+"""docs/architecture.md names every top-level folder, and nothing that does not exist."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What moto's handlers see is the value that was judged, all of it and nothing else: for every operation that
-trainyard's own clients and the local plugin use."""
+"""moto's handlers get exactly the value for which access was checked, for every operation that trainyard's clients and
+the local plugin use."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def call_of(service: AwsService, name: str, control: bool) -> tuple[Any, AwsCall
 
 
 def parsed(service: AwsService, model: Any, request: Any, body: bytes) -> Mapping[str, Any]:
-    """What moto's own reader of the protocol makes of a request."""
+    """The result of moto's own parser for a request."""
     from moto.core.parse import PROTOCOL_PARSERS
     from werkzeug.datastructures import Headers, MultiDict
 
@@ -76,7 +76,7 @@ def value_of_written(call: AwsCall, request: WrittenRequest) -> AwsCall:
 
 
 class _HandlerError(Exception):
-    """Thrown by moto's handlers, with what they saw."""
+    """Raised by moto's handlers in these tests, with the value that they got."""
 
     def __init__(self, handler: Any) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class _InS3Error(Exception):
         self.queries = [_first(found) for found in (bucket, handler.querystring)]
 
 
-# What the door says of itself.
+# Values that the border adds itself.
 _DOORS = frozenset({"host", "content-length", "authorization", "user-agent", "x-moto-account-id"})
 
 
@@ -105,7 +105,7 @@ def _first(query: Mapping[str, Any]) -> dict[str, str]:
 
 @pytest.fixture
 def handlers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """moto's, which only say what they see."""
+    """moto's handlers, replaced by ones that only raise what they got."""
     from moto.core.responses import BaseResponse
     from moto.s3.responses import S3Response
 
@@ -134,7 +134,7 @@ def test_a_handler_sees_the_value_that_was_judged(prefix: str) -> None:
             assert seen.place == (again.method, call.text("Bucket"), call.text("Key")), name
             assert (seen.body, seen.headers) == (again.body, again.headers), name
             query = dict(parse_qsl(again.query, keep_blank_values=True))
-            # Without a query, moto takes headers for one.
+            # Without a query, moto reads parameters from headers.
             assert seen.queries == [query, query] if query else seen.queries[0] == {}, name
         elif service.wire is Wire.JSON:
             assert (seen.action, json.loads(seen.json)) == (name, call.parameters)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tickets of a cluster's queue: the provider and the machines name the same things by the same names."""
+"""Tickets of a cluster's queue: the provider and the machines use the same names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _ticket(stack: str, job: str, run: str) -> of_provider.Ticket:
 
 
 def test_no_two_nodes_of_a_log_group_share_a_stream_and_both_sides_name_it() -> None:
-    """The first starts of all jobs of a stack have one number, and runs are often called the same."""
+    """The first starts of all jobs have the same number, and runs of different jobs often have the same name."""
     tickets = [_ticket(stack, job, run) for stack in ("dev", "prod") for job in ("one", "two") for run in ("base", "x")]
     names = [ticket.stream(node) for ticket in tickets for node in ticket.node_names]
     assert len(set(names)) == len(names) == 16

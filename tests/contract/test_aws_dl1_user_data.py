@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""User data as cloud-init judges it."""
+"""cloud-init's own schema accepts the user data."""
 
 from __future__ import annotations
 

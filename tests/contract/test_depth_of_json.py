@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON that is nested deeply ends its reader by a RecursionError, which is no ValueError. So each place where a node or
-its hosts read JSON or YAML says who wrote it, or expects that error."""
+"""Deeply nested JSON causes a RecursionError, which is no ValueError. So every module of nodes and hosts that reads
+JSON or YAML either handles that error, or is listed here with the trusted writer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("launcher", "localcloud/hosts", "localcloud/oci/job_runs", "localcloud/aws/hosts", "localcloud/openpai/hosts")
 _READERS = {("json", "loads"), ("json", "load"), ("yaml", "load"), ("yaml", "safe_load")}
-# Modules that read what no stranger writes, and who does.
+# Modules that read only trusted files, and who writes these.
 WRITTEN_BY = {
     "launcher/aws_dl1/container.py": "the machine, for its container",
     "launcher/aws_dl1/fetch.py": "AWS, and the deployer",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text leaves every room by one door, which makes it harmless: a new print cannot forget to."""
+"""Each part of the program prints through one function, which escapes control sequences. A new `print` elsewhere fails
+here."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("catalog", "components", "policies", "provider", "schemas", "trainyard")
-# The doors, and programs that print for other programs or write a page of docs/ from our own tables.
+# The modules with these functions, and programs whose output is for other programs or a page of docs/.
 DOORS = {
     "trainyard/cli/out.py",
     "trainyard/engine/__main__.py",
@@ -30,7 +31,7 @@ TO_THE_ENGINE = ("pulumi.log.", "pulumi.RunError", "RunError")
 def sources(*rooms: str) -> Iterator[tuple[str, ast.Module]]:
     for room in rooms:
         for path in sorted((ROOT / room).rglob("*.py")):
-            # What stands in for a team's training code.
+            # Test code in place of a team's training code.
             if "programs" not in path.parts:
                 yield str(path.relative_to(ROOT)), ast.parse(path.read_text("utf-8"))
 

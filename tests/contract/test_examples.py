@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example stacks: sound, explained, and together a use of every key a stack file has."""
+"""The example stacks are valid and explained, and together they use every key of stack files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PULUMIS = {f"#/properties/{key}" for key in ("encryptionsalt", "secretsprovider"
 # TRAINYARD_OUTPUT, as all examples do.
 NOT_SHOWN = (
     {
-        # Whoever makes many runs at once gets a note about the account's limit, and examples pass without any.
+        # Many runs at once give a note about the account's limit, and examples have no findings.
         "#/$defs/run/properties/each",
         "#/$defs/run/properties/atMost",
         *(f"#/$defs/{kind}/properties/was" for kind in ("job", "run", "roleRow")),
@@ -37,7 +37,7 @@ NOT_SHOWN = (
         for key in (
             "options/properties/adsDriver",
             "keep",
-            # Every example trains with what its framework brings, on machines that nobody reserved.
+            # Every example trains with its framework's packages only, without reserved machines.
             "requirements",
             "capacityReservation",
             # OCI charges for the machines of a target, and a job on one gets a note.
@@ -45,7 +45,7 @@ NOT_SHOWN = (
         )
     }
     | {"#/$defs/config/properties/trainyard:computeTargets"}
-    # A waiver ends on a day, and with it an example that needs one.
+    # A waiver expires, so an example with one would become invalid.
     | {
         "#/$defs/config/properties/trainyard:waivers",
         *(f"#/$defs/waiver/properties/{key}" for key in ("reason", "until")),
@@ -59,7 +59,7 @@ NOT_SHOWN = (
 
 
 def resolved(schema: Mapping[str, Any], at: str) -> tuple[Mapping[str, Any], str]:
-    """The schema a `$ref` means, and where it stands."""
+    """The schema that a `$ref` points to, and its pointer."""
     while "$ref" in schema:
         at = schema["$ref"]
         schema = SCHEMA["$defs"][at.removeprefix("#/$defs/")]
@@ -113,14 +113,14 @@ def test_together_the_examples_use_every_key() -> None:
 
 def test_keys_left_out_are_left_out_for_the_reason_given() -> None:
     texts = [stack_file(name).read_text("utf-8") for name in EXAMPLES]
-    # A ciphertext of somebody else's cannot be decrypted: the command that makes one's own is shown instead.
+    # Users could not decrypt a secret of the examples, so these show the command that sets one.
     assert any("trainyard secret set oci-dask-ml vault.secrets." in text for text in texts)
 
 
 @pytest.mark.parametrize("name", ALL_EXAMPLES)
 def test_an_example_passes_every_check(name: str) -> None:
     judged = check(any_stack(name), gather(any_stack(name), STACKS))
-    # That a platform is only planned for so far is no fault of an example, nor are the keys of a second one.
+    # Findings that are allowed in examples: a platform without deployment, and keys of a second platform.
     assert [one for one in judged if one.code not in ("TY902", "TY018")] == []
 
 

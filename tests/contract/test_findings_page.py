@@ -15,7 +15,7 @@ def test_the_page_of_findings_is_fresh() -> None:
 
 
 def test_a_code_says_one_thing_on_every_platform() -> None:
-    """People look a code up, and waive it, by its name alone."""
+    """Every code is on the page, because people look codes up there."""
     titles: dict[str, set[str]] = {}
     for own in (rules(), *(stack_file(name).rules() for name in platforms())):
         for code, rule in own.items():

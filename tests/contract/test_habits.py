@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What engineers expect around the code does what it says."""
+"""Files such as the Makefile and the editor's settings do what engineers expect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOOKS: list[dict[str, Any]] = yaml.safe_load((ROOT / ".pre-commit-config.yaml").
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
 def test_a_hook_is_a_tool_of_set_up_and_passes_here(hook: dict[str, Any]) -> None:
-    """But for the borders, which `make check` judges beside this."""
+    """Without the import contracts, which `make check` checks separately."""
     program, *words = shlex.split(hook["entry"])
     files = {
         "format": ["__main__.py", "--check"],

@@ -89,7 +89,8 @@ def test_code_that_the_document_names_is_what_the_schema_describes() -> None:
 
 
 def test_what_to_keep_is_in_the_document_of_its_job_alone() -> None:
-    """In no other document: their bytes stay. A launcher that would pass it over refuses its version."""
+    """Other documents do not have the field, so their bytes do not change. An older launcher refuses the document's
+    version."""
     written_stack = stack("oci-pytorch-ddp")
     job = replace(written_stack.jobs["resnet"], keep=("model.pt", "results/**"))
     made = oci_plan(replace(written_stack, jobs={"resnet": job}))
@@ -110,7 +111,8 @@ def test_what_a_launcher_says_of_itself_reaches_those_who_read_it() -> None:
 
 
 def recorded(run: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
-    """Each node of a recorded run whose start the launcher does, and its variables. OpenPAI's are in its commands."""
+    """Each node of a recorded run that the launcher starts, with its variables. On OpenPAI, these are in the
+    commands."""
     for node in run["nodes"]:
         variables = dict(node.get("environment") or {})
         for command in run["protocol"]["taskRoles"][node["role"]]["commands"] if "protocol" in run else ():
@@ -122,7 +124,7 @@ def recorded(run: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, st
 
 @pytest.mark.parametrize("state", sorted(UPGRADE.glob("*/state.json")), ids=lambda path: path.parent.name)
 def test_documents_of_earlier_releases_are_read_as_they_were(state: Path) -> None:
-    """An image that is built today may get a document that was written long ago."""
+    """A new image may get an old document."""
     rows = json.loads(state.read_text("utf-8"))["deployment"]["resources"]
     runs = [row["inputs"] for row in rows if row["type"] == "trainyard:index:Run"]
     written = [(run, node, variables) for run in runs for node, variables in recorded(run)]

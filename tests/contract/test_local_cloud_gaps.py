@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list of what the local cloud lacks is that of its table."""
+"""The page lists the same missing operations as the table."""
 
 import re
 from pathlib import Path
@@ -15,11 +15,11 @@ def test_the_page_of_gaps_is_up_to_date() -> None:
 
 
 def test_no_operation_that_the_components_and_clients_use_is_lacking() -> None:
-    """Those that the catalog of permissions names are the ones in use."""
+    """The operations in the catalog of permissions are those that are used."""
     from components.oci.iam.permissions import operations
 
     there = {name for service in coverage() for name in service.there}
     lacking = {name for service in coverage() for name in service.lacking} - there
     in_use = {name for name in operations() if re.fullmatch(r"[A-Za-z]+", name)}
-    # Known for other reasons: statements speak of them, and nothing here calls them.
+    # In the catalog for statements only; no code calls them.
     assert lacking & in_use <= {"ChangeLogLogGroup", "GetDomain", "ListDomains", "DeleteObjectVersion"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Oracle's provider called when Terraform ran it on the local OCI, held to the table of its calls.
+"""Compares the recorded calls of Oracle's provider, run by Terraform on the local OCI, with the table of its calls.
 
 oci_provider_seen.json was written from the cloud's log: each type made, read, changed, moved and removed.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""catalog/oci_provider_calls.toml and catalog/replacement.toml, held to the source of Oracle's provider.
+"""Compares catalog/oci_provider_calls.toml and catalog/replacement.toml with the source of Oracle's provider.
 
 Run it with TRAINYARD_OCI_PROVIDER=PATH, a checkout or a bare repository of that provider.
 """
@@ -63,7 +63,7 @@ def test_each_function_makes_the_calls_of_its_row(token: str) -> None:
 def test_what_makes_a_new_resource_is_what_the_source_forces(token: str) -> None:
     named = _plain(table("replacement")[token].get("replace", ()))
     forced = _plain(source_of(TABLE["types"][token]).fields_with("ForceNew"))
-    # A block that forces one has fields that do, or it is named itself.
+    # If a block forces a replacement, its fields do, or the table names the block.
     assert not [path for path in forced if not _covered(path, named) and not _holds(path, named)]
     assert not [path for path in named if not _holds(path, forced)]
 

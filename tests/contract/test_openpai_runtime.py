@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of OpenPAI's runtime (catalog/openpai.py) against what its own code answered, and the code if it is there.
+"""Compares the rules of OpenPAI's runtime (catalog/openpai.py) with recorded answers of its own code, and with the code
+itself if there is a checkout.
 
 TRAINYARD_OPENPAI_SOURCE names the checkouts: tests/support/openpai_source.py.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rooms that every platform shares name none of them, and a platform's plan speaks in its own words only."""
+"""Modules that all platforms share name no platform, and a platform's plan uses no words of another one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jsonschema.validators import Draft202012Validator
 from catalog.platforms import platform_folder, platforms
 
 ROOT = Path(__file__).resolve().parents[2]
-# Rooms that all platforms share; in two of them each has a folder of its own.
+# Folders that all platforms share. In two of them, each platform has a subfolder.
 ROOMS = (
     "schemas",
     "components",
@@ -35,7 +35,7 @@ ROOMS = (
 NAMES = re.compile(
     r"\b(?:oci|ocir?|ocids?|oracle|aws|amazon|openpai)\b|oracle|tenancy|compartment|dynamic.group", re.IGNORECASE
 )
-# What each of the others must not say.
+# Words that other platforms must not use.
 OF_OCI = re.compile(r"\bOCI|OCI__|\bOracle|[Cc]ompartment|[Tt]enancy|[Dd]ynamic group|\bocid1\b|ocir\.io")
 # S3 is Amazon's store, which two platforms have.
 FOLDERS = {*(platform_folder(name) for name in platforms()), "aws_dl1", "s3"}
@@ -44,7 +44,7 @@ ALLOWED = {
     "launcher/platforms.py", "schemas/launch.schema.json",
     # A local cloud stands in for all platforms at once.
     "components/platform/local_cloud.py",
-    # Faults have kinds that only one platform knows, and say so to their users.
+    # Some kinds of faults exist on one platform only, and their descriptions say so.
     "localcloud/server/faults.py",
 }  # fmt: skip
 STACKS = {

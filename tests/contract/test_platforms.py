@@ -22,13 +22,13 @@ JOB = {
     "framework": "pytorch", "image": "registry.example.com/vision:1", "shape": "VM.GPU.A10.1",
     "roles": {"main": 1, "worker": 3}, "command": "train.py", "runs": {"base": {}},
 }  # fmt: skip
-# What a platform demands. All others leave it alone.
+# Keys that only one platform requires.
 DEMANDED = {
     "cluster": {"uri": "https://openpai.example.com", "user": "vision-bot"},
     "storage": {"name": "vision-nfs"}, "skus": {"VM.GPU.A10.1": {"gpus": 1, "cpus": 8, "memoryGb": 32}},
 }  # fmt: skip
 STOPS = {"replicas": 3, "completion": {"minFailed": -1}}
-# What a stack file says that asks for a feature: keys of the file, and keys of its job.
+# Values of a stack file that need a feature: keys of the file, and keys of its job.
 ASKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "failed-nodes": ({}, {"layout": "node-groups", "roles": {"main": 1, "worker": STOPS}}),
     "node-groups": ({}, {"layout": "node-groups"}),
@@ -38,7 +38,7 @@ ASKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 def findings(folder: Path, platform: str, keys: dict[str, Any], job: dict[str, Any]) -> list[tuple[str, str]]:
-    """Code and words of all that `trainyard check` finds in a stack file of this platform."""
+    """Codes and messages of all findings of `trainyard check` for a stack file of this platform."""
     own = {
         "team": "vision",
         "environment": "dev",

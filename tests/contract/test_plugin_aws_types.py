@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of the local cloud's `aws` plugin, the replacement table, `pulumi_aws` and botocore, held to one another."""
+"""Compares the rows of the local cloud's `aws` plugin, the replacement table, `pulumi_aws` and botocore."""
 
 import inspect
 import re
@@ -80,7 +80,7 @@ def _maps(arguments: Any) -> Iterator[str]:
 
 
 def test_the_plugin_knows_every_map() -> None:
-    """Of a map every key counts, and is as people wrote it; a part of an object has the API's name."""
+    """Keys of a map are the user's own, so every key counts. Fields of an object have the API's names."""
     named = {
         name
         for token in ROWS

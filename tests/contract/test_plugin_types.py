@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of the local cloud's `oci` plugin, the replacement table and `pulumi_oci`, held to one another."""
+"""Compares the rows of the local cloud's `oci` plugin, the replacement table and `pulumi_oci`."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from localcloud.oci.plugin.plugin import LocalOci
 from localcloud.oci.plugin.rows import ROWS
 from localcloud.oci.plugin.table import MAPS, OciResource
 
-# What the real provider has and the local cloud's plugin refuses or leaves out, each for a reason.
+# Inputs of the real provider that the local cloud's plugin refuses or leaves out, with the reasons.
 _INPUTS_NOT_TAKEN: Mapping[str, frozenset[str]] = {
     "oci:ObjectStorage/bucket:Bucket": frozenset({"retentionRules"}),  # the local cloud keeps no retention rules
     # Keys and copies between regions have no local counterpart.
@@ -96,7 +96,8 @@ def _maps(arguments: Any) -> Iterator[str]:
 
 
 def test_the_plugin_knows_every_map() -> None:
-    """Of a map every key counts, of an object OCI fills in what is left out; by a value alone the two look alike."""
+    """In a map, every key counts. In an object, OCI fills in missing fields. A value alone does not show which of them
+    it is."""
     assert {name for token in ROWS for name in _maps(_official(token, "Args"))} - {"opcMeta"} == MAPS
 
 

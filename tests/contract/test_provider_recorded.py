@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that the real AWS provider was seen to make, held to our table of its calls and to the deployer's policy.
+"""Compares recorded calls of the real AWS provider with our table of its calls, and with the deployer's policy.
 
 tests/contract/recorded holds what HashiCorp's provider, which Pulumi's wraps, called on a local AWS: all three
 examples, made, read, changed and deleted. `examples` has each example's calls, without deletions of what it keeps.
@@ -25,7 +25,7 @@ from tests.support.examples import stack_file
 HERE = Path(__file__).parent
 RECORDED: Mapping[str, Any] = json.loads((HERE / "recorded" / "aws-provider-5.52.json").read_text("utf-8"))
 CALLS: Mapping[str, Any] = table("aws_provider_calls")
-# Another text of a secret is another version: what was seen as its update is a replacement.
+# A changed secret is a new version: its recorded update is a replacement.
 REPLACED = {("aws:secretsmanager/secretVersion:SecretVersion", "update"): {"secretsmanager:PutSecretValue"}}
 
 
@@ -38,7 +38,7 @@ def rows() -> Iterator[tuple[str, Mapping[str, Any], set[str]]]:
 
 
 def calls_in(value: Any) -> Iterator[str]:
-    """All calls that a part of a row names, whether a list or by input."""
+    """All calls in a part of a row, which is a list or a table by input."""
     if isinstance(value, str):
         yield value
     else:
@@ -67,14 +67,15 @@ def test_the_table_has_every_call_that_was_seen(token: str, row: Mapping[str, An
 
 @pytest.mark.parametrize("token", RECORDED["types"])
 def test_each_phase_of_a_life_has_the_calls_that_were_seen_in_it(token: str) -> None:
-    """An update and a creation end with a read; a deletion waits by reading. What depends on inputs may be in any."""
+    """Creations and updates end with a read, and deletions wait by reading. Calls that depend on inputs may be in any
+    of them."""
     row = CALLS["types"][token]
     maybe = {named(row, call) for part in ("with", "when", "before") for call in calls_in(row.get(part, ()))}
     read = {named(row, call) for call in row["read"]}
     for phase, seen in RECORDED["types"][token].items():
         own = {named(row, call) for call in row.get(phase, ())}
         assert set(seen) - own - read - maybe <= REPLACED.get((token, phase), set()), phase
-        # In a table of a newer provider some calls have taken the place of others.
+        # A newer provider has replaced some calls by others.
         assert row.get("before") or own <= set(seen), phase
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the README and the docs promise is there: commands, targets, files."""
+"""Commands, make targets and files that the README and the docs name exist."""
 
 import re
 from pathlib import Path

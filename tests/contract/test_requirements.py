@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every line of the documents on a platform stands in a test by name: the table of its page is held to both."""
+"""Every requirement in a platform's documents is in the table of its page, with the names of its tests."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema the provider hands out says what its code does."""
+"""The provider's schema agrees with its code."""
 
 from components.platform.inputs import NEUTRAL, NODE_KEYS, REQUIRED, able_platforms, own_inputs
 from components.platform.runs import Timeouts

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every line of the documents is answered by the examples, or says why there is nothing to make (seeds.toml)."""
+"""For every line of the documents, an example makes what it asks for, or seeds.toml says why there is nothing to
+make."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from tests.support.oci_plans import oci_plan
 HERE = Path(__file__).parent
 TABLES = HERE.parent / "programs" / "tables"
 ROWS = tomllib.loads((HERE / "seeds.toml").read_text("utf-8"))["row"]
-# What a row of each kind says beside `seed`, `line` and `kind`, and what it may say.
+# The required and the optional keys of each kind of row, besides `seed`, `line` and `kind`.
 COLUMNS = {
     "port": ({"stack", "mode", "ports"}, {"with"}),
     "statement": ({"stack", "mode", "means"}, {"with", "taken", "without"}),
@@ -56,7 +57,7 @@ def planned(row: Row) -> OciPlan:
     for key, value in row["with"].items():
         before = config.get(f"trainyard:{key}")
         config[f"trainyard:{key}"] = _merged(before, value)
-    # As Pulumi hands configuration to programs: texts as they are, objects as JSON.
+    # As Pulumi passes configuration to programs: texts unchanged, objects as JSON.
     values = {key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
     loaded = load_config(values, (), row["stack"])
     assert loaded.stack is not None, loaded.findings
@@ -66,7 +67,7 @@ def planned(row: Row) -> OciPlan:
 def _merged(before: Any, change: Any) -> Any:
     if not isinstance(before, Mapping) or not isinstance(change, Mapping):
         return change
-    # Users are of one kind: another kind takes the place of what is there.
+    # Users are of one kind, so another kind replaces the existing one.
     kept = {key: value for key, value in before.items() if key != "users" or "users" not in change}
     return kept | {key: _merged(kept.get(key), value) for key, value in change.items()}
 
@@ -155,7 +156,7 @@ def test_a_framework_of_the_documents_has_its_examples(row: Row) -> None:
 
 
 def test_a_job_of_one_server_has_one_task_role() -> None:
-    """As the documents on OpenPAI ask for it."""
+    """Shell text in the form of the documents on OpenPAI."""
     text = (TABLES / "openpai-data-parallel.txt").read_text("utf-8")
     assert set(re.findall(r"protocol\.taskRoles\.(\w+)\.", text)) == {"main"}
 

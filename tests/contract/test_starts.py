@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A start of a run has one name: as its launchers have it, and as those have it who look for what they left."""
+"""The launchers of a start, and the code that looks for its files, compute the same name of the start."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every value of a stack file that stands in a policy statement or a matching rule is refused where it is written, or
-is one that OCI's policy language can hold."""
+"""Some values of a stack file become part of a policy statement or a matching rule. Such a value fits OCI's policy
+language, or the stack file is refused."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def _modules(folder: str) -> Iterator[Path]:
 
 
 def _strays(file: Path, *own: str) -> list[str]:
-    """What a module imports of the tests, but neither of the shared ones nor of its own folder."""
+    """Imports of test modules that are neither in tests/support nor in the module's own folder."""
     allowed = tuple(f"{name}." for name in (SUPPORT, *own))
     tests = [name for name in _imports(file) if name.split(".")[0] == "tests"]
     return [f"{file.relative_to(ROOT)}: {name}" for name in tests if not name.startswith(allowed)]
@@ -54,7 +54,8 @@ def test_folders_of_tests_share_through_support_only() -> None:
 
 
 def test_no_test_module_imports_another() -> None:
-    """What two of them need is in a module beside them, or in tests/support: then neither runs for the other's sake."""
+    """Code that two test modules need is in a module beside them, or in tests/support, so that no test module imports
+    another."""
     imports = [(file, name) for folder in ("tests", "bench") for file in _modules(folder) for name in _imports(file)]
     of_tests = [(file, name.split(".")) for file, name in imports if name.startswith("tests.")]
     assert [str(file) for file, parts in of_tests if any(part.startswith("test_") for part in parts[:-1])] == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/trust.md claims only what a test shows, and names it."""
+"""Every claim in docs/trust.md names the test that proves it."""
 
 import re
 from pathlib import Path
@@ -7,9 +7,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "trust.md").read_text("utf-8")
 NAME = re.compile(r"`(test_\w+)`")
-# Each row of this section is a claim. Rows of the others say more of what stands above them.
+# Each row of this section is a claim. Rows of other sections give details.
 COMMANDS = "Command by command"
-# What does not hold has no test; where a limit is shown, it is named all the same.
+# A limitation needs no test, but if there is one, it is named.
 LIMITS = "Limits"
 
 

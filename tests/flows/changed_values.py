@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another value for every input of the `oci` plugin's types: made by type, or by a row where that is not enough."""
+"""Another value for every input of the `oci` plugin's types, by its type, or by a row of a table."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def input_types(arguments: Any) -> Mapping[str, Any]:
 
 
 def another(kind: Any, now: Any) -> Any:
-    """A value of this type that is not the present one; of an object, all of its parts."""
+    """Another value of this type. For an object, all of its parts change."""
     if get_origin(kind) is Mapping:
         return {**(now or {}), "changed": "yes"}
     if get_origin(kind) is Sequence:
@@ -57,7 +57,7 @@ def another(kind: Any, now: Any) -> Any:
 
 
 def changes(world: World, token: str, name: str, now: Properties) -> Properties:
-    """The inputs that change together with this one; most change alone."""
+    """The inputs that have to change together with this one. Most change alone."""
     row = VALUES.get((token, name), VALUES.get(("", name)))
     if row is None:
         return {name: another(input_types(official(token, "Args"))[name], now.get(name))}
@@ -66,11 +66,11 @@ def changes(world: World, token: str, name: str, now: Properties) -> Properties:
 
 
 class Together(dict[str, Any]):
-    """Inputs of which none can change without the others."""
+    """Inputs that can only change together."""
 
 
 def _compartment(world: World) -> str:
-    """Another compartment than the one that everything is made in."""
+    """A second compartment."""
     identity, models = Session.of({}, world.cloud.env).client("identity"), import_module("oci.identity.models")
     there = [one.id for one in identity.list_compartments(world.cloud.tenancy, name="other").data]
     details = models.CreateCompartmentDetails(compartment_id=world.cloud.tenancy, name="other", description="another")
@@ -103,7 +103,7 @@ def _options(name: str, protocol: str, options: Properties) -> Together:
     return Together({**others, "protocol": protocol, name: options})
 
 
-# By type and input, or by input alone: what must be of a form, or name something that is there.
+# By type and input, or by input alone: values that need a certain form or the name of an existing resource.
 VALUES: Mapping[Key, Any] = {
     (COMPUTE_TARGET, "computeConfigurationDetails"): compute_cluster(3),
     ("", "compartmentId"): _compartment,

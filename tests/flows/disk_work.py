@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `test_cloud_disk.py` does in a file system of its own: run by it inside a mount namespace, where that is small.
+"""The part of `test_cloud_disk.py` that runs in a mount namespace, on a small file system.
 
 It prints, as JSON, what came of writing more than there is room for, and of what followed.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to every operation of the local cloud, made from the SDK's own models and clients: right in most places, and
-somewhere in a field, a path, the query or a header what nobody in his right mind would send.
+"""Requests to every operation of the local cloud, made from the SDK's own models and clients. Most of a request is
+valid; one or more fields, parts of the path, query parameters or headers are malformed or hostile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CLIENTS = (
     "loggingingestion/logging_client", "loggingsearch/log_search_client", "monitoring/monitoring_client",
     "object_storage/object_storage_client",
 )  # fmt: skip
-# What clients may say besides what the SDK names for an operation.
+# Query parameters and headers that any operation is sent, whether or not the SDK lists them for it.
 _MORE_QUERY = ("compartmentId", "limit", "page", "sortBy", "sortOrder", "fields", "x-y", "compartmentIdInSubtree")
 _MORE_HEADERS = (
     "if-match", "if-none-match", "opc-retry-token", "opc-request-id", "range", "content-md5", "content-disposition",
@@ -40,29 +40,29 @@ _MOST_SHOWN = 3000
 
 @dataclass(frozen=True)
 class Raw:
-    """JSON as it is to be written, valid or not."""
+    """Text that is put into the JSON body unchanged, valid JSON or not."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Real:
-    """An identifier of something that is there, if it can be one of the kind that the name of its place says: which one
-    is known when the request is sent."""
+    """The identifier of an existing resource, chosen when the request is sent. `place` is the name of the field or
+    parameter: if a resource of the kind that it names exists, one of those is chosen."""
 
     number: int
     place: str = ""
 
     def among(self, real: list[str]) -> str:
         if self.place == "compartmentId" and not self.number % 3:
-            return real[-1]  # the tenancy, in which some things live only
+            return real[-1]  # the tenancy: some resources live only there
         kind = _KINDS.get(self.place) or self.place.removesuffix("s").removesuffix("Id").lower()
         fitting = [one for one in real if f".{kind}" in one or f"science{kind}" in one] if kind else []
         candidates = fitting or real
         return candidates[self.number % len(candidates)]
 
 
-# Where a place is not called after what stands there.
+# Names of fields and parameters that are not named after the kind of resource that they refer to.
 _KINDS = {
     "rtId": "routetable", "igId": "internetgateway", "dhcpId": "dhcpoptions", "secretId": "vaultsecret",
     "imageId": "containerimage", "repositoryId": "containerrepo", "networkEntityId": "servicegateway",
@@ -71,7 +71,7 @@ _KINDS = {
 
 @dataclass(frozen=True, repr=False)
 class Hostile:
-    """One request, but for the identifiers that it names."""
+    """One request. The identifiers of existing resources are filled in when it is sent."""
 
     row: ApiOperation
     path: tuple[Any, ...]
@@ -85,7 +85,7 @@ class Hostile:
         return f"{self.row.name} {parts!r}"[:_MOST_SHOWN]
 
     def _repr_pretty_(self, printer: Any, _: bool) -> None:
-        """As Hypothesis shows it, which else spells a data class out, field by field."""
+        """How Hypothesis prints it. Without this method, it prints a data class field by field."""
         printer.text(repr(self))
 
     def target(self, real: list[str]) -> str:
@@ -198,7 +198,7 @@ _NAMED: Mapping[str, st.SearchStrategy[Any]] = {
 
 
 def _text(place: str) -> st.SearchStrategy[Any]:
-    """What would be right there."""
+    """A valid value for this place."""
     if place in _NAMED:
         return _NAMED[place]
     if place.endswith(("Id", "Ids")) or place == "id":
@@ -237,7 +237,7 @@ def _models(draw: st.DrawFn, service: str, name: str, depth: int = 0) -> dict[st
             return {**draw(_models(service, model.subtypes[kind], depth)), model.discriminator: kind}
     body: dict[str, Any] = {}
     for field in model.fields.values():
-        # What must be there is there, but for now and then.
+        # Required fields are left out only sometimes.
         if (field.required and _now_and_then(draw)) or (not field.required and draw(_TEN) > 1):
             continue
         if field.allowed and not _now_and_then(draw):
@@ -293,7 +293,7 @@ def _body(row: ApiOperation) -> st.SearchStrategy[Any]:
 
 @cache
 def parameters(row: ApiOperation) -> tuple[frozenset[str], frozenset[str]]:
-    """The names of an operation's query and headers, as the SDK's client knows them."""
+    """The query parameters and headers of an operation in the SDK's client."""
     return _of_clients().get((row.method, _form(row.path)), (frozenset(), frozenset()))
 
 

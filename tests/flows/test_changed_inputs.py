@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every input of the local cloud's `oci` plugin: a change is made and reads back, replaces, or is refused."""
+"""Changes every input of the local cloud's `oci` plugin: it can be read back, replaces the resource, or is refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.provider_client import Failed, Resource
 
 _IPV6 = "IPv4 only"
 _UNCHANGEABLE = "cannot change"
-# What Oracle's provider changes in place and the local cloud refuses, with words of the refusal.
+# Changes that Oracle's provider makes in place and the local cloud refuses, with words of the error.
 REFUSED: Mapping[Key, str] = {
     **{(VCN, name): _UNCHANGEABLE for name in ("byoipv6cidrDetails", "ipv6privateCidrBlocks", "isIpv6enabled")},
     (VCN, "isOracleGuaAllocationEnabled"): _UNCHANGEABLE,
@@ -37,11 +37,11 @@ REFUSED: Mapping[Key, str] = {
     (SECRET, "enableAutoGeneration"): "generates no secrets",
     (SECRET, "secretGenerationContext"): "generates no secrets",
 }
-# What only the provider reads, when it deletes.
+# Inputs that only the provider reads, for a deletion.
 OWN = frozenset({(JOB, "deleteRelatedJobRuns"), (OBJECT, "deleteAllObjectVersions")})
-# What the plugin does not take at all (test_plugin_types says why).
+# Inputs that the plugin does not support (test_plugin_types says why).
 NOT_TAKEN = frozenset({(BUCKET, "retentionRules"), (OBJECT, "opcSseKmsKeyId"), (OBJECT, "sourceUriDetails")})
-# Inputs whose absence neither Oracle's schema nor the API has a meaning for, once they were there.
+# Inputs that cannot be removed again, by Oracle's schema and the API.
 KEPT = frozenset({(SECRET, "replicationConfig")})
 
 
@@ -52,12 +52,12 @@ def world(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def replaces(token: str, name: str) -> bool:
-    """Whether every change of this input, whole, makes a new resource."""
+    """Whether every change of this input replaces the resource."""
     return any(path.split(".")[0] == name for path in table("replacement")[token].get("replace", ()))
 
 
 def read(world: World, token: str, made: Resource) -> Properties:
-    """The resource as the official SDK reads it, in Pulumi's names."""
+    """The resource as the official SDK reads it, with Pulumi's names."""
     row, ours = ROWS[token], LocalOci().resource(token)
     assert isinstance(ours, OciResource)
     session = Session.of({}, world.cloud.env)
@@ -72,7 +72,7 @@ def read(world: World, token: str, made: Resource) -> Properties:
 
 
 def content_of(world: World, secret: Resource) -> Properties:
-    """What a secret holds is not in its model: it is read where a run reads it."""
+    """A secret's content is not in its model, so it is read as a run reads it."""
     import oci
 
     config = oci.config.from_file(str(world.cloud.config_file), "deployer")
@@ -83,7 +83,7 @@ def content_of(world: World, secret: Resource) -> Properties:
 
 
 def differs(asked: Any, live: Any, path: str) -> Iterator[str]:
-    """What was asked for and is not there; what the cloud filled in beside it is no difference."""
+    """The requested values that differ. Values that the cloud fills in do not count."""
     if isinstance(asked, Mapping) and isinstance(live, Mapping):
         if path in MAPS and asked.keys() != live.keys():
             yield f"{path}: asked for the keys {sorted(asked)}, and the cloud has {sorted(live)}"
@@ -105,7 +105,7 @@ class Changing:
         self.wrong: list[str] = []
 
     def change(self, name: str) -> None:
-        """One input: what happens must be what is expected, and no less."""
+        """Changes one input, and asserts that exactly the expected happens."""
         change = changes(self.world, self.token, name, self.made.inputs)
         wanted = {**self.made.inputs, **change}
         if (self.token, name) in NOT_TAKEN:
@@ -137,7 +137,7 @@ class Changing:
                 self.wrong += differs(value, live.get(key), key)
 
     def one_less(self, name: str) -> None:
-        """A list or a map with one element less than before; a list keeps one, which some need."""
+        """A list or a map with one element less. A list keeps at least one element, because some must not be empty."""
         was = self.made.inputs.get(name)
         if not was or (isinstance(was, list) and len(was) == 1):
             return
@@ -154,7 +154,7 @@ class Changing:
             self.wrong.append(f"{name}: refused: {words}")
 
     def leave_out(self, name: str) -> None:
-        """An input that is no longer named: what OCI filled in stays as it is, all else is taken back."""
+        """Leaves the input out: a value that OCI fills in stays, any other is removed."""
         wanted = {key: value for key, value in self.made.inputs.items() if key != name}
         was = self.made.inputs[name]
         if not self.world.engine.diff(self.made, wanted).detailedDiff:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard check` through its front door."""
+"""`trainyard check` as a command."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ NOBODYS = (
 
 @pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
 def test_a_file_alone_is_judged_by_those_beside_it(folder: Path, tmp_path: Path) -> None:
-    """Of the others nothing is said, and those that are broken, or no files at all, are none of its business."""
+    """Nothing is reported about the other files, even if they are broken or no files."""
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     for index, text in enumerate(NOBODYS):
         (tmp_path / f"Pulumi.broken-{index}.yaml").write_text(text)
@@ -117,8 +117,7 @@ def test_at_least_forty_files_are_broken() -> None:
 def test_every_code_is_raised_by_a_broken_file_or_a_test_of_its_own() -> None:
     asked = (folder / "Pulumi.asked.yaml" for folder in folders())
     raised = {one.code for file in (*files(), *asked) for one in expected(file)}
-    # A missing file, what is too large to keep in a repository, and a platform that is only planned for have tests of
-    # their own.
+    # Other tests cover a missing file, a file that is too large for a repository, and a platform without deployment.
     assert set(codes()) - raised == {"TY001", "TY017", "TY806", "TY879", "TY883", "TY902"}
 
 
@@ -232,7 +231,7 @@ def test_a_command_without_output_still_judges() -> None:
 
 
 def test_lines_are_counted_as_yaml_counts_them(tmp_path: Path) -> None:
-    """A file with the line ends of old Macs is one line to most tools: its other lines must not be shown instead."""
+    """For most tools, a file with the line ends of old Macs is one line. A finding must not show the rest of it."""
     file = tmp_path / "Pulumi.old.yaml"
     file.write_bytes(SMALLEST.replace("vision\n", "Vision\n", 1).replace("\n", "\r").encode())
     output = check(file).output
@@ -328,7 +327,7 @@ def test_neither_engine_nor_cloud_is_imported_nor_another_platform(stack: str, h
         "homes = ('oci', 'aws', 'openpai')\n"
         "print([name for name in homes if f'components.{name}' in sys.modules])"
     )
-    # Alone in its folder: a check reads stacks beside it that may clash, each by its own platform's columns.
+    # Alone in its folder, because `check` also reads the stack files beside it.
     file = tmp_path / f"Pulumi.{stack}.yaml"
     shutil.copy(ROOT / "stacks" / file.name, file)
     shutil.copytree(ROOT / "stacks" / "examples", tmp_path / "examples")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access on the local cloud: what no statement grants fails, for people and for runs."""
+"""Access on the local cloud: calls that no statement grants fail, for people and for runs."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -70,11 +70,11 @@ def test_a_statement_may_name_a_bucket(world: World, user: Clients) -> None:
 
 
 def _conditions(moment: datetime) -> dict[str, str]:
-    """Of each time variable, a condition that holds at this moment and for hours, and its opposite."""
+    """For each time variable, a condition that holds now and for the next hours, and its opposite."""
     stamp = "request.utc-timestamp"
     ago, ahead = (f"{moment + timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}" for hours in (-6, 6))
     since, until, later = (f"{moment + timedelta(hours=hours):%H:%M:%SZ}" for hours in (-6, 6, 9))
-    # Midnight may come between: tomorrow is as good as today, next week and next month are not.
+    # Midnight may pass during the test, so today and tomorrow are both allowed, but not next week or next month.
     days = [moment, moment + timedelta(hours=6)]
     weekdays, dates, months = ({f"'{day.strftime(form)}'" for day in days} for form in ("%A", "%-d", "%-m"))
     far = moment + timedelta(days=4)
@@ -153,7 +153,7 @@ print(len(seen), 'tokens')
 
 
 def _runs_may_read(world: World, name: str) -> None:
-    """A bucket with an object, and what lets runs read it."""
+    """A bucket with an object, and the policy that lets runs read it."""
     storage, namespace = world.clients.storage, world.clients.storage.get_namespace().data
     details = oci.object_storage.models.CreateBucketDetails(name=name, compartment_id=world.compartment)
     storage.create_bucket(namespace, details)
@@ -195,7 +195,7 @@ def test_the_token_of_a_run_ends_with_it(world: World) -> None:
 
 
 def test_a_run_that_was_moved_has_the_rights_of_where_it_lies(world: World) -> None:
-    """Its token says where it lay when it was made."""
+    """Its token still has the compartment in which it was made."""
     details = models.CreateCompartmentDetails(
         compartment_id=world.clients.cloud.tenancy, name="far-off", description="far off"
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two readers of one request: what could say one thing to the judge, and another to who carries it out, is refused or
-has one meaning for both."""
+"""Requests that the access check and the handler could understand differently are refused, or have the same meaning for
+both."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_no_way_of_writing_a_path_leads_elsewhere(sender: _Sender, path: str) ->
 
 
 def test_an_upload_belongs_to_its_object(sender: _Sender) -> None:
-    """As to its bucket: neither its id with another object's name reaches it, nor one of another bucket."""
+    """An upload can be reached neither by its id with another object's name, nor from another bucket."""
     for place in ("mine/u/a", "other/u/b"):
         target = f"{sender.space}/{place}?uploadId={sender.upload}"
         for method, more in (("GET", ""), ("PUT", "&uploadPartNum=1"), ("POST", ""), ("DELETE", "")):
@@ -120,7 +120,7 @@ def test_an_upload_belongs_to_its_object(sender: _Sender) -> None:
 
 
 def test_a_name_in_the_registry_is_read_once(sender: _Sender) -> None:
-    """A tag or digest in the name of a repository was judged as a repository of a shorter name."""
+    """Earlier, access to a repository with a tag or digest in its name was checked for a shorter name."""
     tool, space = Tool.signed_in(sender.cloud, "user"), sender.cloud.namespace
     for name in (f"{_MINE}:x", f"{_MINE}@x", f"{_MINE}:x/{_OTHER}", f"{_MINE}%2f..%2f{_OTHER}", f"{_MINE}/../other"):
         assert tool.ask("POST", f"/v2/{space}/{name}/blobs/uploads/").status == 404, name

@@ -24,7 +24,7 @@ from trainyard.cli.cloud import cloud as command
 
 
 def _create_until_it_breaks(world: World, bucket: str, made: list[str], enough: threading.Event) -> None:
-    """Objects and projects, as fast as they go; `made` has those that were answered."""
+    """Makes objects and projects as fast as possible. `made` has those for which a response came."""
     namespace = "trainyardlocal"
     details = oci.data_science.models.CreateProjectDetails(compartment_id=world.compartment, display_name=bucket)
     try:
@@ -82,7 +82,7 @@ def _running_child(world: World, run: object) -> int:
 
 
 def _after_a_new_start(cloud: Cloud, run: object) -> tuple[World, Any]:
-    """The run once it has ended, and the world to ask in."""
+    """Waits for the run's end, and returns it with a new `World`."""
     world = World(Clients(control.start(cloud.home)))
     return world, world.finished(run)
 
@@ -228,7 +228,7 @@ def test_cloud_commands_start_show_stop_and_reset_the_cloud(tmp_path: Path) -> N
         as_started = invoke(command, ["status", *home]).output
         assert "It runs at" in as_started
         assert "after the local cloud started" not in as_started
-        # As after a pull or an edit: the code is younger than the cloud.
+        # As after `git pull`: the code is newer than the running cloud.
         os.utime(tmp_path / "cloud" / "server.json", (1, 1))
         for word in ("start", "status"):
             older = invoke(command, [word, *home]).output

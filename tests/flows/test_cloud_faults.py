@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults on request, as the official SDK meets them."""
+"""Injected faults, as the official SDK sees them."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from tests.support.waiting import eventually
 from trainyard.cli.cloud import cloud as command
 
 core, identity = oci.core.models, oci.identity.models
-# Longer than any test takes, and shorter than one waits for; what lies between depends on the machine.
+# A delay that is longer than a test takes, and shorter than its timeout.
 LONG, SHORT = 3600.0, 0.2
 
 

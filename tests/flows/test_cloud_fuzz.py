@@ -32,9 +32,9 @@ from tests.support.waiting import LONGEST_SECONDS
 core = oci.core.models
 
 REQUESTS = wanted(sample=600, full=50_000)
-# Of the server, for one call: making the key of a run that started takes most of it, on a slow machine.
+# The server's processor time for one call. On a slow machine, most of it is for the key of a new run.
 MOST_SECONDS, SECONDS_A_BYTE = 3.0, 20e-6
-# What goes on by itself: runs that were started end, and what they print is written.
+# Background work: runs end, and their output is stored.
 _ALIVE = "('job-run', 'vnic', 'private-ip')"
 _STATE = (
     f"SELECT id, etag, live FROM resources WHERE kind NOT IN {_ALIVE} ORDER BY sequence",
@@ -63,7 +63,7 @@ class Attacker:
         self._store.close()
 
     def state(self) -> str:
-        """A digest of all that only calls change; read again only when something was written."""
+        """A digest of everything that only calls change. It is computed again only if something was written."""
         ((version,),) = self._store.execute("PRAGMA data_version").fetchall()
         if version != self._known[0]:
             digest = hashlib.sha256()
@@ -80,7 +80,7 @@ class Attacker:
         return float(used.user + used.system)
 
     def send(self, request: Hostile) -> tuple[int, int]:
-        """The status, and how many bytes it was for."""
+        """The status of the response, and the size of the request."""
         method, target, body = request.row.method, request.target(self.real), request.content(self.real)
         signing = self._signing["deployer" if request.is_administrator else "user"]
         signed = signing.without_body(method, target) if request.row.streams else signing.headers(method, target, body)
@@ -106,7 +106,7 @@ class Attacker:
 
 
 def furnish(cloud: Cloud) -> None:
-    """One of most kinds, so that what is asked for is often there."""
+    """Makes a resource of most kinds, so that many requests name an existing one."""
     world = World(Clients(cloud))
     network, place = world.clients.network, {"compartment_id": world.compartment, "vcn_id": world.vcn.id}
     Network(world).service_gateway()
@@ -135,7 +135,7 @@ def _share(service: str) -> int:
 def test_whatever_is_sent_is_answered_or_refused(attacker: Attacker, service: str) -> None:
     rows = [row for row in ROWS if row.service == service]
 
-    # Nothing is made smaller: what was sent before is part of what a request does.
+    # Hypothesis does not shrink requests, because their effect depends on earlier requests.
     @settings(max_examples=_share(service), phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
     @given(hostile(rows))
     def holds(request: Hostile) -> None:
@@ -165,7 +165,7 @@ def _is_whole(cloud: Cloud) -> None:
 
 
 def test_the_fuzz_knows_what_clients_send() -> None:
-    """It would find little if it lost sight of the SDK's own names."""
+    """Without the SDK's own names, the requests would find little."""
     named = {row.name: parameters(row) for row in ROWS}
     assert {"compartmentId", "limit", "page"} <= named["ListVcns"][0]
     assert {"if-match", "opc-retry-token"} & named["CreateVcn"][1]

@@ -88,7 +88,7 @@ def _starter(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Proce
 
 
 def _servers(home: Path) -> list[psutil.Process]:
-    """The processes that are servers of this folder, or about to be."""
+    """The processes that are servers of this folder, or will become one."""
     servers = (one for one in psutil.process_iter(["cmdline"]) if str(home) in (one.info["cmdline"] or ()))
     return [one for one in servers if "localcloud.serve" in one.info["cmdline"]]
 
@@ -100,7 +100,8 @@ def test_a_cloud_whose_starter_was_killed_is_waited_for(tmp_path: Path) -> None:
             command.kill()
             command.wait()
             server.resume()
-            # On a busy machine the second may be the first to take the folder. There is one, and it is found.
+            # On a busy machine, the second one may lock the folder first. In any case there is only one server, and it
+            # is found.
             cloud = control.start(home)
             assert control.start(home) == cloud
             eventually(lambda: [one.pid for one in _servers(home)], lambda pids: pids == [cloud.pid])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody who means harm would send: refused in a moment, with nothing changed, and the cloud goes on.
+"""Hostile requests are refused quickly and change nothing, and the cloud goes on.
 
 Few tests with many attempts each: the attempts share one cloud.
 """
@@ -28,13 +28,13 @@ from tests.support.signing import Signing
 from tests.support.waiting import LONGEST_SECONDS, eventually
 
 MEGABYTE = 1024 * 1024
-# Of the server, for one call of a megabyte at most; a quiet machine takes a hundredth of it.
+# The server's processor time for one call of at most a megabyte. An idle machine needs a hundredth of it.
 MOST_PROCESSOR_SECONDS = 2.0
 
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    """A cloud of little patience, so that nobody waits long for it to run out."""
+    """A cloud with short timeouts, so that the tests are fast."""
     home = tmp_path_factory.mktemp("hostile") / "cloud"
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("TRAINYARD_CLIENT_SECONDS", "3")
@@ -163,7 +163,7 @@ def test_objects_whose_names_differ_are_different_objects(cloud: Cloud, world: W
     for name in names:
         assert storage.get_object("trainyardlocal", "hostile", name).data.content == name.encode()
         assert call("GET", f"{bucket}/o/{quote(name)}")[1] == name.encode()
-    # As clients write lists with a slash at their end.
+    # As clients request lists, with a slash at the end.
     assert call("GET", f"{bucket}/o/")[1]["objects"]
     assert call("GET", "/n/")[1] == "trainyardlocal"
 
@@ -220,7 +220,7 @@ def test_a_manifest_is_no_path_and_no_wait(cloud: Cloud, world: World) -> None:
 
 
 def test_no_call_takes_longer_than_it_is(cloud: Cloud, world: World) -> None:
-    """By the processor time of the server, which a busy machine does not change."""
+    """Measured by the server's processor time, on which other load has little effect."""
     deployer, user = Caller(cloud), Caller(cloud, "user")
     network = f"/20160918/vcns/{world.vcn.id}"
     long = "allow group x to use y in tenancy where " + "all {" * 20_000
@@ -274,7 +274,7 @@ def test_no_call_takes_longer_than_it_is(cloud: Cloud, world: World) -> None:
 
 
 def _ended(connection: socket.socket) -> bytes:
-    """What the server said until it ended the connection."""
+    """Everything that the server sent until it closed the connection."""
     said = b""
     try:
         while chunk := connection.recv(65536):
@@ -334,7 +334,7 @@ def test_a_body_that_trickles_is_not_waited_for(cloud: Cloud, bucket: str) -> No
 
 @pytest.mark.parametrize("asks_first", [False, True])
 def test_a_refused_upload_is_not_received(cloud: Cloud, bucket: str, asks_first: bool) -> None:
-    """Whether the client waits for the word to go on, or sends at once."""
+    """Both for a client that waits for `100 Continue`, and for one that sends at once."""
     size = 64 * MEGABYTE
     signing = Signing(cloud, "user")
     targets = [f"{bucket}/o/refused", f"{bucket}/u/refused?uploadId=x&uploadPartNum=1", "/20190101/jobs/x/artifact"]
@@ -364,7 +364,8 @@ def test_a_refused_upload_is_not_received(cloud: Cloud, bucket: str, asks_first:
 
 @pytest.mark.parametrize("length", ["content-length: 4\r\ncontent-length: 5", "content-length: x", "content-length 4"])
 def test_who_sends_a_head_that_nobody_understands_hears_so(cloud: Cloud, length: str) -> None:
-    """Also when the body is on its way already: a connection closed with unread data takes the answer with it."""
+    """Also if the client is already sending the body: if a connection is closed with unread data, the response is
+    lost."""
     with _connected(cloud) as connection:
         connection.sendall(f"PUT /n HTTP/1.1\r\nhost: x\r\n{length}\r\n\r\n".encode() + b"\0" * (MEGABYTE // 2))
         connection.shutdown(socket.SHUT_WR)
@@ -403,7 +404,7 @@ def test_a_node_does_not_read_the_console(cloud: Cloud, world: World) -> None:
     run = network.run(_CONSOLE, subnet, CLOUD_PORT=port)
     assert world.finished(run).lifecycle_state == "SUCCEEDED", world.lines(run)
     assert world.lines(run) == ["404 False"] * 18
-    # Without a subnet a run has the cloud on a loopback of its own, at the very address that people use.
+    # Without a subnet, a run reaches the cloud on its own loopback, at the address that people use.
     script = "import os\ndef tell(*words): print(*words, flush=True)\n" + _CONSOLE
     alone = world.run(
         world.job(script.replace("'198.51.100.1', '198.51.100.2'", "'127.0.0.1',").replace("443", "port")),

@@ -105,7 +105,7 @@ def test_a_run_on_a_compute_target_is_in_no_subnet(world: World) -> None:
     assert run.lifecycle_state == "SUCCEEDED", run.lifecycle_details
     machine = run.job_infrastructure_configuration_details
     assert (machine.job_infrastructure_type, machine.compute_target_id) == ("MANAGED_COMPUTE_CLUSTER", target)
-    # A run may say otherwise: machines of another type have nothing of the job's.
+    # A run may override that: for another type of machine, the job's settings do not apply.
     own = MODELS.ManagedEgressStandaloneJobInfrastructureConfigurationDetails(
         shape_name="VM.Standard2.1", block_storage_size_in_gbs=50
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local cloud killed at random moments of mixed work: what was answered is there, and everything fits together."""
+"""The local cloud is killed at random moments: every change with a response is kept, and the state is consistent."""
 
 import random
 import sqlite3
@@ -22,7 +22,7 @@ from tests.support.waiting import LONGEST_SECONDS
 NAMESPACE = "trainyardlocal"
 ROUNDS = wanted(sample=3, full=40)
 core, storage = oci.core.models, oci.object_storage.models
-# What a worker knows to be so: the answered content of each of its names, None for what it deleted.
+# The content that each of a worker's names must have, by the responses. None for a deleted one.
 Known = dict[str, bytes | None]
 
 
@@ -90,7 +90,7 @@ def test_killed_in_mixed_work(tmp_path: Path, seed: int) -> None:
             for index, work in enumerate(works):
                 pool.submit(_until_it_breaks, work, cloud, f"{seed} {index}", known[index], begun)
             begun.wait(LONGEST_SECONDS)
-            # The moment is the point of this test, not something to wait for.
+            # This test kills at a moment by time, so it does not wait for a condition.
             time.sleep(random.Random(seed).uniform(0.05, 0.6))
             kill(cloud)
         again = Clients(control.start(cloud.home))
@@ -131,7 +131,7 @@ def _fits_together(home: Path) -> None:
 
 
 def _empty(clients: Clients) -> None:
-    """All that is left can be taken away by a client's own means, and then nothing is left."""
+    """A client can delete everything that is left."""
     bucket: Any = (NAMESPACE, "kept")
     for upload in clients.storage.list_multipart_uploads(*bucket).data:
         clients.storage.abort_multipart_upload(*bucket, upload.object, upload.upload_id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every call that is served, and every place in it where a compartment or an id can stand: another team's is refused.
+"""For every call, and every field or parameter with a compartment or an id: the value of another team is refused.
 
 The caller has every right in one team's compartment and none in the other's. At one place at a time stands something of
 the other team; everything else is the caller's own. The answer must be the one for what does not exist.
@@ -26,13 +26,14 @@ SPOTS = spots()
 VARIATIONS = ((), ELSEWHERE, *((place,) for place in ELSEWHERE[: wanted(sample=0, full=len(ELSEWHERE))]))
 RELATED = "RelatedResourceNotAuthorizedOrNotFound"
 REFUSED = frozenset({"NotAuthorizedOrNotFound", RELATED})
-# A handler that does not find a thing says which.
+# A handler's error may name the missing resource.
 BARE = '"message":"Authorization failed or requested resource not found"'
-# What has no permission that a document names is the administrators'.
+# Operations without a documented permission are for administrators only.
 ADMINISTRATORS_ONLY = frozenset({"GetResourceAvailability", "ListLimitDefinitions", "ListLimitValues"})
-# There is one tenancy, and what lies in it alone nobody has rights to here; a compartment lies in its parent.
+# Kinds without another team's resource: nobody here has rights on resources of the tenancy itself, and a compartment
+# belongs to its parent.
 IN_THE_TENANCY = frozenset({"tenancy", "dynamic-group"})
-# A list of receipts shows each to whom made it, and nothing to others.
+# A list of work requests shows each caller only its own.
 SHOWS_NOTHING = frozenset({"ListWorkRequests"})
 NOT_SERVED = "the local cloud does not support"
 _STATEMENTS = (
@@ -44,7 +45,7 @@ _STATEMENTS = (
 
 @dataclass(frozen=True)
 class Teams:
-    """The caller's own team, the other, and the caller, who is nobody's administrator."""
+    """The caller's own team, the other team, and the caller, who is no administrator."""
 
     ours: Team
     theirs: Team
@@ -82,13 +83,13 @@ def test_every_name_that_looks_like_a_reference_is_one_or_says_why_not() -> None
 
 
 def _others(teams: Teams, spot: Spot) -> list[Any]:
-    """What another team has, of each kind that may stand there; for a compartment, the whole tenancy as well."""
+    """The other team's resource of each possible kind. For a compartment, also the tenancy."""
     found = [of_kind(teams.theirs, kind) for kind in spot.kinds]
     return [*found, teams.theirs["tenancy"]] if spot.kinds == ["compartment"] and spot.source != "path" else found
 
 
 def _absent(value: Any) -> Any:
-    """A value of the same form that names nothing."""
+    """A value of the same form that names no resource."""
     if isinstance(value, dict):
         return {**value, "compartmentId": _absent(value["compartmentId"])}
     return re.sub(r"(aaaaaaaa)\w{8}", r"\1nothing2", value) if "aaaaaaaa" in value else value.replace(THEIRS, "nobodys")
@@ -101,13 +102,13 @@ def _without(text: str, sent: tuple[str, ...]) -> str:
 
 
 def _tells(teams: Teams, answer: Answer, asked: Question) -> bool:
-    """Whether an answer has anything of the other team that the question had not."""
+    """Whether a response has a value of the other team that was not in the request."""
     text = _without(answer.text, asked.sent)
     return THEIRS in text or any(value in text for kind, value in teams.theirs.things.items() if kind != "tenancy")
 
 
 def _wrong(teams: Teams, spot: Spot, value: Any, elsewhere: Sequence[str]) -> str:
-    """What is wrong with the answer to one question; nothing where it is refused as it should be."""
+    """The problem with the response to one request. Empty if it is refused correctly."""
     asked = question(spot.operation, teams.ours, spot, value, elsewhere)
     answer = teams.ask(asked)
     hidden = f" and ours in the {', '.join(elsewhere)}" if elsewhere else ""
@@ -153,7 +154,8 @@ def test_what_belongs_to_another_team_is_refused_wherever_it_stands(teams: Teams
 
 
 def test_with_nothing_of_another_team_the_same_calls_are_not_refused(teams: Teams) -> None:
-    """So each refusal is because of the one place. What removes comes last, and what lies in another first."""
+    """The same calls succeed with the caller's own values, so each refusal is because of the one place. Deletions come
+    last, resources that are in others first."""
     add_fault(teams.caller.cloud, "no-capacity", shape="*")  # no run need be started for it
     judged = [spot for spot in SPOTS if spot.kinds and not spot.only_narrows and _may_be_ours(spot)]
     changing = [spot for spot in judged if spot.operation.method != "DELETE"]
@@ -169,7 +171,7 @@ def test_with_nothing_of_another_team_the_same_calls_are_not_refused(teams: Team
 
 
 def _may_be_ours(spot: Spot) -> bool:
-    """Whether somebody without rights in the tenancy itself may make the call at all."""
+    """Whether a caller without rights on the tenancy may make the call at all."""
     row = spot.operation
     kinds = {kind for other in SPOTS if other.operation == row and other.source == "path" for kind in other.kinds}
     return (

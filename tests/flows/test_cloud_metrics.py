@@ -17,7 +17,7 @@ models = oci.monitoring.models
 
 @cache
 def minute(number: float) -> datetime:
-    """So many minutes after a whole one that was not long ago; 0 and 1 are of the same hour."""
+    """A time this many minutes after a recent full hour. 0 and 1 are in the same hour."""
     recent = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=5)
     return (recent - timedelta(minutes=recent.minute == 59) if not number else minute(0)) + timedelta(minutes=number)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users, groups, compartments, keys and notebooks: principals that a tenancy gets beside its own."""
+"""Users, groups, compartments, keys and notebooks: further principals of a tenancy."""
 
 from typing import Any
 

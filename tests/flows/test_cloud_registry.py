@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local cloud's registry as container tools use it: what is pushed is an image of OCI's API, judged by policies."""
+"""The local cloud's registry, by the requests of container tools. A pushed image appears in OCI's API, and policies
+control access."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def deployer(shared_cloud: Cloud) -> Tool:
 
 
 def _repository(world: World, name: str, immutable: bool = False) -> str:
-    """Makes it; its name as a tool writes it."""
+    """Makes a repository, and returns its name for tools."""
     details = models.CreateContainerRepositoryDetails(
         compartment_id=world.compartment, display_name=name, is_immutable=immutable
     )
@@ -157,12 +158,12 @@ def test_policies_decide_who_pulls_and_who_pushes(world: World, deployer: Tool) 
         world, "pushers", "Allow group scientists to manage repos in tenancy where target.repo.name = 'team/guarded'"
     )
     assert user.push(repository, "2.0").status == 201
-    # A repository that is not there would be made in the root compartment, which takes more.
+    # A missing repository would be made in the root compartment, which needs more permissions.
     assert user.push(f"{world.clients.cloud.namespace}/team/new", "1.0").code == "DENIED"
 
 
 def test_a_digest_opens_no_other_repository(world: World, deployer: Tool) -> None:
-    """What two teams push lies in one place, but each repository has only what was pushed into it."""
+    """Layers of two teams are stored once, but each repository only has those that were pushed into it."""
     theirs, ours = _repository(world, "other/secret"), _repository(world, "team/own")
     pushed = deployer.push(theirs, "1.0", b"their layer", Env=["PASSWORD=secret"])
     digest = pushed.headers["docker-content-digest"]
@@ -173,7 +174,7 @@ def test_a_digest_opens_no_other_repository(world: World, deployer: Tool) -> Non
     assert user.ask("GET", f"/v2/{ours}/manifests/{digest}").code == "MANIFEST_UNKNOWN"
     for blob in (config, layer):
         assert user.ask("GET", f"/v2/{ours}/blobs/{blob}").code == "BLOB_UNKNOWN"
-    # Nor by an image that names them, or takes their digest.
+    # Also not by an image that names their layers or digest.
     own = b"{}"
     assert user.put_blob(ours, own).status == 201
     assert user.ask("PUT", f"/v2/{ours}/manifests/1.0", manifest(own, b"their layer")).code == "MANIFEST_BLOB_UNKNOWN"
@@ -181,7 +182,7 @@ def test_a_digest_opens_no_other_repository(world: World, deployer: Tool) -> Non
     assert user.ask("PUT", f"/v2/{ours}/manifests/1.0", stolen).code == "MANIFEST_BLOB_UNKNOWN"
     admin.push_image(world.clients.cloud, f"iad.ocir.io/{ours}:2.0@{digest}", profile="user")
     assert user.ask("GET", f"/v2/{ours}/manifests/2.0").code == "MANIFEST_UNKNOWN"
-    # An upload is its repository's own, too.
+    # An upload belongs to its repository, too.
     begun = deployer.ask("POST", f"/v2/{theirs}/blobs/uploads/").headers["location"]
     assert user.ask("PATCH", begun.replace(theirs, ours), b"more").code == "BLOB_UPLOAD_UNKNOWN"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kind of resource through the official SDK: created, read, updated, listed, deleted, gone."""
+"""Creates, reads, updates, lists and deletes every kind of resource through the official SDK."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ SSH = core.IngressSecurityRule(
 
 @dataclass(frozen=True)
 class Case:
-    """How one kind is made and changed; `gone` is its last state, empty where it is then not found."""
+    """How one kind is made and changed. `gone`: the state after its deletion; empty if it is not found any more."""
 
     client: str
     kind: str
@@ -177,7 +177,7 @@ def test_a_resource_is_created_read_listed_updated_and_deleted(world: World, cas
 
 
 def _left_out(model: Any) -> set[str]:
-    """What OCI sends of every resource of this model, were it empty, and this cloud has not sent."""
+    """Required fields of the model that this cloud did not send."""
     _, service, *_ = type(model).__module__.split(".")
     fields = sdk.model(service, type(model).__name__).fields
     always = {name for name, field in fields.items() if field.required or name in ALWAYS}

@@ -139,7 +139,7 @@ def test_an_image_is_a_local_environment_to_runs_that_may_pull_it(world: World) 
 
 
 def _starts_the_launcher(world: World, image: str) -> None:
-    """Not what the team has by its name, in the folder of the code or in PYTHONPATH."""
+    """The launcher is ours, not a module of the team with the same name in the code folder or in PYTHONPATH."""
     job = world.job(variables={"PYTHONPATH": "library"}, job_environment_configuration_details=_container(image))
     world.upload(job, _shadows(), "code.zip")
     arguments = oci.data_science.models.DefaultJobConfigurationDetails(command_line_arguments="--help")
@@ -233,7 +233,7 @@ def test_a_log_is_made_for_the_run_where_asked(world: World) -> None:
 
 _NODE = """
 import json, os, time
-# The file fills as nodes come.
+# The file gets more lines as nodes join.
 while len(peers := json.load(open(os.environ['CLUSTER_NODES_METADATA_FILE']))) < int(os.environ['NODE_COUNT']):
     time.sleep(0.05)
 print(os.environ['NODE_RANK'], 'of', os.environ['NODE_COUNT'], [peer['Rank'] for peer in peers])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call is judged by what it is about, wherever that is said: who has rights in one compartment tries another.
+"""Access is checked for every resource that a call names: a caller with rights in one compartment tries to use
+another's.
 
 test_cloud_matrix.py tries every place of every call; here is what somebody would really try, and what lies beside it.
 """
@@ -21,7 +22,7 @@ RELATED = (400, "RelatedResourceNotAuthorizedOrNotFound")
 
 @dataclass(frozen=True)
 class Tenancy:
-    """Two teams, an administrator, and somebody with every right in the first team's compartment."""
+    """Two teams, an administrator, and a user with all rights in the first team's compartment."""
 
     ours: Team
     theirs: Team
@@ -29,7 +30,7 @@ class Tenancy:
     caller: Caller
 
     def granted(self, name: str, *statements: str) -> str:
-        """A policy for a while; its OCID."""
+        """Makes a policy until the block ends. Yields its OCID."""
         details = {"compartmentId": self.admin.cloud.tenancy, "name": name, "description": name}
         return str(self.admin.made("/20160918/policies", {**details, "statements": list(statements)})["id"])
 
@@ -72,13 +73,13 @@ def test_the_body_of_a_call_that_has_none_is_not_looked_at(tenancy: Tenancy) -> 
     listed = "/20190101/jobs?compartmentId="
     assert _refused(tenancy.caller.ask("GET", listed + tenancy.theirs.compartment, ours)) == NOT_FOUND
     assert _refused(tenancy.caller.ask("GET", "/20190101/jobs", ours)) == NOT_FOUND
-    # Who sends one is answered as if there were none.
+    # The response to such a call is the same as without a token.
     answered = tenancy.caller.ask("GET", listed + tenancy.ours.compartment, theirs)
     assert (answered.status, [one["displayName"] for one in answered.body]) == (200, [OURS])
 
 
 def test_another_teams_job_cannot_be_run(tenancy: Tenancy) -> None:
-    """Its variables would be read by whoever may read the run."""
+    """Users who may read the run could read its variables."""
     for job, project in ((tenancy.theirs, tenancy.theirs), (tenancy.theirs, tenancy.ours)):
         asked = {"compartmentId": tenancy.ours.compartment, "projectId": project["project"], "jobId": job["job"]}
         assert _refused(tenancy.caller.ask("POST", "/20190101/jobRuns", asked)) == RELATED
@@ -100,7 +101,7 @@ def test_nothing_is_made_in_what_belongs_to_another_team(
     answer = tenancy.caller.ask("POST", path, {**place, reference: value})
     absent = value[:-8] + "nothing2"
     assert _refused(answer) == RELATED
-    # And so does what does not exist: nobody learns which of the two it is.
+    # A missing resource gives the same error, so a caller cannot learn which of them exist.
     other = tenancy.caller.ask("POST", path, {**place, reference: absent})
     assert other.text.replace(absent, "") == answer.text.replace(value, "")
 
@@ -115,7 +116,7 @@ def test_what_a_thing_has_already_is_judged_where_that_lies(tenancy: Tenancy) ->
     subnet = tenancy.admin.made("/20160918/subnets", {"compartmentId": ours.compartment, **parts})["id"]
     path = f"/20160918/subnets/{subnet}"
     assert _refused(tenancy.caller.ask("DELETE", path)) == NOT_FOUND
-    # To exchange its route table takes the old one's, too; what stays as it is takes nothing.
+    # Replacing its route table needs permissions on the old one, too. Unchanged fields need none.
     place = {"compartmentId": ours.compartment, "vcnId": theirs["vcn"], "routeRules": []}
     table = tenancy.admin.made("/20160918/routeTables", place)["id"]
     assert _refused(tenancy.caller.ask("PUT", path, {"routeTableId": table})) == NOT_FOUND
@@ -161,7 +162,8 @@ def test_nothing_is_moved_to_another_team(tenancy: Tenancy) -> None:
     )
     for path in taken:
         assert _refused(tenancy.caller.ask("POST", path, {"compartmentId": tenancy.ours.compartment})) == NOT_FOUND
-    # With what a move takes at its other end it goes, and one to where a bucket lies already takes nothing more.
+    # With the permission in the target compartment, the move succeeds. A move to the same compartment needs no further
+    # one.
     bucket = f"{space}/{tenancy.ours['bucket']}"
     policy = tenancy.granted("moves", f"allow group scientists to manage buckets in compartment {THEIRS}")
     for compartment in (tenancy.theirs.compartment, tenancy.ours.compartment):
@@ -176,7 +178,7 @@ def test_metrics_of_all_compartments_are_for_those_who_may_see_them(tenancy: Ten
     wrong = tenancy.caller.ask("POST", everywhere + tenancy.ours.compartment, asked)
     assert (wrong.status, wrong.code) == (400, "InvalidParameter")
     assert _refused(tenancy.caller.ask("POST", everywhere + root, asked)) == NOT_FOUND
-    # A right in the tenancy that a condition keeps from one compartment shows the others.
+    # With a right on the tenancy whose condition excludes one compartment, the list shows the others.
     condition = f"where target.compartment.id != '{tenancy.theirs.compartment}'"
     policy = tenancy.granted("metrics", f"allow group scientists to read metrics in tenancy {condition}")
     found = tenancy.caller.ask("POST", everywhere + root, asked)
@@ -186,7 +188,7 @@ def test_metrics_of_all_compartments_are_for_those_who_may_see_them(tenancy: Ten
 
 
 def test_logs_go_with_their_group_to_another_compartment(tenancy: Tenancy) -> None:
-    """Somebody who may read the logs of where it lay before may not read them any more."""
+    """After the move, users with rights in the old compartment cannot read the logs any more."""
     made = tenancy.admin.ask(
         "POST", "/20200531/logGroups", {"compartmentId": tenancy.ours.compartment, "displayName": "going"}
     )
@@ -223,7 +225,7 @@ def test_a_work_request_is_for_those_who_may_do_what_made_it(tenancy: Tenancy) -
 
 
 def test_a_retried_call_is_the_same_only_with_the_same_query(tenancy: Tenancy) -> None:
-    """The first answer of a token was given to a call about something else."""
+    """A retry token does not return the response of a different call."""
     token = {"opc-retry-token": "once"}
     asked = "/20190301/secretbundles/actions/getByName?secretName={0}&vaultId=vault-{0}"
     assert tenancy.admin.ask("POST", asked.format(OURS), {}, headers=token).status == 200
@@ -239,7 +241,7 @@ def test_a_push_into_a_repository_that_is_not_there_takes_the_right_to_make_it(t
 
 
 def test_what_lies_in_one_place_is_judged_at_once(tenancy: Tenancy) -> None:
-    """So that a rehearsal sees one call of its caller, not one for each thing that it names."""
+    """A rehearsal then sees one call, and not one for each resource that it names."""
     before = max((row["id"] for row in list_calls(tenancy.admin.cloud)), default=0)
     place = {"compartmentId": tenancy.ours.compartment, "vcnId": tenancy.ours["vcn"], "cidrBlock": "10.0.7.0/24"}
     assert tenancy.caller.ask("POST", "/20160918/subnets", place).status == 200

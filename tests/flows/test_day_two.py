@@ -128,7 +128,7 @@ def test_leaving_cancels_what_runs_and_says_what_stays(team: Team) -> None:
     assert unasked.returncode == 2
     assert team.in_cloud() == before
 
-    # Without its file, as after somebody renamed it.
+    # Without its file, as after a rename.
     team.file.unlink()
     kept = team.trainyard("down", "local", "--yes")
     said, _, removed = kept.partition("Destroying")
@@ -156,7 +156,7 @@ def test_leaving_cancels_what_runs_and_says_what_stays(team: Team) -> None:
 
 
 def at_a_terminal(team: Team, *words: str, answer: str) -> subprocess.CompletedProcess[str]:
-    """A local command whose standard input is a terminal, at which somebody has typed ahead."""
+    """A local command whose standard input is a terminal, with input that was typed in advance."""
     ours, theirs = os.openpty()
     try:
         os.write(ours, f"{answer}\n".encode())
@@ -175,7 +175,7 @@ def _trains(process: psutil.Process) -> bool:
 
 @pytest.mark.torture
 def test_a_network_grows_in_place_and_moves_only_anew(team: Team) -> None:
-    """The cloud has what `up` says that it has; a preview names what stands in the way of a move."""
+    """`up` and the cloud agree, and a preview names the obstacles to a move."""
     team.configure("network", {"cidr": "10.20.0.0/20"})
     team.trainyard("up", "local")
     network = client(team.cloud, oci.core.VirtualNetworkClient)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine and our language host, as a person meets them: `pulumi` on a project of one's own."""
+"""The engine and our language host, with plain `pulumi` commands on a user's project."""
 
 import contextlib
 import json
@@ -29,7 +29,7 @@ class Project:
         self.program = root / "notes" / "program"
         self.pack = root / "notes" / "pack"
         self.note = root / "note.txt"
-        # A link, for `virtualenv: .venv` as a user writes it, without installing the SDK again.
+        # A link for `virtualenv: .venv`, so that the SDK need not be installed again.
         (self.program / ".venv").symlink_to(sys.prefix)
         self.home = root / "home"
         self.env = engine.environment(self.home) | {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What catalog/environments.toml says of an environment is what the made one has: `check` judges by the row alone."""
+"""Environments have the packages that catalog/environments.toml lists, because `check` uses only that table."""
 
 from __future__ import annotations
 

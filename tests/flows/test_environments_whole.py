@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Environments are there whole or not at all, however their making ends."""
+"""An environment is complete or does not exist, even if making it is interrupted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONGEST_SECONDS = 120.0
 
 @pytest.fixture
 def with_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
-    """Other rows than the product's, in a cache of the test's own."""
+    """Rows of the test in place of the catalog's, and a cache of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
     def use(*some: EnvironmentRow) -> None:
@@ -201,7 +201,7 @@ def test_one_on_top_of_another_has_its_modules(with_rows: Callable[..., None]) -
     assert isinstance(find.find("above"), MissingEnvironment)
 
 
-# Its proof is the last step before it counts as made. Told to, it says so and waits until nobody is there any more.
+# Its proof is the last step. If it is told to, it reports that and waits until its starter has ended.
 PROVED_SLOWLY = replace(
     TINY,
     proof="import os, pathlib\nif at := os.environ.get('PROVING'): pathlib.Path(at).touch(); sys.stdin.read()",
@@ -262,7 +262,7 @@ def test_an_interrupt_ends_the_command_too() -> None:
 
 
 def test_what_compiles_takes_as_many_processors_as_it_likes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under `make test`, a `make` of its own would find make's variables and compile with one."""
+    """Under `make test`, a nested `make` would see make's variables, and compile with one process only."""
     monkeypatch.setenv("MAKEFLAGS", " -j6 --jobserver-auth=3,4")
     seen = "import os, sys; sys.exit('MAKEFLAGS' in os.environ)"
     run_watched([sys.executable, "-c", seen], Told(), "looking")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orders planted wherever somebody else's text can stand: none of them is in the bytes that a command prints."""
+"""Control sequences in all texts that others can write: none of them is in the output of a command."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def trainyard(*words: str | bytes | Path) -> subprocess.CompletedProcess[bytes]:
 
 
 def harmless(done: subprocess.CompletedProcess[bytes], own_commands: bool = False) -> bytes:
-    """Everything that was printed, once it is clear that nothing in it gives orders."""
+    """The whole output, after a check that it has no control sequences."""
     printed = done.stdout + b"\n" + done.stderr
     assert orders(printed, own_commands) == []
     assert b"Traceback" not in printed
@@ -92,14 +92,14 @@ def test_control_characters_of_a_file_name_are_escaped(tmp_path: Path, form: str
     [("check", PLANTED), ("plan", PLANTED), ("runs", PLANTED), (PLANTED,), (f"--{PLANTED}",), ("plan", f"--{PLANTED}")],
 )
 def test_control_characters_of_a_command_line_are_escaped(words: tuple[str, ...]) -> None:
-    """A script may have it from somewhere else: the name of a branch, say."""
+    """A script may get such an argument from elsewhere, such as the name of a branch."""
     done = trainyard(*(word.replace("\x00", "") for word in words))
     assert done.returncode in (1, 2)
     harmless(done)
 
 
 def test_control_characters_in_a_plan_are_escaped(tmp_path: Path) -> None:
-    """What is allowed to hold it: commands, variables, tags, arguments."""
+    """The places that may contain any text: commands, variables, tags, arguments."""
     file = tmp_path / "Pulumi.planted.yaml"
     made = STACK.replace("code:", f"env: {{ NOTE: {QUOTED} }}\n      code:", 1)
     file.write_text(made.replace("command: ", f"command: echo {json.dumps(PLANTED.replace(chr(0), ''))[1:-1]} #", 1))
@@ -121,7 +121,7 @@ PRINTS = f"print({PLANTED!r}, flush=True)\nraise SystemExit(3)"
 
 @pytest.fixture(scope="module")
 def planted(shared_cloud: Cloud) -> Planted:
-    """A run whose names, lines, status and progress are a stranger's."""
+    """A run with hostile names, log lines, status and progress."""
     world = World(Clients(shared_cloud))
     namespace, storage = world.clients.cloud.namespace, world.clients.storage
     details = oci.object_storage.models.CreateBucketDetails(name="planted", compartment_id=world.compartment)
@@ -157,7 +157,7 @@ def test_control_characters_in_runs_and_logs_are_escaped(planted: Planted) -> No
 
 
 def test_watch_sends_a_terminal_no_control_characters_of_a_run(planted: Planted) -> None:
-    """The cursor's moves are ours. So are colours, left out here. Nothing else that a terminal obeys gets there."""
+    """Only our own cursor movements, and colours (off here), reach the terminal."""
     import pty
 
     master, slave = pty.openpty()

@@ -14,13 +14,13 @@ from tests.support.local_team import Team
 pytestmark = pytest.mark.engine
 
 OCI = [name for name in EXAMPLES if name.startswith("oci-")]
-# Those whose way up differs: another stack comes first, stand-ins for what exists.
+# Examples that need another stack first, or stand-ins for existing resources.
 ALWAYS = ["oci-existing", "oci-existing-vcn", "oci-team"]
 USES = {"oci-team": "oci-platform"}
 
 
 def _groups() -> list[list[str]]:
-    """`make test`: one of those, another with another seed; torture: all at once, and pairs."""
+    """`make test` takes one of those, by the seed. `make torture` takes all at once, and pairs."""
     count = wanted(0, 18)
     if not count:
         return [drawn(ALWAYS, 1)]
@@ -39,7 +39,7 @@ def test_examples_go_up_and_down_side_by_side(examples: Sequence[str], tmp_path:
             seen = team.trainyard("preview", example, "--expect-no-changes", "--diff")
             assert "unchanged" in seen
             assert "from $PATH" not in seen, "the engine warns of a plugin on PATH"
-        # What others stand on goes last.
+        # Stacks that others use are removed last.
         leaving = sorted({*examples, *used}, key=lambda stack: stack in used)
         for number, stack in enumerate(leaving, 1):
             words = team.trainyard("down", stack, "--delete-data")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A second team works with what the first has made, by its names; what is not there ends the program first."""
+"""A second team uses the resources of the first by name. A missing one stops the program before anything is made."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def second(team: Team, **changes: Any) -> Path:
     written["config"]["trainyard:environment"] = "guest"
     for key, value in {**NAMES, **changes}.items():
         written["config"][f"trainyard:{key}"] = value
-    # Its node is in the subnet of the first, on half a machine of it.
+    # Its node is in the first team's subnet, on half of one of its machines.
     written["config"]["trainyard:jobs"]["line"] |= {"computeTarget": "theirs", "layout": "node-groups"}
     file = team.stacks / "Pulumi.guest.yaml"
     file.write_text(yaml.safe_dump(written, sort_keys=False))
@@ -71,7 +71,7 @@ def another_subnet(team: Team, name: str) -> None:
 
 def test_a_second_team_names_what_the_first_has_made(team: Team) -> None:
     second(team)
-    # Where a stack is begun, the engine writes its file: not in the checkout.
+    # The engine writes a new stack's file where it is initialised, so this is not in the checkout.
     (team.stacks / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
     assert team.pulumi("stack", "init", "guest", "--no-select", "--cwd", str(team.stacks)).returncode == 0
     up = pulumi(team, "up", "--yes", "--skip-preview")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/first-hour.md, typed from top to bottom: six scripts that know nothing of trainyard, to results on disk.
+"""Runs docs/first-hour.md from top to bottom: six scripts without any code for trainyard, up to results on disk.
 
 `make test` lets it find the environments that the machine has; `up` still makes those of its requirements. Torture
 types it with an empty cache, so that `up` makes all of them, and moves the file to the other platforms.
@@ -40,14 +40,14 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The desk of a newcomer on a machine that others have used."""
+    """The environment of a new user on a machine with caches."""
     with a_desk(tmp_path) as variables:
         yield {**variables, "XDG_CACHE_HOME": str(CACHE)}
 
 
 @pytest.fixture
 def new_desk(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The desk of a newcomer whose machine has the engine, and no environment."""
+    """The environment of a new user on a machine that has the engine but no local environments."""
     cache = tmp_path / "cache"
     ours = Path("trainyard", "engine")
     shutil.copytree(CACHE / ours, cache / ours, copy_function=link_or_copy, symlinks=True)
@@ -67,7 +67,7 @@ def test_the_page_makes_what_it_needs(new_desk: dict[str, str], tmp_path: Path) 
 
 
 def test_up_makes_the_environment_and_says_so_first(new_desk: dict[str, str], tmp_path: Path) -> None:
-    """With the environment that is made fastest: Dask's, with pandas."""
+    """With the environment that takes the least time to make: Dask's, with pandas."""
     work = tmp_path / "work"
     shutil.copytree(SCRIPTS / "dask", work / "dask")
     script = work / "dask" / "client.py"
@@ -111,7 +111,8 @@ def test_the_file_moves_to_aws_dl1(desk: dict[str, str], tmp_path: Path) -> None
 
 
 def move(platform: str, desk: dict[str, str], work: Path) -> None:
-    """As the page says: a copy of its file with another platform, what `check` says typed, up, and watched."""
+    """As on the page: a copy of the file with another platform, corrected by what `check` says, then `up` and
+    `watch`."""
     shutil.copytree(SCRIPTS, work / "first")
     stack = next(block for block in blocks() if block.language == "yaml")
     copying, training = (as_shell(block).replace("openpai", platform) for block in moving_blocks())
@@ -140,5 +141,5 @@ def type_the_page(desk: dict[str, str], work: Path) -> None:
     for job, file in promised(without=cannot):
         assert (work / "results" / job / "first" / "workdir" / file).stat().st_size, f"{file} of {job}"
     assert np.loadtxt(work / "results/dask/first/workdir/means.csv", delimiter=",").shape == (8,)
-    # What lies in /tmp is lost with the node, and named with the way to keep it.
+    # Files in /tmp are lost with the node. The output names them, and says how to keep them.
     assert re.search(r"/tmp/keras-model", printed)

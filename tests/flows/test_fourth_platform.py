@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A platform that nobody has thought of: the scaffold makes its home and its row in a copy of the checkout, the home is
-filled in, and nothing else changes. Its runs are real processes, and every front door knows them."""
+"""A new platform: the scaffold makes its folder and its row in a copy of the checkout, the folder gets its code, and
+nothing else changes. Its runs are real processes, and every command knows them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from trainyard import engine
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDED = Path(__file__).with_name("paper_project")
-# What every platform's row and keys are written into by a command.
+# Files that a command generates from the rows and keys of all platforms.
 GENERATED = {"docs/findings.md", "schemas/stack.schema.json"}
 LONGEST_SECONDS = 300.0
 
 
 class Checkout:
-    """A copy of what git knows, and of what is new, with the platform `paper` in it."""
+    """A copy of the checkout, including new files, with the platform `paper`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root / "checkout"
@@ -33,7 +33,7 @@ class Checkout:
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.root / name)
         self.stack, self.desk = self.root / "stacks/Pulumi.fair.yaml", root / "desk"
-        # A link, for `virtualenv: .venv`, without installing the SDK again.
+        # A link for `virtualenv: .venv`, so that the SDK need not be installed again.
         (self.root / ".venv").symlink_to(sys.prefix)
         self.env = engine.environment(root / "home") | {"PULUMI_OPTION_COLOR": "never", "PULUMI_SKIP_UPDATE_CHECK": "1"}
 
@@ -57,7 +57,7 @@ class Checkout:
         (self.root / "docs/findings.md").write_text(self.python("schemas.page"))
 
     def fill_in(self) -> None:
-        """What somebody writes after the scaffold: the home, and more columns of the row."""
+        """Adds what a developer writes after the scaffold: the platform's code, and more columns of the row."""
         shutil.copytree(ADDED / "paper", self.root / "components" / "paper", dirs_exist_ok=True)
         shutil.copy(ADDED / "draw.py", self.root / "stacks")
         table = self.root / "catalog/platforms.toml"
@@ -96,7 +96,7 @@ def scaffolded(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 @pytest.fixture(scope="module")
 def sketch(scaffolded: Checkout) -> dict[str, str]:
-    """What the commands say before anything is filled in."""
+    """The commands' output directly after the scaffold."""
     file = scaffolded.root / "stacks/Pulumi.sketch.yaml"
     file.write_text(SKETCH)
     told = {name: scaffolded.python("trainyard", name, str(file)) for name in ("check", "plan", "access")}

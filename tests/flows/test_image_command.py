@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard image` through the front door, with a stand-in for docker that notes what it is told."""
+"""`trainyard image` as a command, with a replacement for docker that records its arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainyard.cli.main import main
 
 ADDRESS = "iad.ocir.io/acme/vision/ddp:1.4"
 DIGEST = f"sha256:{'ab' * 32}"
-# Notes its words and what its context holds; says what a push or an inspection says.
+# Records its arguments and the files of the build context, and prints the output of a push or an inspection.
 DOCKER = f"""\
 #!/bin/sh
 echo "$*" >> "$0.log"
@@ -38,7 +38,7 @@ def _trainyard(*words: str, env: Mapping[str, str] | None = None) -> Result:
 
 @pytest.fixture
 def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The stand-in, alone on PATH; nobody's credentials are near."""
+    """The replacement is the only program on PATH, and there are no credentials."""
     file = tmp_path / "bin" / "docker"
     file.parent.mkdir()
     file.write_text(DOCKER)
@@ -148,7 +148,7 @@ def test_a_push_tells_the_digest(docker: Path) -> None:
     assert pushed.exit_code == 0, pushed.output
     assert _told(docker)[0] == ["push", ADDRESS]
     assert pushed.stdout.splitlines()[-2:] == [f"Pushed {ADDRESS}", f"  {DIGEST}"]
-    # Without credentials for OCI's API the tool's own login has to do; both are said.
+    # Without credentials for OCI's API, the tool's own login is used. The output says both.
     assert "Could not check whether 1.4 exists already" in pushed.stderr
     assert "docker uses its own login" in pushed.stderr
 

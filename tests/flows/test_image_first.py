@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first image of a stack: what `trainyard image push` says to do makes its repository, and the rest comes after."""
+"""The first image of a stack: the command that `trainyard image push` names makes the repository; then the push
+succeeds."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def yard(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Itera
     (folder / "code" / "train.py").write_text(TRAIN)
     shutil.copy(ROOT / "stacks" / "examples" / "own-framework" / "script.toml", folder)
     (folder / "Pulumi.own.yaml").write_text(STACK.format(cloud=shared_cloud))
-    # Its own store, and nothing asked of a kernel that a container may lack.
+    # With its own store, and without kernel features that a container may lack.
     settings = f'[storage]\ndriver = "vfs"\ngraphroot = "{folder}/store"\nrunroot = "{folder}/running"\n'
     (folder / "storage.conf").write_text(settings)
     environment = {
@@ -120,9 +120,9 @@ def yard(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Itera
         "CONTAINERS_STORAGE_CONF": f"{folder}/storage.conf",
     }  # fmt: skip
     made = Yard(shared_cloud, folder, environment)
-    # The base has TensorFlow and a PyTorch under names and versions of their own, and no index has either.
+    # The base image has TensorFlow and PyTorch with names and versions that no index has.
     (folder / "packages.txt").write_text("tinypack==1.0\ntensorflow>=2.10\ntorch==1.13.*,>=1.13\n")
-    # The build reaches no index: what it installs lies in its base, and pip's configuration says where.
+    # The build cannot reach an index: packages are in the base image, and pip's configuration names the folder.
     (folder / "base" / "packages").mkdir(parents=True)
     write_wheel(folder / "base" / "packages", "tinypack", "1.0", {"tinypack.py": "VERSION = '1.0'\n"})
     (folder / "pip.conf").write_text("[global]\nno-index = true\nfind-links = /packages\n")
@@ -142,7 +142,7 @@ def yard(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def _needs_a_builder(yard: Yard) -> None:
-    """Makes the base. Where the system lets nobody build and run an image, that is no fault of ours."""
+    """Makes the base image. If the system does not allow it to build and run an image, the test is skipped."""
     said = yard.run(
         "buildah", "build", "--quiet", "--file", f"{yard.folder}/Dockerfile", "--tag", BASE, f"{yard.folder}/base"
     )
@@ -244,7 +244,7 @@ def test_an_image_goes_to_the_registry_and_comes_back(yard: Yard, built: str) ->
     repository = artifacts.create_container_repository(details).data.id
     pushed = yard.trainyard("push", yard.stack, "--tool", "buildah")
     assert pushed.returncode == 0, pushed.stdout + pushed.stderr
-    # A token is a JWT: none is shown.
+    # No token (a JWT) is in the output.
     assert "eyJ" not in pushed.stdout + pushed.stderr
     [image] = artifacts.list_container_images(yard.cloud.compartment, repository_id=repository).data.items
     assert (image.version, pushed.stdout.splitlines()[-1].strip()) == ("1.4", image.digest)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data that a stack file says a job reads is there, as a folder on its nodes, and by the stack's own statements."""
+"""The input data of a job is a folder on its nodes, which the stack's own statements allow it to read."""
 
 from collections.abc import Iterator
 from pathlib import Path

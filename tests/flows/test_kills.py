@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard up` killed at random points ends, brought up again, where an undisturbed one does.
+"""`trainyard up` is killed at random points and started again. It ends in the same state as one that nobody killed.
 
-One seed here, which kills all at once; `make torture` runs many more, and TRAINYARD_KILL_SEEDS=FIRST:LAST runs any.
+This runs one seed, which kills all processes at once. `make torture` runs many more, and
+TRAINYARD_KILL_SEEDS=FIRST:LAST any.
 """
 
 from __future__ import annotations

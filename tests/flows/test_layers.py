@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job's packages over the environment of its framework, by the real pip. They are strangers': nothing of them runs,
-nothing of the framework is replaced, and what fails leaves nothing."""
+"""A job's packages over the environment of its framework, installed by the real pip. They are not trusted: none of
+their code runs, no package of the framework is replaced, and a failure leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PYTHON = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1", "PIP_DISABLE_P
 
 
 class Shelf:
-    """Packages on offer, and the environment of a framework `mini` 1.0 with a package `helper` that it needs."""
+    """A folder of packages, and the environment of a framework `mini` 1.0 that needs the package `helper`."""
 
     def __init__(self, root: Path) -> None:
         self.folder = root / "wheels"
@@ -145,7 +145,8 @@ def test_the_framework_under_its_other_name_and_version_is_there_already(
 
 
 def test_what_another_package_needs_and_nobody_has_built_is_named(shelf: Shelf) -> None:
-    """pip calls it a conflict if the other package has several versions. The environment's own are not to blame."""
+    """If the other package has several versions, pip calls it a conflict. The message must not blame the environment's
+    own packages."""
     for version in ("1.0", "2.0"):
         write_wheel(shelf.folder, "asker", version, {"asker.py": ""}, ["onlysource"])
     write_source(shelf.folder, "onlysource", "1.0", {"onlysource.py": ""}, shelf.mark)
@@ -315,5 +316,6 @@ def test_killed_in_the_middle_nobody_writes_there_before_its_pip_has_ended(shelf
 
 
 def _waits_for_a_lock(pid: int) -> bool:
-    """By where it sleeps in the kernel, whose list of locks leaves out those whose owner has ended."""
+    """Whether a process waits for a lock, by its kernel wait channel: the list of locks leaves out those whose owner
+    has ended."""
     return "lock" in Path(f"/proc/{pid}/wchan").read_text()

@@ -38,7 +38,7 @@ def test_a_stack_that_is_up_has_the_file_that_it_was_made_from(home: Path) -> No
 
 @pytest.mark.parametrize("command", ["up", "preview"])
 def test_a_local_stack_does_not_move_to_another_platform(home: Path, command: str) -> None:
-    """Before a cloud is started, and before the copy changes by which `down` knows whose resources these are."""
+    """The error comes before a cloud is started, and before the copy changes from which `down` knows the platform."""
     stacks = home / "stacks"
     shutil.copytree(EXAMPLES / "examples" / "pytorch-ddp", stacks / "examples" / "pytorch-ddp")
     text = (EXAMPLES / "Pulumi.oci-or-openpai.yaml").read_text()

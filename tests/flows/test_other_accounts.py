@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another account of this machine gets from the servers that an engine starts for us: nothing.
+"""Other accounts of this machine cannot use the servers that the engine starts.
 
 Every account reaches every port on loopback. So each server that runs our code asks the kernel whose socket calls, and
 a language host runs the folders of the project that it was started for.
@@ -41,13 +41,13 @@ SERVERS = {
     # Its SDK prints the port without a flush; a language host starts programs with this flag.
     "policy pack": ((sys.executable, "-u", "policies"), analyzer_pb2.DESCRIPTOR.services_by_name["Analyzer"]),
 }
-# It says whose rights it has, as the attack does, and then serves nothing.
+# It prints its account, as an attacker's program would, and then serves nothing.
 PLUGIN = "import os, pathlib, sys; pathlib.Path({proof!r}).write_text(str(os.geteuid())); print('ran', flush=True)\n"
 
 
 @contextmanager
 def _served(command: Sequence[str], folder: Path = ROOT, *words: str) -> Iterator["subprocess.Popen[str]"]:
-    """The server as an engine starts it; `words` are what else stands on its engine's command line."""
+    """Starts the server as an engine does. `words`: further arguments of the engine."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PULUMI_HOME": str(folder / "pulumi"), "GRPC_VERBOSITY": "NONE"}
     if words:
         env["PULUMI_OPTION_POLICY_PACK"] = ",".join(words)
@@ -68,7 +68,7 @@ def _port(server: "subprocess.Popen[str]") -> int:
 
 
 def _answers(port: int, service: ServiceDescriptor) -> dict[str, grpc.StatusCode]:
-    """What each method of the service says to an empty request."""
+    """The response of each method to an empty request."""
     said = {}
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         for method in service.methods:
@@ -102,7 +102,7 @@ def test_no_server_answers_another_account(name: str) -> None:
 
 
 def _project(folder: Path) -> Path:
-    """A project with a plugin that it names by path, and a policy pack that it does not name."""
+    """A project that names a plugin by its path, and a policy pack that it does not name."""
     for name, file in (("program", "Pulumi.yaml"), ("plugin", "PulumiPlugin.yaml"), ("pack", "PulumiPolicy.yaml")):
         (folder / name).mkdir()
         (folder / name / file).write_text("name: notes\nruntime: { name: python, options: { virtualenv: ../venv } }\n")
@@ -114,7 +114,7 @@ def _project(folder: Path) -> Path:
 
 
 def _strangers(folder: Path) -> Path:
-    """As the attack has it: a folder of one's own, with what a plugin needs."""
+    """The attacker's folder, with the files of a plugin."""
     theirs = folder / "theirs"
     theirs.mkdir()
     (theirs / "__main__.py").write_text(PLUGIN.format(proof=str(folder / "theirs ran")))
@@ -145,7 +145,7 @@ def _host(port: int) -> Iterator[Any]:
 
 @needs_root
 def test_another_account_has_no_folder_of_its_own_run(tmp_path: Path) -> None:
-    """The attack: with this, whoever typed `up` ran what any account of the machine named."""
+    """The attack: earlier, `up` ran a program that any account of the machine could name."""
     project, theirs = _project(tmp_path), _strangers(tmp_path)
     with _served(HOST, project) as server, strangers_port(_port(server)) as port, _host(port) as stub:
         for folder, virtualenv in ((theirs, ""), (project.parent / "plugin", "../venv")):
@@ -181,7 +181,7 @@ def test_a_host_runs_what_its_project_names_and_nothing_else(tmp_path: Path) -> 
     with _served(HOST, project, str(tmp_path / "pack")) as server, _host(_port(server)) as stub:
         for method, request in _calls(theirs, "").items():
             assert "only the project" in _refusal(stub, method, request), method
-        # A folder of the project, but a Python, or a program, that is not.
+        # The folder is the project's, but the Python or the program is not.
         for method, request in _calls(project, str(theirs / "venv")).items():
             assert "names the virtual environment" in _refusal(stub, method, request), method
         run = language_pb2.RunRequest(info=_info(project), pwd=str(project), program=".")
@@ -202,7 +202,7 @@ def test_a_policy_pack_that_nobody_named_is_not_run(tmp_path: Path) -> None:
 
 
 def test_a_handshake_of_our_own_account_names_folders(tmp_path: Path) -> None:
-    """Engines of today send none to a host that they start; one that somebody started by hand gets one."""
+    """Current engines send no token to a host that they start, but to one that was started by hand."""
     project, elsewhere = _project(tmp_path), tmp_path / "elsewhere"
     elsewhere.mkdir()
     with _served(HOST, elsewhere) as server, _host(_port(server)) as stub:
@@ -216,7 +216,7 @@ def test_a_handshake_of_our_own_account_names_folders(tmp_path: Path) -> None:
         assert isinstance(stub.GetPluginInfo(empty_pb2.Empty(), timeout=SECONDS), plugin_pb2.PluginInfo)
 
 
-# What the local cloud answers whoever reaches its port; the words are those of a client that was told nothing.
+# The local cloud's responses to requests without credentials.
 ANSWERED = {
     "/.trainyard": 200,
     "/console": 200,
@@ -263,7 +263,8 @@ def test_the_cloud_listens_on_loopback_only_and_its_folder_is_closed(shared_clou
 
 
 def test_what_the_cloud_is_is_told_to_this_machine_only(shared_cloud: Cloud) -> None:
-    """A page of another site reaches this port by a name of its own that leads here, and would read the answer."""
+    """A web page of another site could reach this port by a host name that resolves to this machine, and read the
+    response."""
     port = shared_cloud.endpoint.rpartition(":")[2]
     others = ("evil.example", f"127.0.0.1.evil.example:{port}", "10.0.0.1:80", "127.0.0.1:80", "", ":80")
     for host in (f"evil.example:{port}", *others):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job's `requirements:` through every door: `check`, `up --local`, plain `pulumi up`, `rehearse`."""
+"""A job's `requirements:` in every command: `check`, `up --local`, plain `pulumi up`, `rehearse`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard plan` and `trainyard access` through the front door."""
+"""`trainyard plan` and `trainyard access` as commands."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JOB = """\
       env: { HF_TOKEN: { secure: AAABAMciphertext } }
       runs: { base: {} }
 """
-# Whoever imports one of these pays for an SDK that needs a cloud or an engine.
+# Importing one of these takes long: they are SDKs of a cloud or of the engine.
 HEAVY = ("pulumi", "pulumi_oci", "oci", "grpc", "boto3")
 
 
@@ -150,7 +150,7 @@ def test_plan_and_access_import_no_sdk(stack: Path, command: str) -> None:
 
 
 def test_no_command_begins_with_an_sdk() -> None:
-    """They import Oracle's when they make their first call, and Pulumi's never: that is for the programs."""
+    """Commands import Oracle's SDK at their first call, and never Pulumi's, which only programs need."""
     modules = sorted({f"trainyard.cli.{place.partition(':')[0]}" for place, _ in COMMANDS_OF_ALL.values()})
     program = f"import sys, {', '.join(modules)}; print([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -44,7 +44,7 @@ from tests.support.plugin_world import World, live
 from tests.support.provider_client import Failed, engine_side
 
 Looked = list[tuple[Properties, Properties]]
-# What each function is asked, and what of the answer must be so.
+# The arguments of each function, and the expected parts of its result.
 LOOKUPS: Mapping[str, Callable[[World], Looked]] = {
     "aws:index/getCallerIdentity:getCallerIdentity": lambda w: [({}, {"accountId": "123456789012"})],
     "aws:ec2/getVpc:getVpc": lambda w: [({"id": w.id(VPC)}, {"id": w.id(VPC), "cidrBlock": "10.0.0.0/16"})],
@@ -69,7 +69,7 @@ LOOKUPS: Mapping[str, Callable[[World], Looked]] = {
     "aws:ec2/getAmi:getAmi": lambda w: [
         ({"filters": [{"name": "image-id", "values": [image(w)]}], "mostRecent": True}, {"imageId": image(w)})
     ],
-    # What the plugin made itself is marked, and taken up again by the next attempt: it is nobody's leftover.
+    # The plugin tags its own resources, and the next attempt adopts them.
     "aws:ec2/getInstances:getInstances": lambda w: [
         (
             {"filters": [{"name": "instance-id", "values": [w.id(INSTANCE)]}], "instanceStateNames": ["running"]},
@@ -174,7 +174,8 @@ def test_secret_inputs_of_a_resource_are_secret_outputs(world: World) -> None:
     assert "hush-hush" not in world.engine.heard.everything
 
 
-# Each way to recognize what an attempt made: by tag, by name, by what it belongs to, by a token. All in the full count.
+# One type for each way to recognise what an attempt made: by tag, by name, by its parent, by a token. `make torture`
+# takes all types.
 _WAYS = (VPC, INSTANCE, BUCKET, ROLE, INGRESS, ROUTE, NAT, VERSION)
 
 
@@ -190,7 +191,7 @@ def test_a_create_that_was_cut_off_makes_nothing_twice(world: World, token: str)
     assert again.id == first.id
     assert again.outputs == first.outputs
     if token == INSTANCE:
-        # AWS remembers what an attempt asked for after somebody deleted what it made.
+        # AWS still knows an attempt's client token after its resource was deleted.
         anew = world.engine.create(token, "cut", inputs)
         world.engine.delete(anew)
         assert anew.id != first.id

@@ -99,7 +99,8 @@ def test_a_cluster_comes_changes_drifts_and_goes(tmp_path: Path, cloud: Cloud) -
         stack.pulumi("refresh", "--yes")
         assert stack.up(port=3022, days=60, digest="2", userData=user_data, nodes=["main", "worker"])["updated"] == 1
 
-        # What replaces a machine is another machine; what only sets a bucket up is never deleted as its own original.
+        # A replaced machine is another machine. A replaced setting of a bucket must not be deleted with the old
+        # resource.
         main, block = (stack.rows()[name] for name in ("Instance::main", "BucketPublicAccessBlock::data"))
         stack.pulumi("up", "--yes", "--skip-preview", "--replace", main["urn"])
         assert stack.rows()["Instance::main"]["id"] != main["id"]

@@ -58,7 +58,7 @@ def test_a_resource_is_created_read_updated_and_deleted_with_the_providers_calls
 
 
 def test_blocks_of_a_vcn_change_one_at_a_time(world: World) -> None:
-    """As Oracle's provider changes them: one added at the end, one exchanged, one removed; no more at once."""
+    """Oracle's provider can change one element at a time: add one at the end, replace one, remove one."""
     world.id("oci:Core/subnet:Subnet")
     vcn, engine = world.resource(VCN), world.engine
 
@@ -74,7 +74,7 @@ def test_blocks_of_a_vcn_change_one_at_a_time(world: World) -> None:
         vcn = changed(*blocks)
         assert vcn.outputs["cidrBlocks"] == list(blocks)
         assert vcn.outputs["cidrBlock"] == blocks[0]
-        # An update that was cut off after the cloud had made it finds nothing left to do.
+        # An update that was interrupted after the cloud had made it has nothing left to do.
         assert changed(*blocks).outputs["cidrBlocks"] == list(blocks)
     too_much = r"(?s)cannot change `cidrBlocks` from 10.0.0.0/20 to .*run `pulumi up`, then change the next"
     with pytest.raises(Failed, match=too_much):
@@ -167,7 +167,7 @@ TAKEN: Mapping[str, str] = {
 
 @pytest.mark.parametrize("token", TAKEN)
 def test_a_name_that_is_taken_is_said_with_the_ways_out(world: World, token: str) -> None:
-    """What another stack, or somebody by hand, has made is never taken over."""
+    """Resources of another stack, or made by hand, are never adopted."""
     taken = world.resource(token)
     if token == BUCKET:  # of the very same tags, as a stack that was destroyed leaves it, and not empty
         storage = Session.of({}, world.cloud.env).client("object_storage")
@@ -175,7 +175,7 @@ def test_a_name_that_is_taken_is_said_with_the_ways_out(world: World, token: str
         world.closing.callback(storage.delete_object, world.cloud.namespace, "data", "weights")
     with pytest.raises(Failed, match=f"(?s)409 .*AlreadyExists.*{TAKEN[token]}") as refused:
         world.engine.create(token, "it", taken.inputs)
-    # What it says to import by is what the other one is imported by.
+    # The import id in the message works for the other resource.
     _, _, words = str(refused.value).partition(f"pulumi import --stack test {token} it ")
     imported = world.engine.import_(token, "it", words.partition("`")[0])
     assert imported is not None
@@ -183,7 +183,7 @@ def test_a_name_that_is_taken_is_said_with_the_ways_out(world: World, token: str
 
 
 def test_a_log_may_be_disabled_later_but_not_made_so(world: World) -> None:
-    """Oracle's provider waits until what it creates is ACTIVE, and waits for nothing after an update."""
+    """Oracle's provider waits until a new resource is ACTIVE, and does not wait after an update."""
     token = "oci:Logging/log:Log"
     inputs = CASES[token].inputs(world)
     with pytest.raises(Failed, match="is INACTIVE: what is created must be ACTIVE") as refused:
@@ -206,7 +206,7 @@ def test_a_bucket_that_holds_objects_is_not_deleted(world: World) -> None:
 
 
 def test_drift_is_seen(world: World) -> None:
-    """Changed behind Pulumi's back: the next preview shows it."""
+    """Changed without Pulumi: the next preview shows it."""
     inputs = CASES["oci:Core/securityList:SecurityList"].inputs(world)
     made = world.engine.create("oci:Core/securityList:SecurityList", "it", inputs)
     try:
@@ -219,7 +219,7 @@ def test_drift_is_seen(world: World) -> None:
 
 
 def _called(world: World, token: str) -> Properties:
-    """The name by which the one that is made of this type is found."""
+    """The name by which the resource of this type is found."""
     return {"displayName": world.resource(token).outputs["displayName"]}
 
 

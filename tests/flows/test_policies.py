@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pack under the real engine, on the very examples its rules carry."""
+"""The policy pack with the real engine, on the examples of its rules."""
 
 import json
 import re
@@ -51,7 +51,7 @@ class Project:
         )  # fmt: skip
 
     def configure(self, **config: Any) -> None:
-        """Keys of the stack file."""
+        """Sets keys of the stack file."""
         file = self.program / "Pulumi.dev.yaml"
         values = {"config": {f"trainyard:{key}": value for key, value in config.items()}}
         kept = yaml.safe_load(file.read_text()) if file.exists() else {}
@@ -70,7 +70,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def as_row(resource: JudgedResource) -> tuple[str, str, Any, bool]:
-    """A resource as the program takes it."""
+    """A resource in the form that the program reads."""
     return resource.type, resource.name, written(resource.properties, {"later": True}), resource.protect
 
 
@@ -82,7 +82,7 @@ def examples(kind: str) -> Iterator[tuple[PolicyRule, JudgedResource]]:
 
 
 def offline(resources: Sequence[JudgedResource], config: Mapping[str, Any], **plan: Any) -> set[tuple[str, str, str]]:
-    """What a review says of them, as the engine prints it. What is said of no resource stands at the stack."""
+    """A review's verdicts in the form of the engine's output. A verdict without a resource is on the stack."""
     return {
         (one.level, NOT_KNOWN_YET if one.outcome == "unknown" else one.rule, one.resource or "examples-dev")
         for one in verdicts(snapshot(resources, **plan), config, date.today())
@@ -95,7 +95,7 @@ def told(said: str) -> set[tuple[str, str, str]]:
 
 
 def test_the_engine_hears_what_the_rules_say_of_their_examples(project: Project) -> None:
-    """And a review says the same of them all without the engine."""
+    """A review gives the same verdicts for all of them without the engine."""
     every = [resource for kind in KINDS for _, resource in examples(kind)]
     went_on, said = project.judged("preview", *map(as_row, every))
     assert not went_on
@@ -116,7 +116,8 @@ def test_the_engine_hears_what_the_rules_say_of_their_examples(project: Project)
 
 @pytest.mark.parametrize("rule", stack_rules(), ids=lambda rule: rule.id)
 def test_the_engine_hears_what_a_rule_says_of_a_whole_stack(rule: StackRule, project: Project, tmp_path: Path) -> None:
-    """The first failer and the first passer of each: tests/unit/policies holds all of them to the engine's protocol."""
+    """The first failing and the first passing example of each rule. tests/unit/policies tests all of them with the
+    engine's protocol."""
     for kind, expected in (("fails", True), ("passes", False)):
         stack = next(iter(getattr(rule, kind).values()))
         resources = [replace(one, name=f"{kind}-{number}") for number, one in enumerate(stack.resources)]

@@ -47,7 +47,7 @@ def test_each_step_of_a_life_makes_the_calls_of_its_row(world: World, token: str
             engine.delete(made)
     assert created.names == step_of(row, "create", inputs)
     assert read.names == step_of(row, "read", inputs)
-    # An import knows no inputs, so no content either.
+    # An import has no inputs, and so no content.
     assert imported.names == (set(row["read"]) if token != OBJECT else {"HeadObject"})
     assert updated.names == (step_of(row, "update", inputs) if case.change else set())
     assert deleted.names == step_of(row, "delete", inputs)

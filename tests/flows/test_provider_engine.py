@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both plugins under the real engine: a stack with a run comes up on the local cloud, changes, fails and goes."""
+"""Both plugins with the real engine: a stack with a run is made on the local cloud, changed, fails, and is
+destroyed."""
 
 import os
 import shutil
@@ -59,7 +60,7 @@ class Stack:
 
     @contextmanager
     def going_on(self, *words: str) -> Iterator[subprocess.Popen[str]]:
-        """A command that is still at work; in the end nothing of it is."""
+        """Starts a command in the background. All of its processes are ended after the block."""
         with subprocess.Popen(
             ["pulumi", "--non-interactive", *words], cwd=self.folder, env=self.env, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, start_new_session=True,
@@ -109,7 +110,7 @@ def test_a_stack_with_a_run_comes_up_changes_fails_and_recovers(tmp_path: Path, 
 
 
 def job_runs(cloud: control.Cloud) -> list[Any]:
-    """All of them, the oldest first."""
+    """All runs, the oldest first."""
     listed = Clients(cloud).data_science.list_job_runs(cloud.compartment).data
     return sorted(listed, key=lambda run: run.time_accepted)
 
@@ -120,7 +121,8 @@ def state_is(cloud: control.Cloud, number: int, state: str) -> None:
 
 @pytest.mark.torture
 def test_a_run_that_is_replaced_has_ended_before_the_new_one_starts(tmp_path: Path, cloud: control.Cloud) -> None:
-    """Killed while the old one ends, killed before the new one is made, interrupted, and wished for by --replace."""
+    """A replacement that is killed while the old run ends, killed before the new run is made, interrupted, and forced
+    by --replace."""
     stack, up = Stack(tmp_path, cloud), ("up", "--yes", "--skip-preview")
     for key, value in (("seconds", "900"), ("until", "started")):
         stack.set(key, value)
@@ -152,7 +154,7 @@ def test_a_run_that_is_replaced_has_ended_before_the_new_one_starts(tmp_path: Pa
         assert "run run: cancelled; waiting until it has ended" in said
         assert "Traceback" not in said
     stack(*up)
-    # Of the engine's own wish the provider is not asked: the program says the order, as our components do.
+    # For --replace, the engine does not ask the provider for the order, so the program sets it, as our components do.
     stack.set("deleteFirst", "true")
     (urn,) = [word for word in stack("stack", "--show-urns").split() if word.endswith("trainyard:index:Run::run")]
     stack(*up, "--replace", urn)

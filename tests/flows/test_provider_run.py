@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard:index:Run` through the provider protocol, on the local cloud, with runs that really run."""
+"""`trainyard:index:Run` through the provider protocol, on the local cloud, with real runs."""
 
 import json
 import os
@@ -29,9 +29,9 @@ from tests.support.run_world import World, configured, job_inputs, node, placed
 from tests.support.waiting import eventually
 
 RUN = "trainyard:index:Run"
-# For what is seen to go on; it is always ended before.
+# Seconds of a run that must still be running. It is always ended earlier.
 LONG = "3600"
-# A quiet machine takes two.
+# An idle machine needs two seconds.
 _SECONDS = 300.0
 
 
@@ -141,7 +141,8 @@ def test_a_run_that_fails_fails_up_with_its_last_lines_and_ends_the_others(world
 
 
 def test_who_failed_first_is_named_as_the_launchers_know_it(world: World) -> None:
-    """The platform sees the main node end first; its launcher ended it because of the worker, which takes longer."""
+    """On the platform, the main node ends first: its launcher ended it because of the worker, whose end takes
+    longer."""
     says, own = "[0.launcher] stopped: rank 1 (worker-0) failed with code 3", "the worker's own line"
     main = node("main", 0, EXIT_CODE="3", SAYS=says, ENDS_WHEN_TOLD="1")
     worker = node("worker-0", 1, "worker", SECONDS_TO_RUN=LONG, TOKEN=f"\x1b[2J {own}")
@@ -186,7 +187,7 @@ def test_up_after_a_failure_says_it_again_and_a_higher_attempt_starts_anew(world
 
 
 def _lose_worker(world: World, made: Resource) -> str:
-    """Its job run is gone without a record, as if it had never been started."""
+    """Its job run does not exist and has no record, as if it had never been started."""
     client = world.session.client("data_science")
     lost: str = made.outputs["nodeRuns"][1]["id"]
     client.cancel_job_run(lost)
@@ -196,7 +197,7 @@ def _lose_worker(world: World, made: Resource) -> str:
 
 
 def test_a_create_that_was_cut_off_goes_on_from_there(world: World) -> None:
-    """The provider was killed after it had started a node, and all of its memory is gone."""
+    """The provider was killed after it had started a node, and has no memory of that."""
     nodes = [node("main", 0, SECONDS_TO_RUN=LONG), node("worker", 1, "worker", SECONDS_TO_RUN=LONG)]
     inputs = world.inputs(nodes=nodes, until="started")
     first = world.engine.create(RUN, "run", inputs)
@@ -211,7 +212,8 @@ def test_a_create_that_was_cut_off_goes_on_from_there(world: World) -> None:
 
 
 def test_images_of_ads_are_told_a_place_of_their_start(world: World) -> None:
-    """Alike on all its nodes, those that a second `up` adds too; and another in the next start of the same run."""
+    """The same on all of its nodes, including those that a second `up` adds, and different in the next start of the
+    run."""
     client = world.session.client("data_science")
     place = {"OCI__WORK_DIR": "oci://b@ns/line/base/1", "SECONDS_TO_RUN": LONG}
     inputs = world.inputs(nodes=[node("main", 0, **place), node("worker", 1, "worker", **place)], until="started")
@@ -299,7 +301,7 @@ def test_tags_and_name_change_in_place(world: World) -> None:
 
 @pytest.mark.parametrize(("code", "state"), [("0", "SUCCEEDED"), ("3", "FAILED")])
 def test_a_run_that_ended_stays_when_its_records_are_deleted(world: World, code: str, state: str) -> None:
-    """Nothing was undone by that, and nothing is trained again: not by a refresh, a new tag, or a destroy."""
+    """The training is done, so nothing starts it again: neither a refresh, nor a new tag, nor a destroy."""
     nodes = [node("main", 0, EXIT_CODE=code), node("worker", 1, "worker")]
     inputs = world.inputs(nodes=nodes)
     if code == "0":
@@ -387,7 +389,7 @@ def test_import_finds_all_nodes_from_one(world: World) -> None:
     assert [node["id"] for node in imported.outputs["nodeRuns"]] == [node["id"] for node in made.outputs["nodeRuns"]]
     assert imported.inputs["nodes"][0]["environment"]["A"] == Secret("1")
     changes = world.engine.diff(imported, world.inputs(nodes=nodes)).detailedDiff
-    # Beside each, the sentence about it.
+    # Each with its message.
     assert {path for path in changes if not path.startswith("[")} <= {"until", "timeouts"}
     assert world.engine.import_(RUN, "run", f"{made.id}x") is None
 
@@ -468,7 +470,7 @@ def test_what_is_not_known_before_the_update_is_unknown(world: World) -> None:
 
 
 def test_a_run_waits_until_its_access_is_in_force(world: World) -> None:
-    """As a user whose policy comes late: the first call is tried again, in sight, and then all goes well."""
+    """A user whose policy takes effect late: the first call is retried visibly, and then succeeds."""
     policy = {
         "compartmentId": world.cloud.compartment,
         "name": "late",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small framework of a team's own is rehearsed: real nodes, real rules, real statements, and what would miss them."""
+"""A rehearsal of a team's own small framework, with real nodes, rules and statements, and what fails without them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_what_this_machine_cannot_run_is_not_rehearsed_and_never_passes(ring: Re
 
 @pytest.mark.torture
 def test_fewer_nodes_and_two_rehearsals_at_once(ring: Rehearsals) -> None:
-    """Each has a cloud of its own, so neither sees the other; the report is a section of a review as well."""
+    """Each rehearsal has its own cloud. The report can also be a section of a review."""
     started = [ring.start("ring", "--nodes", "2", "--format", form) for form in ("json", "markdown")]
     try:
         (told, errors), (section, more_errors) = [one.communicate(timeout=LONGEST_SECONDS) for one in started]
@@ -97,7 +97,7 @@ def test_fewer_nodes_and_two_rehearsals_at_once(ring: Rehearsals) -> None:
 
 @pytest.mark.torture
 def test_node_groups_are_rehearsed_rank_by_rank(ring: Rehearsals) -> None:
-    """One job run for all nodes: its override must leave them their image and their network."""
+    """One job run for all nodes. Its override must keep their image and network."""
     ring.change("Pulumi.ring.yaml", "      framework: ring\n", "      framework: ring\n      layout: node-groups\n")
     report = ring.report("ring")
     assert report["verdict"] == "passed", report

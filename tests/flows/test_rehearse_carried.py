@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rehearsal says what each planned node carried, and fails when one that should have been used was not."""
+"""A rehearsal reports the traffic of each planned node, and fails if a node that should have worked did not."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every example for OCI is rehearsed and proved, or says exactly what was not rehearsed and why."""
+"""Every example for OCI is rehearsed and proved, or the report says exactly what was not rehearsed and why."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.rehearsing import Rehearsals
 pytestmark = pytest.mark.engine
 
 OCI = [name for name in EXAMPLES if name.startswith("oci-")]
-# Network, access and all else stand in for it; the others take minutes.
+# An example with stand-ins for network, access and everything else. The others take minutes.
 ALWAYS = ["oci-existing"]
 ASKED = OCI if os.environ.get("TRAINYARD_TORTURE") else ALWAYS
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other names for a job and its run: what is lost is said before, `was:` keeps all of it, and so do deleted records."""
+"""Renamed jobs and runs: a warning says what is lost, and `was:` keeps everything, even if records were deleted."""
 
 from pathlib import Path
 from typing import Any
@@ -40,14 +40,14 @@ def test_a_renamed_run_goes_on_with_what_it_had(tmp_path: Path) -> None:
         assert (run.freeform_tags["job"], run.freeform_tags["run"]) == ("curve", "best")
         assert "curve/best" in team.run("runs", "list", "local", "--local", "--stacks", str(team.stacks)).stdout
 
-        # Records that somebody deleted do not undo the training.
+        # Deleted records do not start the training again.
         science.delete_job_run(before[RUN])
         told = team.on_stack("refresh", "--yes", "--skip-preview")
         assert "its records are gone; it stays SUCCEEDED" in told
         team.trainyard("preview", "local", "--expect-no-changes")
         assert _ids(team) == before
 
-        # Without the key again, the name of before is gone: what that costs stands in the line.
+        # Without `was:`, the earlier name is lost. The output says what that means.
         team.change("      was: line\n", "")
         team.change(", was: base", "")
         lines = team.trainyard("preview", "local").splitlines()

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.engine
 PROGRAM = Path(__file__).with_name("changes_project")
 JOB = "oci:DataScience/job:Job"
 GROUP = "oci:Identity/dynamicGroup:DynamicGroup"
-# Changes that force a replacement and that the cloud can carry out while all else stays.
+# Changes that force a replacement, and that are possible while all other resources stay.
 REPLACED: Mapping[str, Mapping[str, Any]] = {
     "oci:Identity/dynamicGroup:DynamicGroup": {"name": "others"},
     "oci:Identity/policy:Policy": {"name": "others"},
@@ -45,7 +45,7 @@ REPLACED: Mapping[str, Mapping[str, Any]] = {
     "oci:Vault/secret:Secret": {"secretName": "other"},
     JOB: {"jobConfigurationDetails": {"jobType": "DEFAULT", "environmentVariables": {"A": "2"}}},
 }
-# Inputs by which nothing but a text, flag or number could be told from the value it has: what to write instead.
+# Inputs for which a changed text, flag or number is not valid, and valid values for them.
 _BLOCKS = ["10.0.0.0/16", "10.1.0.0/16"]  # a preview already refuses those that leave the subnet out
 _OTHERWISE: Mapping[type, Any] = {str: "other", bool: None, int: 7, float: 7.0, list: ["other"], dict: {"other": "1"}}
 
@@ -82,7 +82,7 @@ class Changes:
         return summary(self.pulumi("up", "--yes", "--skip-preview"))
 
     def predicted(self, inputs: Inputs) -> dict[str, str]:
-        """By type, what a preview says that becomes of its resource."""
+        """The operation in a preview for the resource of each type."""
         self.write(inputs)
         steps = json.loads(self.pulumi("preview", "--json"))["steps"]
         ops = [(_token(step["urn"]), step["op"]) for step in steps]
@@ -110,7 +110,7 @@ def changes(tmp_path: Path, cloud: Cloud) -> Changes:
 
 
 def _inputs(cloud: Cloud, folder: Path) -> Inputs:
-    """The cases of the plugin's own test, each standing on the others of this program."""
+    """The cases of the plugin's own test, with references to the other resources of this program."""
     services = [{"id": one.id} for one in Clients(cloud).network.list_services().data]
     world: Any = SimpleNamespace(
         cloud=cloud,
@@ -126,7 +126,7 @@ def _inputs(cloud: Cloud, folder: Path) -> Inputs:
 
 
 def _settled(inputs: Inputs, ids: Mapping[str, str]) -> Any:
-    """With ids for references, so that one resource's change is no other's."""
+    """References become ids, so that the change of one resource changes no other."""
 
     def settle(value: Any) -> Any:
         if isinstance(value, dict):
@@ -137,7 +137,7 @@ def _settled(inputs: Inputs, ids: Mapping[str, str]) -> Any:
 
 
 def _fields(token: str, inputs: Mapping[str, Any]) -> list[str]:
-    """Paths to change: what the table names for replacement and the plugin takes, and every input there is."""
+    """The paths to change: every input, and those of the table that the plugin supports."""
     resource = LocalOci().resource(token)
     assert isinstance(resource, OciResource)
     named = table("replacement")[token].get("replace", ())
@@ -145,13 +145,13 @@ def _fields(token: str, inputs: Mapping[str, Any]) -> list[str]:
 
 
 def _forced(token: str, path: str) -> bool:
-    """The table's word: a path stands for all that lies below it, and for what comes or goes with it."""
+    """Whether the table has the path: a path in the table covers everything below it, and its addition and removal."""
     replacing = table("replacement")[token].get("replace", ())
     return any(f"{path}.".startswith(f"{one}.") or f"{one}.".startswith(f"{path}.") for one in replacing)
 
 
 def _changed(inputs: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """The same with another value at the path, which is made where it is not there."""
+    """The inputs with another value at the path, which is added if it is missing."""
     changed = deepcopy(dict(inputs))
     *above, last = path.split(".")
     holder = changed
@@ -193,7 +193,7 @@ def test_previews_replace_what_the_table_says_and_up_does_it(changes: Changes, c
     assert {token for token, op in told.items() if op == "replace"} == set(REPLACED)
     assert changes.up(replaced)["replaced"] == len(REPLACED)
     after = changes.ids()
-    # An object is known by its name, and keeps it.
+    # An object is identified by its name, which stays.
     assert {token for token in base if before[token] != after[token]} == set(REPLACED) - {
         "oci:ObjectStorage/storageObject:StorageObject"
     }
@@ -215,7 +215,7 @@ def test_a_replacement_is_another_one_and_what_a_killed_create_made_is_taken_up(
     written: Inputs = {VCN: {**here, "cidrBlocks": ["10.0.0.0/16"]}, PROJECT: here, GROUP: group}
     changes.up(written)
     before = changes.rows()
-    # As after a kill between a creation and its record: the engine does not know what is there.
+    # As after a kill between a creation and its record: the engine does not know the resource.
     changes.pulumi("state", "delete", before[PROJECT]["urn"], "--yes")
     assert changes.up(written)["created"] == 1
     assert changes.ids() == {token: row["id"] for token, row in before.items()}
@@ -236,7 +236,8 @@ def test_a_replacement_is_another_one_and_what_a_killed_create_made_is_taken_up(
     assert after[PROJECT]["id"] == made
     assert summary(changes.pulumi("refresh", "--yes"))["unchanged"] == len(written) + 1
 
-    # Two groups of one name cannot be, and the engine makes the new one first: nothing is lost, and the way out works.
+    # Two groups cannot have the same name, and the engine makes the new one first. Nothing is lost, and the suggested
+    # remedy works.
     refused = changes.attempt("up", "--yes", "--skip-preview", "--replace", after[GROUP]["urn"])
     assert "409 NotAuthorizedOrResourceAlreadyExists" in refused.stdout
     way_out = ["destroy", "--stack", "dev", "--target", after[GROUP]["urn"], "--target-dependents"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a review calls a gain is one: on the local clouds the call is refused before the change, and passes after it."""
+"""Access that a review reports as gained really is: on the local clouds, the call is refused before the change, and
+allowed after it."""
 
 from __future__ import annotations
 

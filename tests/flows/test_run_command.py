@@ -81,13 +81,13 @@ def test_two_tries_at_once_meet_apart(team: TryTeam, job: str) -> None:
         nodes.append(own["0"][1])
     assert not set(nodes[0].split(",")) & set(nodes[1].split(",")), "each try found its own nodes"
     for title in titles:
-        team.let_go(title)
+        team.finish(title)
         eventually(lambda title=title: team.states(title), lambda states: states == {"SUCCEEDED"})  # type: ignore[misc]
         assert len(team.outputs(title)) == 2
 
 
 def _printed(team: TryTeam, title: str) -> dict[str, tuple[str, str]]:
-    """By rank, the arguments that its script was given and the nodes that it met."""
+    """By rank: the arguments of its script, and the nodes that it met."""
     lines = team.run("runs", "logs", "local", title, "--local", "--stacks", str(team.stacks)).stdout
     rows = re.findall(r"\[(\d) \S+\] (?:\[\d\] )?args (\[.*\]) colour None place None peers (\S+)", lines)
     return {rank: (args, peers) for rank, args, peers in rows}
@@ -125,13 +125,13 @@ def test_a_try_beside_the_run_it_is_like(team: TryTeam) -> None:
     assert following.returncode == 130
     assert "line/try-left goes on. To end it: trainyard runs cancel local line/try-left" in said
     assert team.states("line/try-left") == {"IN_PROGRESS"}
-    team.let_go("line/try-left")
+    team.finish("line/try-left")
     eventually(lambda: team.states("line/try-left"), lambda states: states == {"SUCCEEDED"})
 
 
 @pytest.mark.torture
 def test_a_progress_bar_moves_while_it_is_drawn_and_stays_as_it_was_left(team: TryTeam) -> None:
-    """On a terminal one row is drawn over itself. `list` and `logs` show the row as it stands."""
+    """On a terminal, a progress bar redraws one line. `list` and `logs` show its current content."""
     place = ("--local", "--stacks", str(team.stacks))
     words = [*team.words("line", "--follow", "--name", "bar", "--", "--wait", "--bar")]
     with on_terminal(words, team.environment()) as shown:
@@ -141,7 +141,7 @@ def test_a_progress_bar_moves_while_it_is_drawn_and_stays_as_it_was_left(team: T
         assert re.search(r"main-0 +running +\d+ s +[\d.]+ s █ left ██\n", listed)
         now = team.run("runs", "logs", *_one("bar"), *place).stdout
         assert re.search(r"\n\[0 main-0\] \[0\] [\d.]+ s █ left ██\n$", now), now
-        team.let_go("line/try-bar")
+        team.finish("line/try-bar")
         whole = shown.until(lambda text: "SUCCEEDED" in text)
     left = re.sub(r"\x1b\[\d*[FJ]|\r\n", "", whole)
     assert not set("\x1b\r\ufffd") & set(left)
@@ -170,7 +170,7 @@ def test_a_progress_bar_in_a_pipe_is_a_line_now_and_then(team: TryTeam) -> None:
         assert re.fullmatch(r"\[0 main-0\] \[0\] [\d.]+ s █ left ██\n", following.stdout.readline()), (
             "while it is drawn"
         )
-        team.let_go("line/try-pipe")
+        team.finish("line/try-pipe")
         rest, _ = following.communicate(timeout=LONGEST_SECONDS)
     finally:
         following.kill()
@@ -248,7 +248,7 @@ def test_what_changed_in_the_file_since_is_said_and_what_is_deployed_runs(team: 
 
 
 def test_as_somebody_without_the_statement(team: TryTeam) -> None:
-    """The tenancy's plain user, first as a member of the stack's group and then no longer."""
+    """The tenancy's user without further rights, first as a member of the stack's group, then not."""
     user, person = dict(team.cloud.env_for("user")), _user(team)
     done = team.try_("line", "--follow", env=user)
     assert done.returncode == 0, done.stdout + done.stderr

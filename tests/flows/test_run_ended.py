@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test run that is told to end leaves no local cloud behind."""
+"""A test run that gets SIGTERM leaves no local cloud behind."""
 
 from __future__ import annotations
 

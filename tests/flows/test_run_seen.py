@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running run in a real browser and at a terminal, and after the cloud was stopped."""
+"""How a running run is shown in a real browser, on a terminal, and after the cloud was stopped."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_a_browser_draws_it_at_any_width(live: LiveRun, tmp_path: Path, width: i
         assert page.picture()[:4] == b"\x89PNG"
 
 
-# Timers that wait are counted, so that a test can see that none waits.
+# Counts active timers, so that a test can see that there are none.
 TIMERS = """
 (() => {
   const set = window.setTimeout.bind(window), clear = window.clearTimeout.bind(window);
@@ -264,7 +264,7 @@ def test_it_stays_as_the_reader_left_it_and_rests_when_nobody_looks(live: LiveRu
 
 
 def _watch(live: LiveRun, columns: int, wanted: str, **environment: str) -> str:
-    """What `runs watch` draws on a terminal of this width, until a screen has what is wanted."""
+    """The screens that `runs watch` draws on a terminal of this width, until one has the wanted text."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
@@ -287,7 +287,7 @@ def _watch(live: LiveRun, columns: int, wanted: str, **environment: str) -> str:
 
 
 def test_the_flow_log_of_the_stack_names_what_was_dropped_to_its_users(live: LiveRun) -> None:
-    """As in OCI: the command knows no local cloud, only Oracle's SDK, the stack file and a user's credentials."""
+    """As with OCI itself: the command only has Oracle's SDK, the stack file and a user's credentials."""
     words = ["runs", "list", "local", "--stacks", str(live.team.stacks), "--format", "json"]
     done = subprocess.run(
         [sys.executable, "-m", "trainyard", *words], cwd=ROOT, env={**os.environ, **live.cloud.env_for("user")},

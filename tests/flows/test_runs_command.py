@@ -102,7 +102,7 @@ def trainyard(world: World, command: str, *more: str, env: Mapping[str, str] = o
 
 
 def runs_bucket(world: World) -> Any:
-    """The storage client, once the bucket is there that the runs' documents name."""
+    """The storage client, after the bucket in the runs' launch documents was made."""
     storage, models = world.clients.storage, oci.object_storage.models
     with suppress(oci.exceptions.ServiceError):
         details = models.CreateBucketDetails(name="runs", compartment_id=world.compartment)
@@ -111,7 +111,7 @@ def runs_bucket(world: World) -> Any:
 
 
 def as_a_user_who_may_see_runs(world: World, *words: str) -> Any:
-    """But not the bucket: that is where a person finds out what is missing."""
+    """Everything but the bucket, so that a user sees what is missing."""
     identity, models = world.clients.identity, oci.identity.models
     statement = f"Allow group scientists to read data-science-job-runs in compartment id {world.compartment}"
     details = models.CreatePolicyDetails(
@@ -245,7 +245,7 @@ def test_by_environment_as_the_user_of_the_profile(world: World, job: str, tmp_p
 
 
 def test_a_cloud_that_does_not_answer_is_not_waited_for_long(world: World, tmp_path: Path) -> None:
-    """The local cloud here may be the one that somebody means."""
+    """The user may mean the local cloud in this folder."""
     cloud = world.clients.cloud
     (tmp_path / "Pulumi.demo.yaml").write_text(f"config:\n  trainyard:compartment: {world.compartment}\n")
     with socket() as closed:
@@ -304,7 +304,7 @@ def test_outputs_of_runs_are_listed_and_fetched(world: World, job: str, tmp_path
 
 
 def test_names_of_runs_do_not_leave_the_folder_either(world: World, job: str, tmp_path: Path) -> None:
-    """Whoever may start job runs chooses their tags."""
+    """Users who may start job runs can choose any tags."""
     storage, namespace = runs_bucket(world), world.clients.cloud.namespace
     made = start(world, job, "../../../out", nodes=1)
     folder = f"line/../../../out/1/{job_runs.start_of(made[0].id, {})}"
@@ -319,7 +319,7 @@ def test_names_of_runs_do_not_leave_the_folder_either(world: World, job: str, tm
 
 @pytest.mark.parametrize("platform", ["told", "../oci"])
 def test_a_platform_whose_runs_nobody_can_look_at_is_named(platform: str, tmp_path: Path) -> None:
-    """Also what no platform is called: the file may have errors."""
+    """Includes names that no platform has: the file may have errors."""
     (tmp_path / "Pulumi.demo.yaml").write_text(f"config:\n  trainyard:platform: {platform}\n")
     command = [sys.executable, "-m", "trainyard", "runs", "list", str(tmp_path / "Pulumi.demo.yaml")]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS)
@@ -339,7 +339,8 @@ def test_what_is_not_there_is_said_with_what_to_do(world: World) -> None:
 
 
 def test_a_sweep_is_one_object_with_its_best_run_first(world: World, job: str, tmp_path: Path) -> None:
-    """`each:` in the stack file says which runs are meant. One whose name only begins alike is not."""
+    """`each:` in the stack file defines the runs of a sweep. A run whose name only begins with the same text is not
+    one."""
     storage, namespace = runs_bucket(world), world.clients.cloud.namespace
     (tmp_path / "Pulumi.demo.yaml").write_text(SWEPT)
     stacks = ("--stacks", str(tmp_path))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A secret in every place where one can stand, searched for wherever Pulumi and the local cloud write for people."""
+"""A secret in every possible place of a stack file, and a search for it in everything that Pulumi and the local cloud
+write."""
 
 import hashlib
 import json
@@ -17,7 +18,7 @@ from tests.support.local_team import LONGEST_SECONDS, ROOT, SEALED, Team
 
 pytestmark = pytest.mark.engine
 
-# The script proves that it was given each, and may open the one in the vault, without printing any.
+# The script proves that it got each secret, and can read the one in the vault, without printing them.
 SCRIPT = """\
 import base64, hashlib, os
 import oci
@@ -58,7 +59,7 @@ def plant(team: Team) -> None:
 
 
 def stand_ins(team: Team) -> dict[str, str]:
-    """The values by their digests, as the run that was given them tells."""
+    """The digests of the secrets that the run got."""
     return {hashlib.sha256(text.encode()).hexdigest(): text for text in team.opened()}
 
 
@@ -102,7 +103,7 @@ def set_secret(team: Team, *words: str, value: str = "", **env: str) -> subproce
 
 
 def test_a_secret_of_a_local_stack_is_set_and_used(team: Team) -> None:
-    """What TY502 says to type is enough: with it the file is right, and the run gets the value."""
+    """The command in TY502's message corrects the file, and the run gets the value."""
     team.change("      code: ./local", "      # Said once.\n      env: { HF_TOKEN: hf_plain }\n      code: ./local")
     checked = team.run("check", str(team.file)).stdout
     assert "trainyard secret set local 'trainyard:jobs.line.env.HF_TOKEN'" in checked
@@ -133,7 +134,7 @@ def test_a_file_keeps_to_one_key(team: Team) -> None:
     assert "did you mean `line`?" in missing.stderr
     assert "the value is empty" in set_secret(team, "jobs.line.env.TOKEN", "--local").stderr
     assert team.file.read_text() == before
-    # Plain Pulumi leaves a salt in the file before there is any secret. It belongs to a key all the same.
+    # Plain Pulumi writes a salt into the file even without secrets. It belongs to the stack's key.
     team.file.write_text(f"{clean}\nencryptionsalt: {SALT_OF_ANOTHER}\n")
     assert set_secret(team, "jobs.line.env.TOKEN", "--local", value="x").returncode == 1
     assert "secure" not in team.file.read_text()
@@ -151,12 +152,12 @@ def test_a_secret_of_a_real_stack_is_set_by_its_own_key(team: Team, tmp_path: Pa
     assert "Traceback" not in absent.stderr
     command = re.search(r"(/\S+/pulumi stack init local)", absent.stderr)
     assert command, absent.stderr
-    # Not in this checkout: the engine writes the stack's salt beside its project.
+    # Outside of this checkout, because the engine writes the stack's salt beside its project.
     (tmp_path / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
     words = [*command[1].split(), "--non-interactive"]
     subprocess.run(words, cwd=tmp_path, env={**os.environ, **own}, check=True, capture_output=True)
     done = set_secret(team, "jobs.line.env.TOKEN", value="mine", **own)
     assert done.returncode == 0, done.stderr
     assert "v1:" in yaml.safe_load(team.file.read_text())["config"]["trainyard:jobs"]["line"]["env"]["TOKEN"]["secure"]
-    # Another key than that of local stacks: they take a stand-in, as before.
+    # The key is not that of local stacks, so these use a replacement value, as before.
     assert "1 secret of the file replaced by stand-ins" in team.trainyard("preview", "local")

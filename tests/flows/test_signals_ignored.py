@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Started by nohup, or by a script's `&`, which ignore signals on purpose: that is kept to, and goes no further."""
+"""nohup, and `&` in scripts, start commands with ignored signals. Commands respect that, but do not pass it on to what
+they start."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tests.support.nodes import Place, nodes, planned
 from tests.support.waiting import LONGEST_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
-# What ignores SIGINT and SIGHUP for all that it starts; the command follows.
+# A prefix that makes a command ignore SIGINT and SIGHUP.
 IGNORING = ("bash", "-c", 'trap "" INT HUP; exec "$@"', "-")
 DEFAULT = (
     "print(signal.getsignal(signal.SIGINT) is signal.default_int_handler,"
@@ -45,7 +46,8 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def test_nodes_and_launchers(world: World, tmp_path: Path) -> None:
-    """A node's signals are as in OCI, whoever started the cloud; a launcher goes on where its starter said so."""
+    """A node handles signals as in OCI, however the cloud was started. A launcher ignores those that its starter
+    ignored."""
     run = world.run(world.job(f"import signal\n{DEFAULT}"))
     world.printed(run, "True True")
 
@@ -56,13 +58,13 @@ def test_nodes_and_launchers(world: World, tmp_path: Path) -> None:
         one.launchers[0].says("begins")
         for number in (signal.SIGHUP, signal.SIGINT):
             one.launchers[0].process.send_signal(number)
-        # Had a signal counted, the launcher would have told its script to end by now: it looks at both as often.
+        # If a signal had an effect, the launcher would have ended its script by now.
         (tmp_path / "ends").touch()
         assert one.codes() == [0]
 
 
 def test_what_tests_start_does_not_inherit_it(tmp_path: Path) -> None:
-    """`make test &`: Ctrl-C can be tested all the same."""
+    """Tests of Ctrl-C also work in `make test &`."""
     file = tmp_path / "test_child.py"
     file.write_text(
         "import subprocess, sys\n\n\ndef test_child():\n"

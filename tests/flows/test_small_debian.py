@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch 2 in its small Debian, with a job's own packages over it: pip takes its versions, and its loader finds its
-own libraries only."""
+"""PyTorch 2 in its small Debian, with a job's own packages over it: pip respects its versions, and its loader finds
+only its own libraries."""
 
 from __future__ import annotations
 

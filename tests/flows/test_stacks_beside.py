@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several stacks on one local cloud: one file on two platforms, what stayed of another, and a cloud that is gone."""
+"""Several stacks on one local cloud: one file on two platforms, what another stack left, and a deleted cloud."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TENANCY = (
     "  trainyard:tenancy: ocid1.tenancy.oc1..aaaaaaaa5ht5rzh6lhj3ybgbqwbxgmdkob7kyfkwpemy6rgxtk3wvnslxbux\n"
     "  trainyard:compartment: ocid1.compartment.oc1..aaaaaaaaqa3fdyvnsps4m4cxbrubespqea6ex72r5ddlzdt7f3dgpjyxynbn\n"
 )
-# Nothing but team and environment is named, so both have the same names for all that they make.
+# Both files have the same team and environment, so all of their resources have the same names.
 FILES = {
     "one": f"config:\n  oci:region: us-ashburn-1\n{_OWNER}{_TENANCY}",
     "two": "config:\n  aws:region: us-east-1\n  trainyard:platform: aws-dl1\n"
@@ -49,7 +49,7 @@ def test_stacks_that_differ_only_in_platform_go_one_by_one(team: Team) -> None:
     assert not [name for kind, name in team.in_cloud() if kind == "bucket"]
     team.trainyard("preview", "two", "--expect-no-changes")
 
-    # The cloud goes with all that it had. No stack is held back by what another one no longer has.
+    # The cloud is deleted with everything in it. That blocks no command of the other stacks.
     team.trainyard("up", "one")
     reset = team.run("cloud", "reset", "--yes", "--home", str(team.home / "cloud"))
     assert reset.returncode == 0, reset.stderr
@@ -60,7 +60,7 @@ def test_stacks_that_differ_only_in_platform_go_one_by_one(team: Team) -> None:
 
 @pytest.mark.torture
 def test_a_bucket_that_stayed_is_imported_by_the_words_of_its_refusal(team: Team) -> None:
-    """As docs/leaving.md says it: once by `trainyard import`, once by plain Pulumi, which has a word on the code."""
+    """As in docs/leaving.md: once with `trainyard import`, once with plain Pulumi, which warns about the code."""
     team.file = team.stacks / "Pulumi.one.yaml"
     team.trainyard("up", "one")
     (bucket,) = [row for row in team.resources() if row["type"] == "oci:ObjectStorage/bucket:Bucket"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in for what stack files name elsewhere: for all examples on one cloud, in any order, once, removable."""
+"""Stand-ins for existing resources: for all examples on one cloud, in any order; each is made once and can be
+removed."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ SUBNET = "ocid1.subnet.oc1.iad.aaaaaaaaanotherteams"
 
 
 def stood_in(cloud: Cloud, name: str, subnet: str = "") -> None:
-    """As `up` begins, before Pulumi does anything; with `subnet`, for the stack of a team in another network."""
+    """The first step of `up`, before Pulumi starts. `subnet`: for a stack in another network."""
     config = yaml.safe_load(stack_file(name).read_text())["config"]
     if subnet:
         config["trainyard:network"]["subnet"] = subnet

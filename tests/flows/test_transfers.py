@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMESPACE = "trainyardlocal"
 models = oci.object_storage.models
 _NUMBERS = itertools.count()
-# Large enough for parts, small enough for every day.
+# Large enough for several parts, and small enough for a fast test.
 LARGE = 3 * PART_BYTES + 12345
 STACK_FILE = """\
 config:
@@ -182,7 +182,7 @@ def test_a_folder_goes_there_and_comes_back(place: Place, large: bytes) -> None:
 
 
 def test_what_other_clients_put_is_verified(place: Place, large: bytes) -> None:
-    """Whole, in the SDK's own parts, and in parts of sizes that nobody would guess."""
+    """Uploaded whole, in the SDK's default parts, and in parts of unusual sizes."""
     place.object("in/whole", large)
     manager = oci.object_storage.UploadManager(place.storage)
     (place.folder / "there").write_bytes(large)
@@ -194,7 +194,7 @@ def test_what_other_clients_put_is_verified(place: Place, large: bytes) -> None:
     }  # fmt: skip
     assert "in/odd: fetched, but not verified" in told
     assert told.count("not verified") == 1
-    # The same content is known again, whoever put it.
+    # The same content is recognised, whichever client uploaded it.
     (place.folder / "parts").write_bytes(large)
     assert "1 already there" in place.run("put", "parts", "in")
 
@@ -265,7 +265,7 @@ def test_ctrl_c_ends_it_at_once_and_says_how_to_go_on(place: Place, large: bytes
 
 
 def test_a_put_goes_on_with_the_parts_that_are_still_right(place: Place, large: bytes) -> None:
-    """The file is another one since the kill: nothing of the old content is in the new object."""
+    """The file changed after the kill: the new object has nothing of the old content."""
     (place.folder / "large").write_bytes(large)
     with slow(place, "UploadPart"), place.process("put", "large") as process:
         eventually(place.part_numbers, lambda numbers: len(numbers) >= 2)
@@ -289,7 +289,7 @@ def test_a_get_that_was_killed_goes_on(place: Place, large: bytes) -> None:
         process.wait()
     assert not (place.folder / "copy" / "large").exists()
     first, second = journal()
-    # Of one of the parts that the journal names, the disk lost the bytes.
+    # The disk lost the content of one part that the journal lists.
     (draft,) = (file for file in work.iterdir() if file.suffix != ".parts")
     with draft.open("r+b") as file:
         file.seek((first - 1) * PART_BYTES)
@@ -302,7 +302,7 @@ def test_a_get_that_was_killed_goes_on(place: Place, large: bytes) -> None:
 
 
 def test_a_bad_line_only_costs_time(place: Place, large: bytes) -> None:
-    """Busy answers, connections that end, and calls that succeed without an answer."""
+    """Busy responses, lost connections, and calls that succeed without a response."""
     contents = {"large": large, **{f"small-{number}": bytes([number]) * number for number in range(5)}}
     (place.folder / "images").mkdir()
     for name, content in contents.items():
@@ -338,7 +338,7 @@ def test_the_bucket_of_the_stack_that_a_stack_uses(place: Place) -> None:
 
 
 def test_as_whom_the_environment_says(place: Place) -> None:
-    """Without --local: what `trainyard cloud env` sets is enough, and says who asks."""
+    """Without --local: the variables of `trainyard cloud env` are enough, and choose the caller."""
     words = place.words("list")[:-2]
     for profile, code in (("deployer", 0), ("user", 1)):
         env = {**place.env, **place.cloud.env_for(profile)}
@@ -386,7 +386,7 @@ def test_hostile_names_never_leave_the_folder(place: Place) -> None:
 
 
 def put_by_hand(place: Place, name: str, content: bytes) -> None:
-    """The SDK's own encoding of names loses dots and slashes on their way."""
+    """The SDK's encoding of names loses some dots and slashes."""
     place.storage.put_object(NAMESPACE, place.bucket, name, content, enable_strict_url_encoding=True)
 
 
@@ -408,7 +408,7 @@ def test_links_and_folders_in_the_way_are_not_followed(place: Place) -> None:
     (copy / WORKPLACE).symlink_to(outside)
     assert "it is a link, or not a folder" in place.refused("get", "in/good", "--to", "copy")
     assert "not a folder" in place.refused("get", "in/good", "--to", "copy/good")
-    # Whoever gives a link as DIR means what it points to.
+    # If DIR is a link, its target is meant.
     (place.folder / "named").symlink_to(outside)
     place.run("get", "in/good", "--to", "named")
     assert (outside / "good").exists()

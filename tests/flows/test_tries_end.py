@@ -72,6 +72,6 @@ def test_plain_destroy_ends_the_tries_of_what_it_removes(team: TryTeam) -> None:
 
 
 def _jobs(team: TryTeam) -> list[str]:
-    """The jobs alone: a bucket in which a try has just written cannot go."""
+    """Only the jobs: a bucket to which a try has just written cannot be deleted."""
     urns = [row["urn"] for row in team.resources() if row["type"] == "oci:DataScience/job:Job"]
     return [word for urn in urns for word in ("--target", urn)]

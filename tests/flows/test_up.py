@@ -100,7 +100,7 @@ def test_new_arguments_or_images_replace_the_run_and_nothing_else(team: Team) ->
     assert "[diff: ]" not in seen
 
 
-# Files where a tutorial writes them, on a node that has a /tmp of its own.
+# A script that writes files where tutorials do. The node has a /tmp of its own.
 TUTORIAL = """
 for name, size in {"snapshot.pt": 10, "large.bin": 51_000_000, "wanted.bin": 51_000_000, "/tmp/model.pt": 2000}.items():
     with open(name, "wb") as file:
@@ -112,7 +112,7 @@ raise SystemExit(3)
 
 @pytest.mark.torture
 def test_a_run_that_fails_ends_up_with_its_reason_and_last_lines(team: Team) -> None:
-    """What it wrote where a tutorial writes it is kept all the same, or named in its log."""
+    """Its files are kept, or named in its log."""
     (team.stacks / "local" / "train.py").write_text(TUTORIAL)
     team.change("maximumRuntimeMinutes: 60", "maximumRuntimeMinutes: 60\n      keep: ['want*.bin']")
     done = team.run("up", "local", "--local", "--stacks", str(team.stacks))
@@ -164,7 +164,7 @@ def test_a_stack_that_another_command_works_on_is_left_to_it(team: Team) -> None
         assert str(lock) in refused.stderr
     lock.unlink()
 
-    # Before the engine has its lock, too: both commands started at once.
+    # Both commands start at the same time, before the engine has its lock.
     claim = StackClaim(team.home / "pulumi" / "claim-local.lock", "local")
     for word in ("up", "down"):
         refused = team.attempt(word, "local")
@@ -197,7 +197,8 @@ def test_what_is_wrong_with_a_stack_file_is_said_before_anything_is_made(team: T
 
 
 def test_plain_pulumi_in_a_repository_of_the_teams_own(team: Team) -> None:
-    """`trainyard` is not needed on the way: the engine, a checkout, a Pulumi.yaml whose `main` leads to it."""
+    """Works without the command `trainyard`: with the engine, a checkout, and a Pulumi.yaml whose `main` points to
+    it."""
     folder = team.stacks.parent
     project = (ROOT / "Pulumi.yaml").read_text()
     for ours, theirs in (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The deployer's least list is enough for a whole `up` and `destroy`, and nothing in it can be left out.
+"""The deployer's printed policy is enough for `up` and `destroy`, and none of its statements can be left out.
 
 The statements that `trainyard access` prints are all that a person of their own has, with a key of their own; Pulumi
 runs as that person, on the real engine.
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.engine
 
 
 def _plan() -> OciPlan:
-    """Of the stack that the flows of `up` stand on."""
+    """The stack of the tests of `up`."""
     stack = load_file(ONE_NODE / "Pulumi.local.yaml").stack
     assert stack is not None
     frameworks = gather(stack, ONE_NODE).own_frameworks
@@ -56,7 +56,7 @@ models = oci.identity.models
 
 @dataclass(frozen=True)
 class Deployer:
-    """A person who is no administrator, with one policy; `admin` is who gives and takes."""
+    """A user who is no administrator, with one policy. `admin`: the administrator who changes it."""
 
     team: Team
     admin: Clients
@@ -95,7 +95,7 @@ def _key(admin: Clients, user: str) -> tuple[str, str]:
 
 
 def _profile(admin: Clients, user: str, folder: Path) -> Path:
-    """A credentials file with nobody in it but this user."""
+    """A credentials file with only this user."""
     private, fingerprint = _key(admin, user)
     key_file = folder / "key.pem"
     key_file.touch(mode=0o600)
@@ -149,7 +149,7 @@ def test_with_its_least_list_a_deployer_brings_a_stack_up_and_down(deployer: Dep
 
 
 def _names(refusals: str, statement: str) -> bool:
-    """Whether the log proposes, for the same people, something that the statement would have granted."""
+    """Whether the log proposes a statement for the same group that the removed statement includes."""
     missed = grants(parse(statement).grant)
     return any(GROUP in proposal and missed & grants(parse(proposal).grant) for proposal in _REMEDY.findall(refusals))
 
@@ -167,7 +167,7 @@ def test_without_one_statement_a_call_is_refused_and_the_log_names_it(deployer: 
         eventually(lambda: up.poll() is not None or "trying again for up to" in told.read_text(), bool, LONGEST_SECONDS)
         assert _names(deployer.refusals, missing), deployer.refusals + told.read_text()
         if up.poll() is None:
-            # A run waits for access to come into force, and goes on when it has.
+            # A run waits until its access takes effect.
             deployer.grant(STATEMENTS)
             assert up.wait(LONGEST_SECONDS) == 0, told.read_text()
         else:

@@ -24,7 +24,7 @@ if not points.exists():
 print("trained with", points.read_text())
 """
 AGAIN = "failed in an earlier `up`: starts again, at most 1 node-hour (1 node x 1 hour)"
-# The engine does one thing after the other, in the order of the file: `late` has failed when `waited` has.
+# The engine works in the order of the file: `late` has failed before `waited` fails.
 UP = ("up", "local", "--parallel", "1")
 
 
@@ -68,7 +68,7 @@ def test_runs_that_fail_come_last_and_the_next_up_starts_them_again(team: Team) 
     assert "Run apart/only" not in preview, "nobody waited for it, so nobody is asked to pay for it again"
     assert "Outputs:" not in preview
 
-    # What fails does not keep other runs from being replaced, and need not fail a pipeline.
+    # A failed run does not prevent the replacement of others, and need not fail a pipeline.
     _configure(team, third={"env": {"SEED": "1"}})
     allowed = team.attempt(*UP, "--allow-failed-runs", "--verbose")
     assert allowed.returncode == 0, allowed.stdout + allowed.stderr
@@ -79,7 +79,7 @@ def test_runs_that_fail_come_last_and_the_next_up_starts_them_again(team: Team) 
     team.trainyard("data", "put", "local", str(team.home / "first"), "points")
     trained = team.trainyard(*UP)
     assert summary(trained)["replaced"] >= 2
-    # A launcher that had to wait says so in lines of its own.
+    # A launcher that had to wait prints lines about that.
     waited = r"run +line/waited: SUCCEEDED\n(?: +\[0\.launcher\] .*\n)* +\[0\] trained with 1 2"
     assert re.search(waited, trained), trained
     assert re.search(r"run +apart/only: FAILED", trained)

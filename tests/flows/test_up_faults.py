@@ -19,7 +19,7 @@ from tests.support.local_team import Team, summary
 pytestmark = pytest.mark.engine
 
 EVERYTHING = "*"
-# Rates and seeds of what a bad day has, all at once.
+# Rates and seeds of faults that happen together.
 BAD_DAY: tuple[tuple[str, dict[str, Any]], ...] = (
     ("latency", {"seconds": 0.05}),
     ("status", {"status": 429, "rate": 0.1, "seed": 1, "operations": EVERYTHING}),
@@ -74,7 +74,7 @@ def test_a_limit_and_no_capacity_are_said_and_the_next_up_goes_on_from_there(tea
 
 @pytest.mark.torture
 def test_access_that_comes_into_force_late_is_waited_for_in_sight(team: Team) -> None:
-    """The deployer is an administrator; it is the service that may not join the subnet until the policy counts."""
+    """The deployer is an administrator. The service cannot use the subnet until the policy takes effect."""
     admin.add_fault(team.cloud, "access", seconds=8)
     output = team.trainyard("up", "local")
     assert summary(output) == {"created": 21}
@@ -114,7 +114,7 @@ def _failed_up(team: Team) -> str:
 
 
 def _come_into_force(team: Team) -> None:
-    """What an hour would do: a policy or group that is written once more as it was, without the fault, counts now."""
+    """Ends the delay: policies and groups are written again without the fault, so that they take effect now."""
     client = oci.identity.IdentityClient(_deployer(team), service_endpoint=team.cloud.endpoint)
     tenancy = _deployer(team)["tenancy"]
     for group in client.list_dynamic_groups(tenancy).data:
@@ -145,11 +145,11 @@ def _diagnostics(output: str, resource: str, start: str = "error:") -> list[str]
 
 
 def _assert_whole(team: Team, runs: list[str]) -> None:
-    """Each thing once, in the cloud as in the state; of runs, those that failed stay as history."""
+    """Every resource exists once, in the cloud and in the state. Failed runs stay as history."""
     kinds = Counter(kind for kind, _ in team.in_cloud() if kind != "fault")
     once = {"bucket", "container-image", "container-repository", "dynamic-group", "job", "log", "log-group", "policy"}
     once |= {"project", "service-gateway", "subnet", "vcn"}
-    # A network comes with a table, a list and DHCP options of its own.
+    # A VCN has a default route table, security list and DHCP options.
     of_a_network = {"dhcp-options": 1, "route-table": 2, "security-list": 2}
     assert kinds == {**dict.fromkeys(once, 1), **of_a_network, "job-run": len(runs)}
     made = [one["id"] for one in team.resources() if one["custom"] and str(one.get("id")).startswith("ocid1.")]
@@ -158,7 +158,7 @@ def _assert_whole(team: Team, runs: list[str]) -> None:
     assert sorted(run.lifecycle_state for run in client.list_job_runs(team.cloud.compartment).data) == runs
 
 
-# Rates as before; what `preview` and `down` call are mostly reads and deletions.
+# The same rates. `preview` and `down` mostly make reads and deletions.
 BUSY: tuple[tuple[str, dict[str, Any]], ...] = (
     ("status", {"status": 429, "rate": 0.2, "seed": 5, "operations": EVERYTHING}),
     ("status", {"status": 503, "rate": 0.1, "seed": 6, "operations": EVERYTHING}),

@@ -14,10 +14,10 @@ import yaml
 from components.openpai.job import PARAMETER
 from tests.support.recorder.client import Recording, Resource
 
-# Each resource carries them; a test of its own looks at them.
+# Tags of every resource are left out: another test checks them.
 TAGS = ("freeformTags", "tags", "tagSpecifications")
 LAUNCH = "TRAINYARD_LAUNCH"
-# The OCIDs all examples share, as a reader wants to see them.
+# Short words for the OCIDs of the examples.
 SHARED = {
     "ocid1.tenancy.oc1..aaaaaaaa5ht5rzh6lhj3ybgbqwbxgmdkob7kyfkwpemy6rgxtk3wvnslxbux": "<tenancy>",
     "ocid1.compartment.oc1..aaaaaaaaqa3fdyvnsps4m4cxbrubespqea6ex72r5ddlzdt7f3dgpjyxynbn": "<compartment>",
@@ -25,7 +25,7 @@ SHARED = {
 # How the engine marks the content of a file.
 SIGNATURE, ASSET = "4dabf18193072939515e22adb298388d", "c44067f5952c0a294b673a41bacd8c17"
 RULES = {"ingressSecurityRules": ("in from", "source"), "egressSecurityRules": ("out to", "destination")}
-# What a reader wants of a launch document; the rest repeats the stack.
+# The fields of a launch document that are shown. The others repeat the stack file.
 LAUNCHED = ("rank", "folder", "peers", "start", "wrap", "command", "environment", "ports")
 
 
@@ -65,7 +65,7 @@ def _block(resource: Resource) -> Iterator[str]:
 
 
 def _settings(user_data: Any) -> Any:
-    """What a machine is told: the rest of its cloud-config is the same for all."""
+    """The node.json in the user data. The rest of the cloud-config is the same for all machines."""
     if not isinstance(user_data, str):
         return user_data
     files = yaml.safe_load(b64decode(user_data))["write_files"]
@@ -81,7 +81,7 @@ def _job(protocol: Any) -> Any:
 
 
 def _rule(rule: Mapping[str, Any], peer: str) -> str:
-    """A security rule on one line; every field it has is in it."""
+    """A security rule on one line, with all of its fields."""
     ports = rule.get("tcpOptions")
     span = "every port" if ports is None else _span(ports["min"], ports["max"])
     state = "stateless" if rule["stateless"] else "stateful"
@@ -113,7 +113,7 @@ def _nested(value: list[Any]) -> bool:
 
 
 def _nodes(nodes: list[Mapping[str, Any]]) -> Iterator[str]:
-    """Each node by what it does not share with the first node of its role."""
+    """Each node, with the values that differ from those of the first node of its role."""
     first: dict[str, tuple[str, list[str]]] = {}
     for node in nodes:
         lines = list(_node(node))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access and secrets as whole programs ask for them."""
+"""The access and secrets that whole programs make."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_artifacts_lie(client: Client, tmp_path: Path, how: dict[str, Any], plac
 
 @pytest.mark.parametrize("stack", ["oci-existing", "openpai-ddp-gloo"])
 def test_links_out_of_the_code_are_named(client: Client, tmp_path: Path, stack: str) -> None:
-    """Nodes would miss them only when they train."""
+    """Otherwise, missing files would be noticed only when nodes train."""
     shutil.copytree(STACKS / "examples", tmp_path / "examples")
     for folder in (tmp_path / "examples").iterdir():
         (folder / "elsewhere").symlink_to("/etc")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks on AWS DL1: what a change makes of an example, what AWS alone knows, and AWS's own models as the judge."""
+"""Stacks on AWS DL1: changes of examples, lookups in AWS, and a comparison with AWS's own models."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_each_efa_interface_has_a_network_card_of_its_own(efa: int, cards: list[
     assert [one["networkCardIndex"] for one in interfaces] == cards
     assert [one["deviceIndex"] for one in interfaces] == [0, *[1] * (efa - 1)]
     assert {one["interfaceType"] for one in interfaces} == {"efa"}
-    # Beside several interfaces AWS refuses the setting, whatever it says.
+    # With several interfaces, AWS refuses the setting with any value.
     assert ["associatePublicIpAddress" in one for one in interfaces] == ([True] if efa == 1 else [False] * efa)
 
 
@@ -111,7 +111,7 @@ def test_an_elastic_address_is_the_first_node_s_by_its_interface(changed: Writte
 def test_nodes_with_public_addresses_reach_what_the_plan_says(
     address: dict[str, Any], mode: str, ports: tuple[int, int] | None, changed: Written
 ) -> None:
-    """A route to the internet is not enough: the group of the nodes has to let them out."""
+    """A route to the internet is not enough: the nodes' security group has to allow it, too."""
     made = changed("aws-dl1-resnet", network({"ingress": LETTING_IN, "mode": mode}, cluster(**address)))
     out = [one.inputs for one in of_type(made, "SecurityGroupEgressRule") if one.inputs.get("cidrIpv4") == "0.0.0.0/0"]
     assert [(one["fromPort"], one["toPort"], one["ipProtocol"]) for one in out] == ([(*ports, "tcp")] if ports else [])
@@ -172,7 +172,7 @@ def _state(recording: Recording, **others: Mapping[str, Any]) -> dict[str, Mappi
     return rows
 
 
-# What takes another machine, and what does not.
+# Changes that replace a machine, and changes that do not.
 REPLACES = {
     "ami": cluster(ami="ami-0b2b2c2d2e2f2a2b2"),
     "efa": cluster(efa=2),
@@ -249,7 +249,7 @@ GROUPED, APART = (1, {"groupName": "vision-prod-resnet"}), (0, None)
 
 
 def test_a_cluster_that_shrinks_keeps_the_group_that_its_last_machine_is_in(record: Record, changed: Written) -> None:
-    """AWS deletes no group with a machine. Machines that are made anew decide again."""
+    """AWS does not delete a placement group that contains a machine. For replaced machines, it is decided again."""
     both = record("aws-dl1-resnet")
     assert _groups(_after(both, changed, ALONE)) == GROUPED
     assert _groups(_after(both, changed, ALONE, cluster(efa=2))) == APART
@@ -428,7 +428,7 @@ def _other_machines(config: dict[str, Any]) -> None:
     _job(blockStorageGb=600)(config)
 
 
-# What a change takes machines for, as it is said before.
+# Changes that replace machines, and the warnings about them.
 TAKES = {
     "another block and zone": (
         network({"cidr": "10.50.0.0/16", "zone": "us-east-1b"}),
@@ -469,7 +469,7 @@ def test_a_change_that_takes_machines_says_which_and_why(what: str, record: Reco
 def test_a_network_of_an_earlier_release_changes_only_after_an_up_without_the_change(
     record: Record, changed: Written
 ) -> None:
-    """Pulumi goes by the order in the state, which that release did not write."""
+    """Pulumi uses the order in the state, which that release did not write."""
     before = record("aws-dl1-resnet")
     last = {name: value for name, value in before.exports.items() if name != "machinesReplacedWith"}
     references = {LAST_UP: last, f"{LAST_UP}#resources": _state(before)}

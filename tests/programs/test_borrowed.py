@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What exists already, here or in another stack, is used and never made."""
+"""Existing resources, of this account or of another stack, are used and never made."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_team_takes_everything_from_its_platform(record: Record) -> None:
     ("concern", "made"),
     [
         ("network", {"Vcn", "Subnet", "SecurityList", "RouteTable", "ServiceGateway"}),
-        # Whoever grants access to a bucket and a repository by name has to make them, or to name them.
+        # A stack that grants access to a bucket and a repository has to make or name them.
         ("access", {"DynamicGroup", "Policy", "Bucket", "ContainerRepository"}),
         ("bucket", {"Bucket"}),
         ("registry", {"ContainerRepository"}),

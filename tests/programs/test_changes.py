@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a change of the stack file changes, and what it leaves alone."""
+"""Which resources a change of the stack file changes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_job_that_others_start_is_as_the_file_says(changed: Written) -> None:
 
 
 def test_another_layout_is_another_job(changed: Written) -> None:
-    """What the engine leaves alone in one layout is not there in the other."""
+    """Inputs that the engine ignores in one layout do not exist in the other."""
 
     def single(config: Config) -> None:
         job = config["trainyard:jobs"]["resnet"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a changed stack file parts with is said before it happens: by the outputs that the last `up` left."""
+"""A warning names data that a changed stack file would delete, from the outputs of the last `up`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BEFORE = {
 
 
 def warnings(changed: Written, before: dict[str, Any], **config: Any) -> list[str]:
-    """Of the example with these keys, when the last `up` left these outputs."""
+    """The warnings for the example with these keys, if the last `up` had these outputs."""
 
     def change(written: dict[str, Any]) -> None:
         written.update({f"trainyard:{key}": value for key, value in config.items()})
@@ -89,7 +89,8 @@ def test_a_stack_does_not_move_to_another_region(changed: Written) -> None:
 def test_a_stack_does_not_move_to_another_platform(
     changed: Written, platform: str, before: dict[str, Any], there: str
 ) -> None:
-    """Pulumi would end its runs there, and stop at the bucket that is protected: half here, half there."""
+    """Pulumi would end the runs on the old platform, and stop at the protected bucket: the stack would be half on
+    each."""
 
     def change(config: dict[str, Any]) -> None:
         config["trainyard:platform"] = platform

@@ -28,7 +28,7 @@ AWS = table("aws_provider_calls")
 
 
 def calls(recording: Recording) -> Iterator[tuple[str, str, str]]:
-    """What calls, what it calls, and the compartment that it is in, where its inputs say."""
+    """Each resource, its calls, and its compartment if the inputs have one."""
     for made in recording.made():
         if made.type in TYPES:
             stays = made.retain or made.protect
@@ -59,7 +59,7 @@ def test_an_examples_deployer_may_do_all_that_the_provider_calls(name: str, reco
 
 
 def aws_actions(recording: Recording) -> Iterator[tuple[str, str]]:
-    """What needs an action, and the action. What the stack keeps is not deleted."""
+    """Each resource, and the actions that it needs. Kept resources are not deleted."""
     for made in recording.made():
         if made.type in AWS["types"]:
             given = " ".join(AWS["types"][made.type].get("with", {}).keys() & made.inputs.keys())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What exists already is named by OCID or by name, and looked for before anything is made."""
+"""Existing resources are named by OCID or by name, and looked up before anything is made."""
 
 from __future__ import annotations
 

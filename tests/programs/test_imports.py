@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program imports of pulumi_oci: the modules of what it makes, and the types of those alone."""
+"""A program imports only the modules of pulumi_oci for the resources that it makes, and only their types."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network as whole programs ask for it."""
+"""The network that whole programs make."""
 
 from __future__ import annotations
 

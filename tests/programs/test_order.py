@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must exist before what, what outlives the stack, and what everything carries."""
+"""Dependencies between resources, resources that stay after a destroy, and tags of all resources."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_tags_of_the_team_are_on_everything_too(record: Record) -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_no_name_counts(name: str, record: Record) -> None:
-    """A number in a logical name is a place in a list, and moves when something before it goes."""
+def test_no_logical_name_ends_with_a_number(name: str, record: Record) -> None:
+    """A number in a logical name is a place in a list, which changes when an earlier element is removed."""
     references = {"organization/trainyard/oci-platform": record("oci-platform").exports}
     recording = record(name, references=references)
     urns = [resource.urn for resource in recording.resources]

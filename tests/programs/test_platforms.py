@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One stack file on two platforms: what only one of them has is left alone by the other, with a remark."""
+"""One stack file on two platforms: keys of only one platform are ignored on the other, with a remark."""
 
 from __future__ import annotations
 

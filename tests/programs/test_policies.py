@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What trainyard makes passes its own policy pack, in every example, before and after ids are known."""
+"""The resources of every example pass our own policy pack, before and after ids are known."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_an_example_passes(name: str, preview: bool, record: Record) -> None:
     remarks |= CHOSEN.get(name, frozenset())
     failed = judged(recording, "fail")
     assert without_tags(failed) == remarks
-    # A tag of the stack's own repository can be pushed again; whether another repository's can, nobody here knows.
+    # A tag of the stack's own repository can be pushed again. For other repositories, this is not known.
     by_tag = [reason for (rule, _), reason in failed.items() if rule == "mutable-tags"]
     assert not by_tag or (repositories and name not in IMMUTABLE), by_tag
     assert without_tags(judged(recording, "unknown")) == set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes that OCI would refuse in the middle of an `up` are said before it; tests/unit has every rule."""
+"""Changes that OCI would refuse in the middle of an `up` are reported before it. tests/unit tests every rule."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard review` through its front door: a repository, a commit, and what a reviewer must see first."""
+"""`trainyard review` as a command: a repository, a commit, and what a reviewer must see first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.review_examples import (
     review,
 )
 
-# What a whole review needs beside the rest.
+# Modules without which a review has fewer sections.
 PARTS = ("trainyard.review.reach", "trainyard.review.gains", "trainyard.review.rendezvous", "policies.offline")
 
 
@@ -43,7 +43,7 @@ def test_a_commit_that_changes_nothing_says_so_in_a_line_for_each_stack(reposito
 
 
 def written(folder: Path, *words: str, code: int = 0) -> dict[str, str]:
-    """Every form of one review, by the end of its file's name."""
+    """One review in every output format, by file extension."""
     files = {end: folder / f"review{end}" for end in (".txt", ".md", ".html", ".json", ".sarif")}
     review(folder, *words, *(word for file in files.values() for word in ("--output", str(file))), code=code)
     return {end: file.read_text("utf-8") for end, file in files.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A review's facts about the resources of real programs: nothing hangs, all is read, and changes show in words."""
+"""Reviews of real programs: no rendezvous hangs, everything can be read, and changes are described in words."""
 
 from __future__ import annotations
 

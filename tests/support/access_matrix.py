@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every place of every call that refers to something: from the operations served here and from Oracle's own models.
+"""Finds every field and parameter of every call that can hold a reference, in the operations of the local cloud and in
+Oracle's own models.
 
-Nothing is listed by hand but what a value of each kind looks like, so a new operation or field is found by itself.
+Only sample values of each kind are listed by hand, so new operations and fields are found automatically.
 """
 
 import re
@@ -36,7 +37,7 @@ _CONTAINER = re.compile(r"list\[(.+)\]|dict\(str, (.+)\)")
 _PLAIN: Mapping[str, Any] = {
     "str": "x", "int": 1, "float": 1.0, "bool": True, "datetime": "2026-01-01T00:00:00Z", "object": {},
 }  # fmt: skip
-# What a call must say besides, or the handler has nothing to do.
+# Parameters without which the handler would do nothing.
 _ALWAYS: Mapping[str, Mapping[str, str]] = {
     "ListFaultDomains": {"availabilityDomain": "TRYD:US-ASHBURN-AD-1"},
     "UploadPart": {"uploadPartNum": "1"},
@@ -46,7 +47,7 @@ _TEXTS: Mapping[str, str] = {"protocol": "6", "cidrBlock": "10.9.0.0/16", "searc
 
 @dataclass(frozen=True)
 class Spot:
-    """One place of one call where a reference can stand."""
+    """One field or parameter of one call that can hold a reference."""
 
     operation: ApiOperation
     source: str
@@ -58,12 +59,12 @@ class Spot:
 
     @property
     def kinds(self) -> list[str]:
-        """Those that may stand there; none for what is opaque."""
+        """The kinds of resource that it may refer to; none for an opaque value."""
         return kinds_of(self.name).split()
 
     @property
     def only_narrows(self) -> bool:
-        """A filter of a list: it shows less of what the caller may see anyway."""
+        """Whether it only filters a list, which shows no more than the caller may see anyway."""
         named = " ".join(rows_of(self.operation.name))
         own = rows_of(self.operation.name).get("own", "query.compartmentId")
         return self.source == "query" and f"query.{self.name}" not in f"{named} {own}"
@@ -73,7 +74,7 @@ class Spot:
 
 
 def spots() -> list[Spot]:
-    """Those whose names look like references, and those that the table names."""
+    """The places whose names look like references, and those that the table names."""
     return [spot for row in ROWS if row.service in _CLIENTS for spot in _spots(row)]
 
 
@@ -143,7 +144,7 @@ def _with_subtypes(service: str, name: str) -> list[sdk.Model]:
 
 @dataclass(frozen=True)
 class Question:
-    """One request, and the value that stands at its spot."""
+    """One request, and the value at the place that is tested."""
 
     method: str
     target: str
@@ -158,10 +159,11 @@ ELSEWHERE = ("query", "body", "header")
 def question(
     row: ApiOperation, whose: Team, spot: Spot | None = None, value: Any = None, elsewhere: Iterable[str] = ()
 ) -> Question:
-    """A call with everything of one team, and at one spot something else.
+    """A call with values of one team, and another value at one place.
 
-    `elsewhere` are places that this call does not look at, where the team's own compartment stands all the same: the
-    query of a call that has it in its body or path, the body of a call that has none, a header."""
+    `elsewhere`: further places that this call does not read, and that have the team's own compartment nevertheless: the
+    query of a call that has it in its body or path, the body of a call that has none, a header.
+    """
 
     def at(source: str, field: str) -> Any:
         name = field.rpartition(".")[2].removesuffix("[]")
@@ -187,7 +189,7 @@ def question(
 
 
 def _asked(row: ApiOperation, spot: Spot | None) -> list[str]:
-    """The parameters of the query that a call has: its own compartment, what the table names, and the spot."""
+    """The query parameters of a call: its own compartment, those that the table names, and the tested place."""
     known = _keys(_function(row), "query_params")
     listed = " ".join((*rows_of(row.name), *rows_of(row.name).values()))
     wanted = [name for name in known if name in ("compartmentId", "uploadId") or f"query.{name}" in listed]
@@ -212,7 +214,7 @@ def _body(row: ApiOperation, at: Any, spot: Spot | None) -> Any:
 
 
 def _filled(service: str, name: str, before: str, wanted: str, at: Any) -> dict[str, Any]:
-    """The least that a model needs, and the field that is wanted."""
+    """A model with its required fields only, and the wanted field."""
     model = _model_for(service, name, before, wanted)
     made = {}
     for field in model.fields.values():
@@ -253,7 +255,7 @@ def _model_for(service: str, name: str, before: str, wanted: str) -> sdk.Model:
 
 
 def of_kind(whose: Team, kind: str) -> Any:
-    """What a team has of a kind, as a request says it; nothing for what is no reference."""
+    """A team's resource of a kind, as a request refers to it; None if a value of this kind is no reference."""
     made = {
         "copy-destination": whose.things.get("bucket"), "pushed-image": whose.things.get("image-address"),
         "searched-scope": f'search "{whose.compartment}"', "named-secret": whose.mark,

@@ -19,7 +19,7 @@ _PHASES = ("create", "refresh", "update", "delete", "invoke")
 
 @dataclass
 class Watched:
-    """The engine's side of a plugin, which notes the calls that the local AWS judges during each phase."""
+    """The engine's side of a plugin. It records the calls that the local AWS judges during each phase."""
 
     engine: Any
     cloud: Cloud
@@ -48,7 +48,7 @@ class Watched:
         return {row["operation"] for row in rows}
 
     def calls(self, phase: str) -> set[str]:
-        """Those of the first time."""
+        """The calls of this phase, when it ran for the first time."""
         return next(calls for name, calls in self.phases if name == phase)
 
 
@@ -57,7 +57,7 @@ def watched(world: World) -> World:
 
 
 def judge_life(token: str, inputs: Mapping[str, Any], change: Mapping[str, Any], seen: Watched) -> None:
-    """Whether the phases of a life made the calls of the table, and no others."""
+    """Asserts that creating, reading, updating and deleting a resource made the table's calls, and no others."""
     row = TYPES[token]
     create, read, delete = (named(row, row[phase]) for phase in ("create", "read", "delete"))
     maybe = read | named(row, row.get("stand_in", ()), *row.get("when", {}).values())
@@ -75,7 +75,7 @@ def judge_life(token: str, inputs: Mapping[str, Any], change: Mapping[str, Any],
 
 def judge_function(token: str, seen: Watched) -> None:
     row = FUNCTIONS[token]
-    # Everybody may ask who they are, so nobody judges it.
+    # Everybody may make this call, so the local AWS does not judge it, and the record does not have it.
     assert seen.calls("invoke") == named(row, row["read"]) - {"sts.GetCallerIdentity"}
 
 
@@ -85,6 +85,6 @@ def named(row: Mapping[str, Any], *lists: Any) -> set[str]:
 
 
 def for_inputs(row: Mapping[str, Any], inputs: Mapping[str, Any]) -> set[str]:
-    """What these inputs may lead to. What a launch template holds is one input there."""
+    """Calls that these inputs may lead to. The contents of a launch template count as inputs, too."""
     given = {*inputs, "data"}
     return named(row, *(calls for name, calls in row.get("with", {}).items() if name in given))

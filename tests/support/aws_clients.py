@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS's own clients, led to a local cloud as people lead them: by its variables alone."""
+"""AWS's own clients, which find a local cloud as people's clients do: only by its environment variables."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,7 +32,7 @@ class AwsClients:
         return self._made[service]
 
     def with_keys(self, key: str, secret: str, token: str | None = None) -> "AwsClients":
-        """Clients with other credentials. They share nothing with these."""
+        """New clients with other credentials."""
         return _WithKeys(self.cloud, self.profile, self.region, credentials=(key, secret, token))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster of AWS DL1 without its machines' programs: the bucket, the instances, and nodes that keep the contract.
+"""A simulated cluster of AWS DL1: a bucket, instances, and threads that do what the program on each machine would do.
 
-The nodes do what docs/decisions/0021 asks of machines: they report themselves, take tickets in order, one after the
-other, and end what is cancelled. What they "train" ends when a test says so.
+They follow docs/decisions/0021: they write reports, take tickets in order, one after the other, and end what is
+cancelled. They train nothing: a start ends when the test says so.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _ENDED = ("SUCCEEDED", "FAILED", "CANCELED")
 
 @dataclass
 class Cluster:
-    """A job with its nodes. Every test has a job of its own in the world that all share."""
+    """A job with its nodes. Each test has its own job; all tests share one `AwsWorld`."""
 
     world: AwsWorld
     job: str
     names: tuple[str, ...]
-    ends: dict[str, str] = field(default_factory=dict)  # by run: how its nodes end; nothing: they go on
-    begins: threading.Event = field(default_factory=threading.Event)  # while it is not set, nobody takes a ticket
-    sick: dict[str, str] = field(default_factory=dict)  # by node: why it cannot work
-    deaf: set[str] = field(default_factory=set)  # nodes that do nothing at all
+    ends: dict[str, str] = field(default_factory=dict)  # by run: how its nodes end; a run that is not in it goes on
+    begins: threading.Event = field(default_factory=threading.Event)  # until it is set, no node takes a ticket
+    sick: dict[str, str] = field(default_factory=dict)  # by node: why it has failed
+    deaf: set[str] = field(default_factory=set)  # nodes that do not react to anything
     instances: dict[str, str] = field(default_factory=dict)
     over: threading.Event = field(default_factory=threading.Event)
 
@@ -73,7 +73,7 @@ class Cluster:
         }
 
     def launch(self, *names: str) -> None:
-        """Makes the nodes' instances anew."""
+        """Replaces the nodes' instances by new ones."""
         for name in names or self.names:
             tags = [{"Key": key, "Value": value} for key, value in (*self.tags.items(), ("node", name))]
             made = self.world["ec2"].run_instances(
@@ -142,7 +142,7 @@ AnyCluster = TypeVar("AnyCluster", bound=Cluster)
 
 @dataclass
 class AwsWorld:
-    """One AWS, with a bucket and an engine whose provider is ours."""
+    """One simulated AWS, with a bucket and an engine that has our provider."""
 
     environment: Mapping[str, str]
     engine: EngineSide
@@ -175,7 +175,7 @@ class AwsWorld:
             self["s3"].put_object(Bucket=self.bucket, Key=key, Body=json.dumps(content))
 
     def clear(self) -> None:
-        """Removes what the world was made with, and what tests left in it."""
+        """Removes everything from it, including what tests left there."""
         self["logs"].delete_log_group(logGroupName=GROUP)
         for bucket in (row["Name"] for row in self["s3"].list_buckets()["Buckets"]):
             if bucket in (self.bucket, *self.more):
@@ -185,13 +185,13 @@ class AwsWorld:
 
     @contextmanager
     def cluster(self, job: str, *names: str) -> Iterator[Cluster]:
-        """The nodes of a job live in here."""
+        """A cluster whose nodes work until the context ends."""
         with self.living(Cluster(self, job, names or ("main-0", "worker-0"))) as made:
             yield made
 
     @contextmanager
     def living(self, made: AnyCluster) -> Iterator[AnyCluster]:
-        """The cluster with its instances, as long as the context lasts."""
+        """Makes the cluster's instances, and lets its nodes work until the context ends."""
         made.begins.set()
         made.launch()
         living = threading.Thread(target=made.live, name=f"nodes of {made.job}")
@@ -212,7 +212,7 @@ def aws_engine() -> Iterator[EngineSide]:
 
 @contextmanager
 def aws_world(folder: Path) -> Iterator[AwsWorld]:
-    """moto with a bucket and a log group, and the provider led there by AWS's own variables."""
+    """moto with a bucket and a log group. The provider finds it by AWS's own variables."""
     with ExitStack() as stack:
         endpoint = stack.enter_context(moto())
         (folder / "config").write_text(f"[default]\nregion = {REGION}\n")
@@ -227,6 +227,6 @@ def aws_world(folder: Path) -> Iterator[AwsWorld]:
         world = AwsWorld(variables, stack.enter_context(aws_engine()))
         world["s3"].create_bucket(Bucket=world.bucket)
         world["logs"].create_log_group(logGroupName=GROUP)
-        # All servers of a process have one state: the next world needs these names.
+        # All moto servers of a process share one state, and the next world uses the same names.
         stack.callback(world.clear)
         yield world

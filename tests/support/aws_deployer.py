@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A person on the local AWS who may do what `trainyard access` prints for the deployer of a stack, and nothing else."""
+"""A user of the local AWS whose only permissions are those that `trainyard access` prints for a stack's deployer."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ PERSON = "user"
 
 
 class Deployer:
-    """Deploys the first stack of a team. What a stack no longer has still has to be deleted, so during a change the
-    policies of both files are attached, as docs/access.md says."""
+    """Deploys the first stack of a team. During a change of the stack file, the policies of the old and the new file
+    are attached (docs/access.md), because what the new file no longer has must be deleted."""
 
     def __init__(self, team: Team, stands_in: bool = False) -> None:
-        """`stands_in`: the file names existing things. Here others have those names, and policies are about ids."""
+        """`stands_in`: the file names existing resources. Those of the local cloud have other ids, and the policies
+        need them."""
         self.team, self._stands_in = team, stands_in
         self.name = team.file.stem.removeprefix("Pulumi.")
         self._iam = AwsClients(team.cloud)["iam"]
@@ -30,7 +31,7 @@ class Deployer:
         self._attached: list[str] = []
 
     def printed(self) -> dict[str, Any]:
-        """The documents, by the names of their policies."""
+        """The policy documents that the command prints, by policy name."""
         stacks = self._file_of_here() if self._stands_in else self.team.stacks
         words = ("access", self.name, "--stacks", str(stacks), "--deployers", "people", "--format", "json")
         done = self.team.run(*words)
@@ -39,7 +40,7 @@ class Deployer:
         return {policy["name"]: policy["document"] for policy in policies}
 
     def _file_of_here(self) -> Path:
-        """A folder with the stack file as the local cloud has it, which a preview makes, and its code."""
+        """A folder with the code and the local copy of the stack file. A preview makes that copy."""
         self.team.trainyard("preview", self.name)
         folder = self.team.stacks.with_name("here")
         folder.mkdir(exist_ok=True)
@@ -48,7 +49,7 @@ class Deployer:
         return folder
 
     def trainyard(self, *words: str) -> str:
-        """A command of trainyard's, as this person."""
+        """Runs a trainyard command as this user."""
         now = self.printed()
         self._attach({**{f"{name}-before": document for name, document in self._before.items()}, **now})
         self._before = now
@@ -56,7 +57,7 @@ class Deployer:
             return self.team.trainyard(*words)
 
     def refused(self) -> set[tuple[str, str]]:
-        """The actions and resources that this person was refused."""
+        """The actions and resources that this user was refused."""
         return {(row["permissions"][0], row["target"]["resource"]) for row in self._asked() if not row["allowed"]}
 
     def allowed(self) -> set[str]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local AWS inside of a test's own process: requests without a socket, properly signed whatever they say."""
+"""The local AWS in the process of the test: requests need no socket. Each is signed correctly, even if it is
+malformed."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ class _Body:
 
 
 class AwsInside:
-    """One local AWS. moto's state is the process's: only one of them is used at a time."""
+    """One local AWS. All of a process share moto's state, so use only one at a time."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -64,24 +65,24 @@ class AwsInside:
         self.loop.close()
 
     def answer(self, request: Request, body: bytes) -> Reply:
-        """The answer to a request as it is."""
+        """Sends an unchanged request, and returns the response."""
         return self.loop.run_until_complete(answered(self.cloud, request, _Body(body), self.home))[0]
 
     def send(
         self, sender: Sender, service: str, method: str, target: str, headers: Mapping[str, str] | None = None,
         body: bytes = b"", region: str = REGION,
     ) -> Reply:  # fmt: skip
-        """The answer to a signed request."""
+        """Signs a request, sends it, and returns the response."""
         return self.answer(signed(sender, service, method, target, headers or {}, body, region), body)
 
     def ask(self, sender: Sender, service: str, operation: str, **parameters: Any) -> Any:
-        """A call through botocore's own client."""
+        """Makes a call with botocore's own client."""
         from botocore import xform_name
 
         return getattr(self.client(sender, service), xform_name(operation))(**parameters)
 
     def client(self, sender: Sender, service: str) -> Any:
-        """Botocore's client, with this in place of the wire."""
+        """Botocore's client, which calls this object and not the network."""
         import botocore.session
         from botocore.awsrequest import AWSResponse
         from botocore.config import Config
@@ -102,7 +103,7 @@ class AwsInside:
 
 
 class _Raw:
-    """An answer's body, as botocore reads it."""
+    """The body of a response, in the form that botocore reads."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -155,7 +156,7 @@ def signed(
 
 
 def linked(sender: Sender, method: str, path: str, query: Mapping[str, str] | None = None) -> str:
-    """The target of a link of S3: whoever has it may make this request."""
+    """The path and query of a presigned S3 request."""
     moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     scope = sigv4.Scope(moment[:8], REGION, "s3")
     named = {
@@ -169,7 +170,7 @@ def linked(sender: Sender, method: str, path: str, query: Mapping[str, str] | No
 
 
 def through_link(method: str, target: str, headers: Mapping[str, str] | None = None) -> Request:
-    """The request of somebody who has a link, with headers of his own."""
+    """Sends a presigned request with further headers."""
     return Request(method, target, target.partition("?")[0], {"host": HOST, **(headers or {})})
 
 
@@ -181,7 +182,7 @@ def _signature(sender: Sender, request: Request, parts: sigv4.SignedRequest, pay
 
 @contextmanager
 def aws_inside(home: Path) -> Iterator[AwsInside]:
-    """One local AWS, from a state of its own."""
+    """One local AWS with a state of its own."""
     inside = AwsInside(home)
     try:
         yield inside

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine on AWS sees around it: moto's services, and a metadata service for each instance."""
+"""The services that a machine on AWS calls: moto, and a metadata service for each instance."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ REGION = "us-east-1"
 _TOKEN = "x-aws-ec2-metadata-token"
 
 
-# Ends with its input, and so with the process that started it. A line for each request would drown what a
-# failed test says.
+# The server ends when its standard input is closed, and so with the process that started it. It logs errors only: a
+# line for each request would hide the messages of a failed test.
 _SERVER = """
 import logging, sys
 from moto.server import ThreadedMotoServer
@@ -36,8 +36,8 @@ server.stop()
 
 @contextmanager
 def moto() -> Iterator[str]:
-    """The address of a new server with nothing in it. It is a process of its own: the local AWS changes moto's classes,
-    and other tests have it in this one."""
+    """The address of a new, empty moto server. It is a separate process, because the local AWS of other tests changes
+    moto's classes in this one."""
     with subprocess.Popen(
         [sys.executable, "-c", _SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as server:
@@ -58,7 +58,7 @@ def client(endpoint: str, service: str) -> Any:
 
 @dataclass
 class Instance:
-    """What the metadata service says of one instance; `answers` by path."""
+    """What the metadata service knows of one instance. `answers`: the responses by path."""
 
     answers: dict[str, str] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
@@ -67,7 +67,8 @@ class Instance:
 
 @contextmanager
 def metadata(instance: Instance) -> Iterator[str]:
-    """Its address; version 2 only, as the cluster's instances have it."""
+    """Serves the metadata of an instance, and yields the address. It has version 2 only, as the cluster's instances
+    do."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_PUT(self) -> None:
@@ -98,7 +99,7 @@ def metadata(instance: Instance) -> Iterator[str]:
 
 
 def role(key: str, expires: str) -> dict[str, str]:
-    """The answers about the instance's role."""
+    """The responses about the instance's role."""
     path = "/latest/meta-data/iam/security-credentials/"
     answer = {
         "Code": "Success",

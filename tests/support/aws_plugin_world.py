@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every type of the local cloud's `aws` plugin: what makes one, what changes it, and what it stands on."""
+"""A test case for every type of the local cloud's `aws` plugin: inputs, changes, and the resources that it needs."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -45,7 +45,7 @@ _OTHER_TAGS = {"tags": {"team": "speech", "more": "1"}}
 
 
 def document(*actions: str, principal: str = "") -> str:
-    """A policy; with a principal, one that says who may take a role."""
+    """A policy document; with `principal`, a trust policy."""
     who = {"Principal": {"Service": principal}} if principal else {"Resource": "*"}
     statement = {"Effect": "Allow", "Action": list(actions), **who}
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
@@ -247,7 +247,7 @@ CASES: Mapping[str, Case] = {
         lambda w: _of_bucket(w, rules=[{"applyServerSideEncryptionByDefault": {"sseAlgorithm": "AES256"}}]),
         {"rules": [{"applyServerSideEncryptionByDefault": {"sseAlgorithm": "aws:kms"}, "bucketKeyEnabled": True}]},
         {"bucket": "another"},
-        stays=True,  # a bucket always has an encryption: what is left is the default
+        stays=True,  # a bucket always has an encryption: after the deletion, it is the default
     ),
     "aws:s3/bucketVersioning:BucketVersioning": Case(
         lambda w: _of_bucket(w, versioningConfiguration={"status": "Enabled"}),

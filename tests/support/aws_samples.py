@@ -16,10 +16,10 @@ from localcloud.aws.services import SERVICES, AwsService, Wire
 from localcloud.server.http import Request
 
 _MOST_DEPTH = 9
-# What a reader of forms, queries, XML or JSON could take for something else.
+# Characters that a parser of forms, queries, XML or JSON could misread.
 _TEXT = 'a&b=c d%41+é;"<x>\\ü\r\n\t&amp;Action=x'
 _PLAIN = "a-b"
-# What the launcher asks on nodes, and `trainyard data` and `run`, beside the calls of the provider.
+# Operations that the launcher, `trainyard data` and `trainyard run` call, in addition to those of the provider.
 _OWN = {
     "logs": ("CreateLogStream", "PutLogEvents", "FilterLogEvents", "DescribeLogStreams"),
     "ecr": ("GetAuthorizationToken",), "secretsmanager": ("GetSecretValue", "PutSecretValue"),
@@ -31,7 +31,7 @@ _OF_CONTROL = ("ListTagsForResource", "TagResource", "UntagResource")
 
 
 def operations() -> Iterator[tuple[AwsService, str, bool]]:
-    """Services, operations, and whether they are S3 Control's."""
+    """Yields service, operation, and whether it is an operation of S3 Control."""
     seen = {(prefix, name) for prefix, names in _OWN.items() for name in names} | set(_of_provider())
     seen |= {("s3", name) for name in s3_operations.operations()}
     by_prefix = {service.prefix: service for service in SERVICES.values()}
@@ -53,7 +53,7 @@ def _of_provider() -> Iterator[tuple[str, str]]:
 
 
 def sample(shape: Any, depth: int = 0) -> Any:
-    """A value of a shape, with all of its members."""
+    """A sample value of a shape, with all of its members."""
     kind = shape.type_name
     if kind == "structure":
         named = shape.members.items() if depth < _MOST_DEPTH else ()
@@ -76,7 +76,7 @@ def sample(shape: Any, depth: int = 0) -> Any:
 
 
 def parameters_of(model: Any) -> dict[str, Any]:
-    """Every parameter of an operation. Those of a path and of digests are what they can be."""
+    """A value for every parameter of an operation. Those in the path, and digests, are valid ones."""
     shape = model.input_shape
     if shape is None:
         return {}

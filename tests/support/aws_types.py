@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types of `pulumi_aws`, and what of them the local cloud's plugin leaves out."""
+"""The types of `pulumi_aws`, and which of their properties the local cloud's plugin does not support."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ def names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Inputs that the plugin refuses: what no stack of ours uses, most of it IPv6, IPAM, Outposts or deprecated.
+# Inputs that the plugin refuses. No stack of ours uses them; most are for IPv6, IPAM or Outposts, or deprecated.
 NOT_TAKEN: Mapping[str, frozenset[str]] = {
     "aws:ec2/vpc:Vpc": names(
         "ipv4IpamPoolId ipv4NetmaskLength ipv6CidrBlock ipv6CidrBlockNetworkBorderGroup ipv6IpamPoolId "
@@ -58,7 +58,7 @@ NOT_TAKEN: Mapping[str, frozenset[str]] = {
     "aws:secretsmanager/secret:Secret": names("forceOverwriteReplicaSecret replicas type"),
     "aws:secretsmanager/secretVersion:SecretVersion": names("secretStringWo secretStringWoVersion"),
 }
-# Outputs that the plugin does not show, beside the inputs that it does not take.
+# Outputs that the plugin does not have, in addition to the inputs above.
 NOT_SHOWN: Mapping[str, frozenset[str]] = {
     "aws:ec2/vpc:Vpc": names("ipv6AssociationId"),
     "aws:ec2/subnet:Subnet": names("ipv6CidrBlockAssociationId"),
@@ -110,7 +110,8 @@ NOT_GIVEN: Mapping[str, frozenset[str]] = {
 
 
 def official(token: str, suffix: str = "") -> Any:
-    """The class of `pulumi_aws` for a type, or (`Args`) for its inputs. One that clashes is called InitArgs."""
+    """The class of `pulumi_aws` for a type, or (with `Args`) for its inputs. If that name is taken, the class is
+    InitArgs."""
     _, path, name = token.split(":")
     package, _, module = path.partition("/")
     module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", module).lower()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine with nothing but Debian, Python, make and git: a root, mounts and processes of its own, this one's network.
+"""Simulates a machine with nothing but Debian, Python, make and git. It has its own root folder, mounts and processes,
+and this machine's network.
 
-What it mounts ends with its processes: nothing is left on this machine but the Debian that later ones begin with.
+Its mounts end with its processes. Only the Debian that later ones start from stays on this machine.
 """
 
 import fcntl
@@ -19,13 +20,13 @@ from localcloud.environments.apt import sources
 
 ROOT = Path(__file__).parents[2]
 _PACKAGES = ("python3", "python3-venv", "make", "git", "ca-certificates", "passwd")
-# What of this machine a process needs to reach the network, pip's index and the Go modules.
+# Files and variables of this machine without which a process cannot reach the network, pip's index and Go's modules.
 _NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt")
 _NETWORK_VARIABLES = ("PIP_", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOFLAGS", "SSL_CERT", "REQUESTS_CA", "CURL_CA")
 _LONGEST_SECONDS = 1800
 _NUMBERS = {"root": 0, "user": 1000}
-# Its arguments: the Debian below, an empty folder, files to begin with, the home, the cache of the engine, the user's
-# number. What it writes is in memory (two gigabytes): it is gone with the mounts, however the processes end.
+# Its arguments: the Debian folder, an empty folder, the initial files, the home, the cache of the engine, the user's
+# number. Everything that is written is in memory (two gigabytes), and is lost with the mounts when the processes end.
 _INSIDE = """
 set -e
 base=$1 room=$2 files=$3 home=$4 engine=$5 user=$6; shift 6
@@ -56,8 +57,8 @@ exec setpriv --reuid "$user" --regid "$user" --init-groups "$@"
 
 @dataclass(frozen=True)
 class BareMachine:
-    """`release` is a suite of Debian, empty for this machine's own; `packages` are there besides. `cold`: without the
-    engine that this machine has made."""
+    """`release`: a suite of Debian; empty: this machine's. `packages`: further packages. `cold`: without the engine
+    that this machine has built."""
 
     release: str = ""
     packages: Sequence[str] = ()
@@ -65,7 +66,7 @@ class BareMachine:
     cold: bool = False
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command in a copy of this checkout there."""
+        """Runs a command on it, in a copy of this checkout."""
         base, home = self._base(), "/root" if self.user == "root" else f"/home/{self.user}"
         engine = _cache() / "engine"
         warm = "" if self.cold or not engine.is_dir() else str(engine)
@@ -85,7 +86,7 @@ class BareMachine:
             )  # fmt: skip
 
     def _base(self) -> Path:
-        """The Debian that machines of this kind begin with. Made once, in a minute."""
+        """The Debian folder that such machines start from. Making it takes a minute, once."""
         release = self.release or platform.freedesktop_os_release()["VERSION_CODENAME"]
         packages = ",".join((*_PACKAGES, *self.packages))
         base = _cache() / "bare-machines" / "-".join((release, *self.packages))
@@ -113,7 +114,7 @@ class BareMachine:
 
 
 def why_impossible() -> str:
-    """Why this machine cannot make one; empty if it can."""
+    """Why a bare machine cannot be made here; empty if it can."""
     if os.geteuid():
         return "only root makes a machine"
     if platform.freedesktop_os_release().get("ID") != "debian":
@@ -160,5 +161,5 @@ def _environment(home: str, user: str) -> Mapping[str, str]:
 
 
 def without(command: str, *files: str) -> tuple[str, ...]:
-    """The words of a command that first takes files away from the machine."""
+    """A command that first deletes files of the machine."""
     return ("sh", "-ec", f"rm -rf {shlex.join(files)}; exec {command}")

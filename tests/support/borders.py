@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated requests to a cloud, from somebody who may do little, at every seam where two readers could differ.
+"""Sends generated requests to a cloud as a user with few permissions. They are malformed wherever two parsers of a
+request (a "seam") could understand it differently.
 
-The oracle is the cloud's store: what lies outside of the sender's rights is the same before and after. What a judge
-said, or what was answered, proves nothing.
+The check reads the cloud's store: everything that the sender has no right to change is the same before and after. What
+the access check decided, and the response, are not considered.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ from typing import Any, Protocol
 
 
 class Border(Protocol):
-    """One cloud under generated requests. `draw` is a request of a seed, `send` its status."""
+    """One cloud that gets generated requests. `draw` makes a request from a seed, `send` returns the status of the
+    response."""
 
     def draw(self, random: Random) -> Any: ...
 
     def send(self, request: Any) -> int: ...
 
     def outside(self) -> Mapping[str, Any]:
-        """All that this sender may neither change nor read, by the name of the thing."""
+        """Everything that this sender may neither change nor read, by name."""
 
 
 class CrossedError(AssertionError):
-    """What a request changed that its sender had no right to."""
+    """A request changed something that its sender had no right to change."""
 
     def __init__(self, seed: int, request: Any, what: str) -> None:
         super().__init__(f"seed {seed}: {what}: {request!r}"[:3000])
@@ -32,8 +34,8 @@ class CrossedError(AssertionError):
 
 
 def hold(border: Border, first: int, count: int, breaks: bool = True) -> None:
-    """Sends as many requests. CrossedError for the first that changes what it may not, or (`breaks`) that the server
-    cannot answer."""
+    """Sends generated requests. Raises CrossedError for the first that changes what it must not change, or (with
+    `breaks`) that the server answers with an internal error."""
     before = border.outside()
     for seed in range(first, first + count):
         request = border.draw(Random(seed))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated requests to the local AWS. One user may do a little of his own on each wire; the deployer's things beside
-are what no request of his may change or read."""
+"""Generated requests to the local AWS. One user has few permissions, for some calls of each protocol. No request of
+this user may change or read the deployer's resources."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class AwsBorder:
         s3.put_object(Bucket="team", Key="shared/x", Body=b"x")
         self.stage.upload = s3.create_multipart_upload(Bucket="team", Key=CODE)["UploadId"]
         s3.upload_part(Bucket="team", Key=CODE, UploadId=self.stage.upload, PartNumber=1, Body=SECRET.encode())
-        # A region that is only read is made anew with each reload of the state.
+        # Reloading the state loses a region without any change, so each region gets one.
         for region in (REGION, "eu-west-1"):
             body = b"Action=CreateVpc&Version=2016-11-15&CidrBlock=10.2.0.0/16"
             assert self.inside.send(deployer, "ec2", "POST", "/", {"content-type": FORM}, body, region).status == 200
@@ -89,7 +89,8 @@ class AwsBorder:
         self.stage.groups[name] = made["GroupId"]
 
     def _restock(self) -> None:
-        """What the user used up is there again, and what he made is gone: a limit would hide what comes after it."""
+        """Restores what the user has deleted, and deletes what the user has made: a limit that is reached would hide
+        later errors."""
         from moto.ec2.models import ec2_backends
         from moto.iam.models import iam_backends
         from moto.s3.models import s3_backends
@@ -140,7 +141,7 @@ def _objects() -> dict[str, Any]:
     found["settings of team"] = (bucket.policy, bucket.versioning_status, bucket.acl is None, len(bucket.rules))
     for name, key in bucket.keys.items():
         tags = backend.tagger.get_tag_dict_for_resource(key.arn)
-        if name == "shared/x":  # a link may put other content there
+        if name == "shared/x":  # a presigned request may change its content
             found[name] = (
                 SECRET.encode() in key.value,
                 tags,
@@ -181,6 +182,6 @@ def _parameters() -> dict[str, Any]:
 
 @contextmanager
 def border(home: Path) -> Iterator[AwsBorder]:
-    """The local AWS, furnished."""
+    """The local AWS with all resources that the requests need."""
     with aws_inside(home) as inside:
         yield AwsBorder(inside)

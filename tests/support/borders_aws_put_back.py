@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defects of the local AWS that were found, put back one by one: generated requests have to find each of them again.
+"""Puts fixed defects of the local AWS back, one at a time: the generated requests have to find each of them again.
 
-Each restores what the old code did, in words of today's code, so it goes on to apply.
+Each function patches today's code so that it behaves as the old code did.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from localcloud.server.http import Request
 
 
 class _Last:
-    """The request as its sender wrote it."""
+    """The last request as its sender wrote it."""
 
     request: Request
     body: bytes = b""
@@ -42,7 +42,8 @@ def _remembered() -> Iterator[_Last]:
 
 @contextmanager
 def _forms_are_forwarded() -> Iterator[None]:
-    """Finding 1: the judge reads a query whatever the type says, and moto gets the body and the type."""
+    """Finding 1: the access check reads the body as a query, whatever its content type is; moto gets body and content
+    type unchanged."""
     with _remembered() as last:
 
         def as_sent(call: Any) -> Any:
@@ -64,7 +65,7 @@ def _old_deletions(body: bytes, *_: Any) -> Any:
 
 @contextmanager
 def _documents_are_forwarded() -> Iterator[None]:
-    """Finding 4: the judge's reader of a list of deletions takes off namespaces, and moto gets the body."""
+    """Finding 4: the access check ignores XML namespaces in a list of deletions; moto gets the body unchanged."""
     with _remembered() as last:
 
         def lenient(body: bytes, name: str, namespace: str, shape: Any) -> Any:
@@ -87,7 +88,7 @@ def _documents_are_forwarded() -> Iterator[None]:
 
 @contextmanager
 def _links_take_headers() -> Iterator[None]:
-    """Finding 5: a link is verified without the headers that it does not sign."""
+    """Finding 5: a presigned request may have headers that its signature does not cover."""
     verify = sigv4.verify
 
     def without(request: Request, parts: sigv4.SignedRequest, secret: str, digest: str | None) -> None:
@@ -103,7 +104,7 @@ def _links_take_headers() -> Iterator[None]:
 
 @contextmanager
 def _uploads_go_by_their_id() -> Iterator[None]:
-    """Finding 6: nobody asks whether an upload is of the key that is judged."""
+    """Finding 6: it is not checked that an upload belongs to the key for which access was checked."""
     with patch.object(objects, "refuse_others", lambda call: None):
         yield
 

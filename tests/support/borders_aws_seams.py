@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to AWS at the seams of reading: each begins as something that its sender may do."""
+"""Requests to AWS that two parsers could understand differently. Each is made from a request that its sender may
+make."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ CODE = ".trainyard/code/x.tar.gz"
 
 @dataclass(frozen=True)
 class Drawn:
-    """One request. `link` is a target that the deployer signed, which the user has from him."""
+    """One request. `link`: the target of a request that the deployer has presigned for the user."""
 
     seam: str
     service: str
@@ -31,7 +32,8 @@ class Drawn:
 
 @dataclass
 class Stage:
-    """What requests are about: the security groups `mine` and `theirs`, and the deployer's upload of the code."""
+    """The resources that requests name: the security groups `mine` and `theirs`, and the deployer's upload of the
+    code."""
 
     deployer: Sender
     groups: dict[str, str] = field(default_factory=dict)
@@ -58,7 +60,7 @@ def _parts(pairs: Mapping[str, str]) -> str:
 
 
 def _query_calls(stage: Stage, random: Random) -> tuple[str, dict[str, str], str, str]:
-    """A call that the user may make, and the name and value that would make it one that he may not."""
+    """A call that the user may make, and a parameter with which the user may not make it."""
     roles = [f"arn:aws:iam::{ACCOUNT}:role/{name}" for name in ("small", "boss")]
     groups = stage.groups
     rows: list[tuple[str, dict[str, str], str, str]] = [

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to the local OCI with seams in them, by a caller who may do everything in one compartment, and what of the
-other one they changed or showed. The store says what changed, and not who judged the call."""
+"""Malformed requests to the local OCI, by a caller who may do everything in one compartment, and what they changed or
+showed of another compartment. What changed is read from the store; the decisions of the access check are not
+considered."""
 
 from __future__ import annotations
 
@@ -33,9 +34,9 @@ from tests.support.signing import Signing
 from tests.support.two_teams import OURS, THEIRS, Caller, Team, now, team
 from tests.support.wire import Wire
 
-# A run would start processes. Keys of the caller's own are the caller's.
+# Not called: a run would start processes, and a user may make and delete keys of their own.
 _NOT_ASKED = frozenset({"CreateJobRun", "CreateNotebookSession", "UploadApiKey", "DeleteApiKey"})
-# What says its object in two places, or names two of them, is drawn ten times as often.
+# Operations that name a resource in two places, or two resources, are drawn ten times as often.
 _TWO_NAMES = frozenset(
     {"CopyObject", "RenameObject", "BatchDeleteObjects", "UploadPart", "CommitMultipartUpload", "AbortMultipartUpload"}
 )
@@ -47,7 +48,7 @@ _REGISTRY = (
     ("PUT", "/v2/{name}/blobs/uploads/{upload}"), ("GET", "/v2/{name}/blobs/{digest}"),
     ("GET", "/v2/{name}/manifests/{reference}"), ("PUT", "/v2/{name}/manifests/{reference}"),
 )  # fmt: skip
-# What the caller must not touch: all that is not in the compartment, nor below it, nor of the repositories' prefix.
+# What the caller must not change: everything outside the compartment, those below it, and the prefix of repositories.
 _OUTSIDE = """
 WITH RECURSIVE mine(id) AS (
     VALUES (:ours)
@@ -70,7 +71,7 @@ _QUERIES = (
 
 @dataclass
 class OciBorder:
-    """Two teams in one cloud; `user` may do everything in the compartment of the first, and nothing else."""
+    """Two teams in one cloud. `user` may do everything in the compartment of the first team, and nothing else."""
 
     cloud: Cloud
 
@@ -93,12 +94,12 @@ class OciBorder:
         self._store.close()
 
     def _plant(self, admin: Caller) -> None:
-        """What must never be shown, and uploads that somebody else has begun."""
+        """Adds texts that no response may show, and uploads of another user."""
         space, theirs = f"/n/{self.cloud.namespace}/b", self.theirs
         canary = self.canary.encode()
         assert admin.ask("PUT", f"{space}/{theirs['bucket']}/o/canary", raw=canary).status == 200
         assert admin.ask("PUT", f"{space}/{self.ours['bucket']}/o/kept", raw=b"ours").status == 200
-        for mine in (self.ours, self.theirs):  # an upload of an object's name that only the other team may use
+        for mine in (self.ours, self.theirs):  # an upload to an object that only the other team may change
             upload = admin.made(f"{space}/{mine['bucket']}/u", {"object": THEIRS})["uploadId"]
             part = f"{space}/{mine['bucket']}/u/{THEIRS}?uploadId={upload}&uploadPartNum=1"
             assert admin.ask("PUT", part, raw=b"ours" if mine is self.ours else canary).status == 200
@@ -108,7 +109,7 @@ class OciBorder:
         lines = {"specversion": "1.0", "logEntryBatches": [batch]}
         admin.made(f"/20200831/logs/{theirs['log']}/actions/push", lines)
         tool = Tool.signed_in(self.cloud)
-        # What is theirs is never sent, only named: who has it may push it anywhere.
+        # The other team's layer is named but never sent: a user who has the content may push it anywhere.
         self._layers = (b"layer of ours", canary)
         for mark, layer in zip((OURS, THEIRS), self._layers, strict=True):
             repository = f"{self.cloud.namespace}/{mark}/image"
@@ -118,7 +119,7 @@ class OciBorder:
         self._digests = [digest_of(layer) for layer in self._layers]
 
     def outside(self) -> str:
-        """All that the caller must not change."""
+        """Everything that the caller must not change."""
         found = hashlib.sha256()
         for query in _QUERIES:
             for row in self._store.execute(_OUTSIDE + query, {"ours": self.ours.compartment}):
@@ -129,7 +130,7 @@ class OciBorder:
 
     @cached_property
     def _their_blob(self) -> Path:
-        """An upload into their repository that somebody else has begun."""
+        """An upload of another user into the other team's repository."""
         (file,) = (self.cloud.home / "registry" / "uploads").rglob(self._blobs[1])
         return file
 
@@ -137,13 +138,13 @@ class OciBorder:
         return False
 
     def ask(self, draw: Draw) -> tuple[Asked, int, bytes]:
-        """Sends a request that this draw makes."""
+        """Draws a request, and sends it."""
         asked = torn(draw, self._registry(draw) if draw.random() < 0.15 else self._operation(draw))
         status, content = self.wire.send(asked, self._signed(asked))
         return asked, status, content
 
     def _signed(self, asked: Asked) -> Sequence[tuple[str, str]]:
-        """All headers in their order: what the signature covers comes first, and what stands twice last."""
+        """All headers in order: first those that the signature covers, last the repeated ones."""
         if asked.path.startswith("/v2/"):
             return (("host", self._signing.host), ("authorization", f"Bearer {self._token}"), *asked.headers)
         given = {name.lower(): value for name, value in reversed(asked.headers)}
@@ -195,7 +196,7 @@ class OciBorder:
 
 
 class _Mixed:
-    """Values for the names of parameters and fields: mostly ours, sometimes theirs, always one that fits."""
+    """Values for parameters and fields: of the right kind, mostly of our team, sometimes of the other."""
 
     def __init__(self, draw: Draw, ours: Team, theirs: Team, uploads: Sequence[str], digest: str) -> None:
         self._draw, self._digest, self._uploads = draw, digest, uploads
@@ -216,7 +217,7 @@ class _Mixed:
         return self._draw.choice(_TEXTS.get(name) or (OURS, THEIRS, "1", "true", "canary"))
 
     def details(self, service: str, model: str, depth: int = 0) -> dict[str, Any]:
-        """A body of the SDK's model: what is required, and some of the rest."""
+        """A body by the SDK's model, with the required fields and some of the others."""
         return {
             name: self._draw.choice(sorted(field.allowed)) if field.allowed and field.type == "str" else typed
             for name, field in sdk.model(service, model).fields.items()
@@ -247,7 +248,7 @@ class _Mixed:
         return self.value(name) if kind == "str" else self.details(service, kind, depth + 1)
 
 
-# What the local cloud has none of, and conditions that nearly no draw fulfils.
+# Values that the local cloud has nowhere else, or that random values would hardly ever match.
 _LEFT_OUT = frozenset(
     {"kmsKeyId", "byoipv6CidrDetail", "ipv6CidrBlock", "ipv6PrivateCidrBlock", "isIpv6Enabled", "sourceVersionId",
      "sourceObjectIfMatchETag", "destinationObjectIfMatchETag", "destinationObjectIfNoneMatchETag", "srcObjIfMatchETag"}

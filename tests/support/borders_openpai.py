@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to the local OpenPAI with seams in them, by a user who has jobs and tokens, and what of another user they
-changed or showed. The store says what changed, and not who judged the call."""
+"""Malformed requests to the local OpenPAI, by a user who has jobs and tokens, and what they changed or showed of
+another user. What changed is read from the store; the decisions of the access check are not considered."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.openpai_world import ADMIN, API, USER, OpenPaiWorld, job
 from tests.support.seams import Asked, Draw, torn
 from tests.support.wire import Wire
 
-# Names of jobs are few, so that most of them are there already.
+# Only a few names of jobs, so that most of them exist already.
 _NAMES = ("hello", "secret", "third", "fourth")
 _QUERIES = (
     "SELECT name, uid, execution, config, protocol FROM jobs WHERE user != :user ORDER BY name",
@@ -36,8 +36,8 @@ _QUERIES = (
 
 @dataclass
 class OpenPaiBorder:
-    """A cluster with a job of each user. That of the administrator has a secret, a tag, and all GPUs: no other job that
-    wants one starts."""
+    """A cluster with one job of each user. The administrator's job has a secret, a tag and all GPUs, so that no other
+    job that needs a GPU starts."""
 
     cloud: Cloud
 
@@ -62,7 +62,7 @@ class OpenPaiBorder:
         self._store.close()
 
     def outside(self) -> str:
-        """All that the caller must not change."""
+        """Everything that the caller must not change."""
         found = hashlib.sha256((self.cloud.home / "openpai.json").read_bytes())
         for query in _QUERIES:
             for row in self._store.execute(query, {"user": USER, "canary": self.canary}):
@@ -74,14 +74,14 @@ class OpenPaiBorder:
         return status == 500 and set(json.loads(content)) == {"message"}
 
     def ask(self, draw: Draw) -> tuple[Asked, int, bytes]:
-        """Sends a request that this draw makes."""
+        """Draws a request, and sends it."""
         asked = torn(draw, self._asked(draw))
         token = draw.choice([self._login, str(self.world.accounts["tokens"][USER])])
         basic = b64encode(f"{USER}:{token}".encode()).decode()
         known = draw.choice([f"Bearer {token}", f"bearer {token}", f"Basic {basic}"])
         host = self.cloud.endpoint.removeprefix("http://")
         status, content = self.wire.send(asked, (("host", host), ("authorization", known), *asked.headers))
-        if asked.what in ("BasicLogout", "DeleteToken") and status == 200:  # the next one needs a token again
+        if asked.what in ("BasicLogout", "DeleteToken") and status == 200:  # the next request needs a new token
             login = {"username": USER, "password": self._password}
             self._login = str(self.world.ask("POST", "/api/v2/authn/basic/login", login, token="").body["token"])
         return asked, status, content
@@ -111,12 +111,12 @@ class OpenPaiBorder:
         if route == "SubmitJob":
             return None, self._written(draw).encode()
         if route == "BasicLogin":
-            # Of the administrator nobody here knows the password.
+            # The administrator's password is not known here.
             return {"username": USER, "password": self._password}, None
         return {"value": draw.choice(["STOP", "START", "tag"])}, None
 
     def _written(self, draw: Draw) -> str:
-        """A job with a secret, in one of the ways that YAML offers."""
+        """A job with a secret, in one of the spellings that YAML allows."""
         made = self._job(draw.choice(_NAMES) if draw.random() < 0.5 else f"job-{draw.randrange(1 << 30)}")
         if draw.random() < 0.3:
             made["defaults"] = {"virtualCluster": draw.choice(["default", "reserved"])}
@@ -133,12 +133,12 @@ class OpenPaiBorder:
         return f"{secret}\n{yaml.safe_dump(made)}"
 
     def _log(self, draw: Draw) -> Asked:
-        """The log of another's task, with a token of one's own."""
+        """A request for the log of another user's task, with the sender's own token."""
         path = f"/log-manager/127.0.0.1:9103/api/v1/logs/{draw.choice(['all', 'stdout', 'user.pai.all'])}"
         query = (("pod-uid", self._attempt), ("token", self._login), ("username", USER))
         return Asked("ReadLog", "GET", path, query, (), None, None, {"pod-uid": self._attempt, "token": "x"})
 
 
 def shows(content: bytes, canaries: Sequence[str]) -> bool:
-    """Whether an answer has one of these texts, as it is or in base64."""
+    """Whether a response has one of these texts, plain or in base64."""
     return any(each.encode() in content or b64encode(each.encode())[:-4] in content for each in canaries)

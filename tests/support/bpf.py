@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs filters of system calls as the kernel does: classic BPF, as far as our filters need it."""
+"""Interprets filters of system calls as the kernel does: the part of classic BPF that our filters use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def steps_of(program: bytes) -> Sequence[tuple[int, int, int, int]]:
 
 
 def answer(program: bytes, architecture: int, number: int, *arguments: int) -> int:
-    """What a filter answers to a call on a little-endian machine."""
+    """The filter's result for a system call on a little-endian machine."""
     full = (*arguments, *[0] * (6 - len(arguments)))
     call = struct.pack("<IIQ6Q", number & _WORD, architecture, 0, *(each & (1 << 64) - 1 for each in full))
     steps, position, loaded = steps_of(program), 0, 0

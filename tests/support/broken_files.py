@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The broken stack files, and what `check` must say of each: lines `# expect: CODE line N: word of the remedy`."""
+"""The broken stack files. Comments in each list the findings that `check` must report: `# expect: CODE line N: word of
+the remedy`."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def files() -> list[Path]:
 
 
 def folders() -> list[Path]:
-    """Stack files of which one, Pulumi.asked.yaml, is wrong beside the others."""
+    """Folders with several stack files, of which Pulumi.asked.yaml is wrong because of the others."""
     return sorted(path for path in (FOLDER / "folders").iterdir() if path.is_dir())
 
 

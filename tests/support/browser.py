@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real browser without a window, driven through a pipe: pages as wide and as dark as a test wants them."""
+"""A real browser without a window, controlled through a pipe. Tests set the width and the colour scheme of a page."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def browser_program() -> str:
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
-    """A browser with a profile of its own, which ends with the test.
+    """A browser with a profile of its own. It ends with the test.
 
-    On a busy machine a browser may end as soon as it starts: it is started again, and the last one's words are shown.
+    On a busy machine a browser may end as soon as it starts. Then it is started again; if no start succeeds, the error
+    shows the output of the last one.
     """
     words = folder / "browser.log"
     for profile in ("first", "second", "third"):
@@ -85,7 +86,7 @@ class Browser:
     _unread: bytes = b""
 
     def call(self, method: str, session: str = "", **parameters: Any) -> Any:
-        """One command of the DevTools protocol, and its result. Events are passed over."""
+        """Sends one command of the DevTools protocol, and returns its result. Events are ignored."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         os.write(self.writes, json.dumps({**message, **({"sessionId": session} if session else {})}).encode() + _END)
@@ -134,7 +135,7 @@ class Page:
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def value(self, script: str) -> Any:
-        """What a script evaluates to in the page."""
+        """The value of a script that is run in the page."""
         answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
@@ -143,6 +144,6 @@ class Page:
         return eventually(lambda: self.value(script), bool)
 
     def picture(self, whole: bool = False) -> bytes:
-        """A PNG of what is seen, or of the whole page."""
+        """A PNG of the visible part, or of the whole page."""
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         return base64.b64decode(answer["data"])

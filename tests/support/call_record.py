@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calls that a local cloud got, by its log."""
+"""The calls that a local cloud got, read from its log."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _CALL = re.compile(r"^\S+ \S+ INFO [A-Z]+ /\S* \d{3} \S+ms ([A-Z]\w+)\b")
 
 @dataclass
 class Calls:
-    """The names of the operations that were called while it listened."""
+    """The names of the operations that were called while it read the log."""
 
     names: set[str] = field(default_factory=set)
 
 
 @contextmanager
 def listening(cloud: Cloud) -> Iterator[Calls]:
-    """Collects what is called until the end. Whoever else calls the cloud then is heard, too."""
+    """Collects all calls until the block ends, including those of other clients."""
     calls, log = Calls(), cloud.home / "server.log"
     begin = log.stat().st_size
     try:
@@ -36,13 +36,14 @@ def listening(cloud: Cloud) -> Iterator[Calls]:
 
 
 def step_of(row: Mapping[str, Any], step: str, inputs: Properties) -> set[str]:
-    """The calls of a step by a row of catalog/oci_provider_calls.toml, and those that only the local plugin makes."""
+    """The calls that a row of catalog/oci_provider_calls.toml has for a step, and those that only the local plugin
+    makes."""
     given = [one[step] for name, one in row.get("given", {}).items() if inputs.get(name) and step in one]
     return {*(given[0] if given else row[step]), *row.get("stand_in", {}).get(step, ())}
 
 
 def change_of(row: Mapping[str, Any], name: str, inputs: Properties) -> list[set[str]]:
-    """The calls of a change of one input: one of these."""
+    """The calls of which one has to be made when an input changes."""
     own = row.get("stand_in", {}).get(name, ())
     named = [{*calls, *own} for key, calls in row.get("changed", {}).items() if key.partition(":")[0] == name]
     return named or [step_of(row, "update", inputs)]

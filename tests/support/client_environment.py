@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual environments of others' programs, apart from ours: they pin what we don't want. One a lock, one a machine."""
+"""Separate virtual environments for clients of other projects, which pin packages in versions that we do not want.
+There is one for each lock file and machine."""
 
 from __future__ import annotations
 
@@ -20,12 +21,12 @@ from trainyard.engine.trusted import open_lock, own_folder, require_own
 CLIENTS = Path(__file__).parents[1] / "clients" / "requirements.txt"
 NPM_LOCK = ("package-lock.json", "package.json")
 _READY = "ready"
-# Why an environment cannot be had on this machine; nobody tries again.
+# Why an environment cannot be made on this machine. It is not tried again.
 _absent: dict[Path, str] = {}
 
 
 class AbsentError(Exception):
-    """A package cannot be fetched: a registry is not reached from here."""
+    """A package cannot be fetched, because the registry cannot be reached."""
 
 
 def cache_folder(env: Mapping[str, str]) -> Path:
@@ -33,8 +34,8 @@ def cache_folder(env: Mapping[str, str]) -> Path:
 
 
 def environment(lock: Path) -> Path:
-    """The `bin` folder of the environment that a lock file describes; made when it is asked for first. Where npm's lock
-    is beside it, the folder `node_modules` is beside `bin`. The test is skipped where it cannot be had."""
+    """The `bin` folder of the environment that a lock file describes. It is made on first use. If an npm lock is beside
+    the lock file, `node_modules` is beside `bin`. The test is skipped if the environment cannot be made."""
     if lock in _absent:
         pytest.skip(_absent[lock])
     locks = [lock, *filter(Path.exists, (lock.with_name(name) for name in NPM_LOCK))]
@@ -43,7 +44,7 @@ def environment(lock: Path) -> Path:
     folder = cache_folder(os.environ) / f"{lock.stem.replace('requirements', 'clients')}-{digest}"
     own_folder(folder.parents[1], folder.parent.name)
     with open_lock(folder.with_name(f".{folder.name}.lock")) as held:
-        fcntl.flock(held, fcntl.LOCK_EX)  # a worker that comes second waits, and finds it made
+        fcntl.flock(held, fcntl.LOCK_EX)  # a second worker waits here until the first has made it
         if not (folder / _READY).exists():
             try:
                 _make_once(folder, lock)
@@ -55,7 +56,7 @@ def environment(lock: Path) -> Path:
 
 
 def _make_once(folder: Path, lock: Path) -> None:
-    """Where an index cannot be reached, one test finds out: each try takes more than a minute."""
+    """If the index cannot be reached, only one test waits for that: each attempt takes more than a minute."""
     this_run, failed = os.environ.get("PYTEST_XDIST_TESTRUNUID", ""), folder.with_name(f".{folder.name}.failed")
     run, _, why = failed.read_text().partition("\n") if failed.exists() else ("", "", "")
     if this_run and run == this_run:
@@ -87,11 +88,11 @@ def _make(folder: Path, lock: Path) -> None:
         raise AbsentError(f"{lock} cannot be installed:\n{told.stderr[-2000:]}")
     if lock.with_name(NPM_LOCK[0]).exists():
         _add_packages_of_npm(folder, lock.parent)
-    (folder / _READY).touch()  # last, so that one that was cut off is made again
+    (folder / _READY).touch()  # last, so that an environment that was interrupted is made again
 
 
 def _add_packages_of_npm(folder: Path, locks: Path) -> None:
-    """What npm's lock names, by hashes. No package runs a script while it is installed."""
+    """Installs the packages of npm's lock and checks their hashes. No package runs a script during the installation."""
     for name in NPM_LOCK:
         shutil.copy(locks / name, folder / name)
     path = os.pathsep.join([str(folder / "bin"), os.environ.get("PATH", os.defpath)])

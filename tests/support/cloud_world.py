@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What flows through the local cloud stand on: a network, a log, a job that runs a script."""
+"""Resources that tests of the local cloud need: a network, a log, a job that runs a script."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class World:
         return self.made(self.clients.logging.create_log(self.log_group, details))
 
     def made(self, response: Any) -> str:
-        """What the work request of a logging call made."""
+        """The resource that a logging call made, by its work request."""
         request = self.clients.logging.get_work_request(response.headers["opc-work-request-id"]).data
         assert request.status == "SUCCEEDED"
         return str(request.resources[0].identifier)
@@ -91,7 +91,7 @@ class World:
         return self.clients.data_science.create_job_run(details).data
 
     def home(self, run: Any, rank: int = 0) -> Path:
-        """Where a node's home lies on this machine, once it is there: a test may put files into it."""
+        """A node's home folder on this machine, once it exists. A test may put files into it."""
         folder: Path = self.clients.cloud.home / "runs" / run.id / f"node-{rank}"
         eventually(folder.exists, bool)
         return folder
@@ -103,7 +103,7 @@ class World:
         return eventually(lambda: self.read(run), lambda found: found.lifecycle_state in TERMINAL, seconds)
 
     def lines(self, run: Any) -> list[str]:
-        """What the run printed, as the logging service has it."""
+        """What the run printed, read from the logging service."""
         found = self.read(run).log_details
         now = datetime.now(UTC)
         details = oci.loggingsearch.models.SearchLogsDetails(
@@ -129,7 +129,7 @@ def variables(**values: str) -> Mapping[str, Any]:
 
 
 def runs_may_log(clients: Clients) -> None:
-    """What every tenancy needs whose runs write logs."""
+    """The policies without which runs of a tenancy cannot write logs."""
     identity, models = clients.identity, oci.identity.models
     place = {"compartment_id": clients.cloud.tenancy, "name": "runs-that-log", "description": "log"}
     rule = "all {resource.type = 'datasciencejobrun'}"
@@ -138,12 +138,12 @@ def runs_may_log(clients: Clients) -> None:
         identity.create_dynamic_group(models.CreateDynamicGroupDetails(**place, matching_rule=rule))
         identity.create_policy(models.CreatePolicyDetails(**place, statements=statements))
     except oci.exceptions.ServiceError as error:
-        if error.code != "NotAuthorizedOrResourceAlreadyExists":  # another world of the same cloud was first
+        if error.code != "NotAuthorizedOrResourceAlreadyExists":  # another `World` has made it already
             raise
 
 
 def refusal(call: Callable[[], Any]) -> tuple[int, str]:
-    """With which status and code the cloud refuses this call."""
+    """The status and code with which the cloud refuses this call."""
     with pytest.raises(oci.exceptions.ServiceError) as refused:
         call()
     return refused.value.status, refused.value.code

@@ -20,11 +20,11 @@ ENDPOINT = "http://127.0.0.1:9"
 
 @dataclass
 class Reports:
-    """What the hosts have said, by attempt."""
+    """What the hosts have reported, by attempt."""
 
     ran: list[str] = field(default_factory=list)
     ends: dict[str, TaskExit] = field(default_factory=dict)
-    # Names of what was left of the attempts when all had ended.
+    # What was left of the attempts after all had ended, by name.
     left: list[str] = field(default_factory=list)
 
     def running(self, attempt: str) -> None:
@@ -65,7 +65,7 @@ async def hosts(home: Path, reports: Reports) -> AsyncIterator[ClusterTasks]:
 
 
 def carried_out(home: Path, reports: Reports, attempts: Sequence[TaskAttempt]) -> Mapping[str, TaskExit]:
-    """How these attempts, started together, have ended."""
+    """Starts these attempts together, and returns how they ended."""
 
     async def carry_out() -> None:
         async with hosts(home, reports) as tasks:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a local cloud's console shows, as its page reads it."""
+"""What a local cloud's console shows, read by the calls of its page."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def console_sections(cloud: Cloud) -> dict[str, list[dict[str, Any]]]:
 
 
 def console_runs(cloud: Cloud) -> dict[str, Any]:
-    """The newest start of each run, by its title, with what is inside of it."""
+    """The newest start of each run with its content, by its title."""
     runs = {run["title"]: run for run in reversed(console_sections(cloud)["Runs"])}
     return {title: run | read_console(cloud, f"run?id={quote(run['key'], safe='')}") for title, run in runs.items()}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`docker` and other programs of a DL1 machine, for machines that are processes of a test.
+"""Replacements for `docker` and other programs of a DL1 machine, for tests whose machines are processes.
 
-A container is `sh -c $COMMAND` with the variables that `docker run` was given. It lives on when its caller is killed,
-as docker's do. All words of each call are in the file `calls`.
+A container is `sh -c $COMMAND` with the variables that `docker run` was given. It goes on when its caller is killed, as
+docker's containers do. The file `calls` has the arguments of each call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PROGRAMS = ("docker", "fi_info", "hl-smi", "shutdown")
 
 
 def install(folder: Path) -> Path:
-    """A folder for PATH with all of them."""
+    """Makes a folder for PATH that has all of these programs."""
     bin_folder = folder / "bin"
     bin_folder.mkdir()
     for name in _PROGRAMS:
@@ -86,7 +86,7 @@ def _live(folder: Path, variables: dict[str, str]) -> None:
     process = subprocess.Popen(
         ["sh", "-c", variables.get("COMMAND", "true")], env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
-    # docker asks the first process alone; a shell forwards nothing.
+    # docker sends the signal to the first process only; a shell does not forward it.
     _write(folder, {"Status": "running", "ExitCode": 0, "Pid": process.pid, "OOMKilled": False, "Error": ""})
     assert process.stdout is not None
     with (folder / "log").open("a") as log:

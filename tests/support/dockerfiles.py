@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads Dockerfiles as far as the tests ask: instructions by stage, arguments filled in."""
+"""Reads Dockerfiles, as far as the tests need it: instructions by stage, with arguments filled in."""
 
 from __future__ import annotations
 
@@ -69,5 +69,5 @@ def _instructions(text: str) -> Iterator[Instruction]:
 
 
 def _filled(text: str, known: Mapping[str, str]) -> str:
-    """An argument nobody declared in this stage would be empty: here it is an error."""
+    """Fills in arguments. One that the stage does not declare would be empty in a build; here it is an error."""
     return _REFERENCE.sub(lambda match: known[match[1]], text)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes behind a stack's back, each with its way back, and `trainyard drift` as a person types it."""
+"""Changes that are made without Pulumi, each with a function that undoes it, and `trainyard drift` as a person types
+it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Undo = Callable[[], object]
 
 @dataclass(frozen=True)
 class BehindTheBack:
-    """`make` changes something and returns how it is taken back. `seen`: what a remark on it has to say."""
+    """`make` changes something and returns a function that undoes it. `seen`: the words that the finding must have."""
 
     title: str
     make: Callable[[], Undo]
@@ -38,7 +39,8 @@ class StackUp:
     state: Sequence[Mapping[str, Any]]
 
     def row(self, kind: str, name: str) -> Mapping[str, Any]:
-        """A resource of its state, by the last word of its type and its name. Components share both with others."""
+        """A resource of its state, by the last word of its type and its name. Components are left out, because they may
+        have the same type and name."""
         rows = (row for row in self.state if row.get("id") and row["urn"].endswith(f":{kind}::{name}"))
         return next(rows)
 
@@ -46,7 +48,7 @@ class StackUp:
         return str(self.row(kind, name)["id"])
 
     def drift(self, *more: str) -> tuple[int, str]:
-        """The exit code of the command, and all that it said."""
+        """The exit code and the output of the command."""
         done = CliRunner().invoke(main, ["drift", self.name, "--home", str(self.cloud.home), *more])
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         return done.exit_code, done.output
@@ -56,7 +58,7 @@ class StackUp:
         assert (code, said.count("\n")) == (0, 1), said
 
     def finds(self, change: BehindTheBack) -> None:
-        """It is shown while it is there, and nothing else is; then nothing is."""
+        """Asserts that the command shows this change and no other, and after the undo nothing."""
         undo = change.make()
         try:
             code, said = self.drift()
@@ -67,7 +69,7 @@ class StackUp:
 
 
 def turn(put: Callable[[Any], object], now: Any, before: Any) -> Undo:
-    """Puts one value, and gives back what puts the other."""
+    """Sets one value, and returns a function that sets the other."""
     put(now)
     return lambda: put(before)
 
@@ -78,7 +80,8 @@ def stack_up(name: str, home: Path, cloud: Cloud) -> StackUp:
 
 
 def some(makers: Sequence[Callable[[random.Random], BehindTheBack]], sample: int, full: int) -> list[BehindTheBack]:
-    """Each kind once at least where there is room for it, then more of them with other values; by the seed."""
+    """A selection of changes by the seed: first one of each kind, as many as fit, then more of them with other
+    values."""
     seed = int(os.environ.get("TRAINYARD_SEED") or FIRST or 1)
     chance, count = random.Random(seed), wanted(sample, full)
     rounds = -(-count // len(makers))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# Names of the launch template's parts that Pulumi's SDK spells in another way than EC2.
+# Fields of the launch template whose names differ between Pulumi's SDK and EC2.
 _SPELLED = {
     "securityGroups": "Groups", "vpcSecurityGroupIds": "SecurityGroupIds", "ebs": "Ebs", "tags": "Tags",
 }  # fmt: skip
@@ -14,7 +14,7 @@ _TEXTS_OF_BOOLEANS = ("true", "false")
 
 
 def as_ec2(value: Any) -> Any:
-    """Pulumi's spelling as EC2's: names with a capital, lists of tags, booleans as such."""
+    """Translates Pulumi's spelling into EC2's: names begin with a capital, tags are lists, booleans are no texts."""
     if isinstance(value, list):
         return [as_ec2(item) for item in value]
     if not isinstance(value, Mapping):

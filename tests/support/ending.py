@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGTERM ends a test run as Ctrl-C does: fixtures take down what they brought up, local clouds first of all.
+"""SIGTERM ends a test run as Ctrl-C does, so that fixtures end what they have started, such as local clouds.
 
-A runner's `timeout`, or a job that is cancelled, sends it. Python's own way is to end at once.
+A runner's timeout and a cancelled job send SIGTERM. By default, Python would end at once.
 """
 
 import os
@@ -17,12 +17,12 @@ import pytest
 def pytest_configure(config: pytest.Config) -> None:
     if threading.current_thread() is not threading.main_thread():
         return
-    # Its only children are the workers: each has clouds of its own.
+    # The controlling process has no children but the workers, and each worker has its own clouds.
     controls = bool(config.getoption("numprocesses", None)) and not hasattr(config, "workerinput")
 
     def end(number: int, frame: object) -> NoReturn:
-        # A second one must not cut the taking down short, and what is started meanwhile must not inherit a signal that
-        # is ignored.
+        # A second SIGTERM must not interrupt the fixtures. It is handled and not ignored, because processes that are
+        # started meanwhile would inherit an ignored signal.
         signal.signal(signal.SIGTERM, lambda *_: None)
         for child in psutil.Process(os.getpid()).children() if controls else ():
             with suppress(psutil.NoSuchProcess):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smallest environment, and what keeps the progress of making one."""
+"""The smallest environment, and a recorder of progress messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TINY = EnvironmentRow("tiny", "nothing but Python", "venv", ("mini",), frozenset
 
 
 class Told:
-    """Keeps what was said."""
+    """Records progress messages."""
 
     def __init__(self) -> None:
         self.said: list[str] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example stacks, their plans and the smallest stack file, for every test that looks at them."""
+"""The example stacks, their plans and the smallest stack file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPENPAI_EXAMPLES = tuple(name for name in ALL_EXAMPLES if name.startswith("openp
 # Those of OCI.
 EXAMPLES = tuple(name for name in ALL_EXAMPLES if name not in (*DL1_EXAMPLES, *OPENPAI_EXAMPLES))
 
-# All that a stack file has to say. Tests add lines to it.
+# The smallest valid stack file. Tests add lines to it.
 SMALLEST = """\
 config:
   oci:region: us-ashburn-1
@@ -40,7 +40,7 @@ def stack_file(name: str) -> Path:
 
 @cache
 def any_stack(name: str) -> Stack:
-    """An example of whatever platform."""
+    """The example with this name, of any platform."""
     loaded = load_file(stack_file(name))
     if loaded.stack is None:
         raise ValueError(f"{name}: {loaded.findings}")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on hosts of a local cloud: a namespace for each node, and between them the rules that a test names."""
+"""Runs on hosts of a local cloud. Each node has a network namespace, and between nodes the rules of the test are in
+force."""
 
 from __future__ import annotations
 
@@ -39,13 +40,13 @@ _STATEMENTS = [
     "allow dynamic-group nodes to manage object-family in tenancy",
     "allow dynamic-group nodes to read repos in tenancy",
 ]
-# A machine on which much else goes on must not look like one that was lost.
+# A busy machine must not be taken for a lost node.
 _PATIENT = {"TRAINYARD_LOST_SECONDS": "600"}
 
 
 @dataclass
 class Run:
-    """The nodes of one run, each a job run of its own as stacks make them by default."""
+    """The nodes of one run. Each is a job run of its own, as in stacks with the default layout."""
 
     field: Field
     name: str
@@ -59,7 +60,7 @@ class Run:
         return eventually(self.states, lambda states: set(states) <= TERMINAL, seconds)
 
     def succeeds(self) -> Run:
-        """Every node ends well, or what they printed is shown."""
+        """Asserts that every node succeeds. If one does not, the error shows what they printed."""
         states = eventually(self.states, lambda found: set(found) <= TERMINAL or "FAILED" in found, LONGEST_SECONDS)
         assert set(states) == {"SUCCEEDED"}, f"{states}\n{self.printed()}\ndropped: {self.dropped()}"
         return self
@@ -71,7 +72,7 @@ class Run:
         return "\n".join(line for rank in range(len(self.nodes)) for line in self.lines(rank)[-40:])
 
     def left(self, name: str) -> dict[str, Any]:
-        """An object of the run's output, which has to be there once."""
+        """The content of an object of the run's output. Exactly one object must match."""
         found = [one for one in self.field.objects(f"{self.folder}/output/") if one.endswith(f"/{name}")]
         assert len(found) == 1, self.field.objects(self.folder)
         read: dict[str, Any] = json.loads(self.field.content(found[0]))
@@ -94,11 +95,11 @@ class Run:
         return self.field.network.evidence(self.nodes[rank])
 
     def dropped(self) -> set[tuple[int, int, int]]:
-        """(from rank, to rank, port) of what the rules stopped between nodes."""
+        """Connections between nodes that the rules stopped: (from rank, to rank, port)."""
         return set(self._between("dropped"))
 
     def flowed(self) -> Counter[tuple[int, int, int]]:
-        """(from rank, to rank, port) -> connections that came in."""
+        """Connections between nodes that were let in: (from rank, to rank, port) -> their number."""
         return self._between("flows")
 
     def _between(self, kind: str) -> Counter[tuple[int, int, int]]:
@@ -168,8 +169,8 @@ class Field:
         own: Mapping[str, Mapping[str, Any]] = NOTHING,
         **variables: str,
     ) -> Iterator[Run]:
-        """Starts a job's nodes under the planned rules, without those for some ports; in the end nothing lives. `own`:
-        the columns of a team's own frameworks."""
+        """Starts a job's nodes under the planned rules, except those for the ports `without`. All processes are ended
+        in the end. `own`: the rows of a team's own frameworks."""
         number = next(self._numbers)
         name = f"r{number}"
         planned = oci_plan(stack(jobs={"train": job}), own)
@@ -201,7 +202,7 @@ class Field:
         )  # fmt: skip
 
     def job(self, code: Path, subnet: str, image: str) -> str:
-        """A job whose artifact is a folder's programs, and whose image stands for an environment."""
+        """A job whose artifact is the code of a folder. Its image chooses the local environment."""
         models = oci.data_science.models
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w") as packed:
@@ -222,7 +223,7 @@ class Field:
         told = {key: str(value) for key, value in node.environment.items() if "${" not in str(value)}
         told |= {"TRAINYARD_LAUNCH": launch.replace("/base", f"/{name}"), **_PATIENT, **variables}
         configuration = oci.data_science.models.DefaultJobConfigurationDetails(environment_variables=told)
-        # As the provider makes them: `trainyard runs` finds them by these.
+        # The tags that the provider sets. `trainyard runs` finds runs by them.
         tags = {"stack": STACK, "job": "train", "run": name, job_runs.RUN_TAG: name}
         tags[job_runs.NODE_TAG] = f"{node.rank}/{node.role}/{node.name}"
         return self.world.run(

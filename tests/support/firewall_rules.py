@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Any security rule that OCI can state, for tests of what becomes of it."""
+"""Strategies for any security rule that OCI allows."""
 
 from ipaddress import IPv4Network
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stack file of docs/first-hour.md, and the same file on another platform, as somebody types what `check` names."""
+"""The stack file of docs/first-hour.md, and how a reader moves it to another platform by following `check`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ _NOT_TRAINED_THERE = "TY903"
 _TYPED = re.compile(r"(add|such as) `([^`]+)`")
 
 
-# Compiled against Debian's packages, which only root installs: the page says to leave the job out without them.
+# It is compiled against Debian's packages, which only root can install. The page says to leave this job out without
+# them.
 NEEDS_ROOT = "horovod"
 
 
 def blocks(without: Sequence[str] = ()) -> list[Block]:
-    """Those that a reader types who stays on OCI, and leaves these jobs out of the stack file."""
+    """The blocks that a reader types who stays on OCI, and who leaves `without` out of the stack file."""
     found = [block for section, blocks in read_sections(PAGE).items() if section != _MOVING for block in blocks]
     return [_without(block, without) if without and block.language == "yaml" else block for block in found]
 
@@ -40,17 +41,18 @@ def _without(block: Block, jobs: Sequence[str]) -> Block:
 
 
 def moving_blocks() -> list[Block]:
-    """Those that move the stack file to another platform: before what `check` says is typed, and afterwards."""
+    """The blocks that move the stack file to another platform: those before the reader follows `check`, and those after
+    it."""
     return read_sections(PAGE)[_MOVING]
 
 
 def promised(without: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """The job and the name of each file that the page promises, but for these jobs."""
+    """The job and the name of each result file that the page promises, except those of these jobs."""
     return [(job, file) for job, file in _RESULT.findall(PAGE.read_text("utf-8")) if job not in without]
 
 
 def read_stack(jobs: Sequence[str] = ()) -> dict[str, Any]:
-    """The page's stack file with these jobs, or with all of them."""
+    """The page's stack file with these jobs only, or with all."""
     found = _STACK_FILE.search(PAGE.read_text("utf-8"))
     assert found is not None
     data: dict[str, Any] = yaml.safe_load(found[1])
@@ -64,8 +66,8 @@ def write_stack(data: dict[str, Any], file: Path) -> None:
 
 
 def obey_check(file: Path) -> tuple[Finding, ...]:
-    """Types all that one `check` of a stack file says, and leaves out the jobs that its platform does not train. What
-    `check` had said."""
+    """Makes all changes that one `check` of a stack file asks for, and leaves out the jobs that its platform does not
+    train. Returns the output of `check`."""
     data, errors = yaml.safe_load(file.read_text("utf-8")), judge_file(file).errors
     for error in errors:
         if error.code == _NOT_TRAINED_THERE:
@@ -77,7 +79,7 @@ def obey_check(file: Path) -> tuple[Finding, ...]:
 
 
 def _type(data: Any, finding: Finding) -> None:
-    """What a person types who obeys a remedy: a key of the whole stack, or one at the place of the finding."""
+    """Adds the key that a remedy names: a key of the whole stack, or one at the place of the finding."""
     typed = _TYPED.search(finding.remedy)
     assert typed is not None, finding
     snippet: dict[str, Any] = yaml.safe_load(typed[2])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example training programs, small: which environment each needs and what its nodes are."""
+"""The example training programs with small arguments, their environments and roles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.nodes import planned
 
 @dataclass(frozen=True)
 class Example:
-    """A program under stacks/, and how it is started; `result` is in what it writes to its output folder."""
+    """A program under stacks/, and how it is started. `result`: a word that its output files contain."""
 
     code: str
     framework: str
@@ -36,14 +36,14 @@ class Example:
         return STACKS / self.code
 
     def environment(self) -> Environment:
-        """Where it can run; a test that needs one that is not here is skipped with the reason."""
+        """The environment in which it runs. If that is not on this machine, the test is skipped with the reason."""
         found = find_for(Need(self.framework, self.strategy, imported_modules(self.folder)))
         if isinstance(found, MissingEnvironment):
             pytest.skip(f"not rehearsed: the environment {found.name}: {found.reason}; {found.remedy}")
         return found
 
     def job(self, nodes: int) -> Job:
-        """Its job with so many nodes, the last role taking what the others leave."""
+        """Its job with this number of nodes. The last role gets those that the others leave."""
         last = list(self.roles)[-1]
         roles = {**self.roles, last: nodes - sum(count for name, count in self.roles.items() if name != last)}
         return planned(self.framework, roles, strategy=self.strategy, options=dict(self.options),

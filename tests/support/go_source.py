@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source of Oracle's provider, read as text: which calls each step of a resource's life makes, and its schema."""
+"""Reads the source of Oracle's provider as text: the calls that create, read, update and delete of each resource make,
+and its schema."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _OWN_CALL = re.compile(r"\b(?:s|sync)\.([A-Za-z]\w*)\(")
 _PLAIN_CALL = re.compile(r"(?<![.\w])([a-z]\w+)\(")
 _STATE = re.compile(r"LifecycleState([A-Z]\w+)\)")
 _FIELD = re.compile(r'^(\t+)"(\w+)": \{$')
-# Helpers of crud_helpers.go, as the calls they make.
+# Helpers of crud_helpers.go, and the calls that they make.
 _HELPERS: Mapping[str, tuple[str, ...]] = {
     "WaitForWorkRequestWithErrorHandling": ("GetWorkRequest",),
     "ReadResource": ("Get()",),
@@ -39,7 +40,7 @@ def text_of(path: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """Newer types have methods of other names, which take a context."""
+    """In newer types, the names of methods end with `WithContext`."""
     return name.removesuffix("WithContext")
 
 
@@ -51,7 +52,7 @@ class GoFile:
 
     @cached_property
     def functions(self) -> Mapping[str, str]:
-        """The text of each function by its name, of methods and others alike."""
+        """The text of each function and method, by its name."""
         return {_plain(found["name"]): found[0] for found in _FUNCTION.finditer(self.text)}
 
     @property
@@ -60,11 +61,12 @@ class GoFile:
         return frozenset(_API_CALL.findall(self.text)) | self._helped(self.text)
 
     def reached(self, name: str) -> frozenset[str]:
-        """The calls that a function may lead to, in whatever case."""
+        """All calls that a function can make, directly or through other functions."""
         return frozenset().union(*(self._direct(self.functions[one]) for one in self._closure(name)))
 
     def step(self, verb: str) -> frozenset[str]:
-        """The calls of a step, as `create`: its function, its method, and the reads that wait for what it did."""
+        """The calls of a step such as `create`: those of its function and its method, and the reads that wait for the
+        result."""
         entry = next(name for name in self.functions if re.fullmatch(f"{verb}[A-Z]\\w+", name))
         method = "Get" if verb == "read" else verb.capitalize()
         waits = {"create": "CreatedTarget", "update": "UpdatedTarget", "delete": "DeletedTarget"}.get(verb)
@@ -72,16 +74,16 @@ class GoFile:
         return self.reached(entry) | self.reached(method) | waited
 
     def states(self, method: str) -> frozenset[str]:
-        """The states that a method as `CreatedTarget` names, as the API writes them."""
+        """The states that a method such as `CreatedTarget` names, in the API's spelling."""
         names = _STATE.findall(self.functions.get(method, ""))
         return frozenset(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper() for name in names)
 
     def fields_with(self, attribute: str) -> frozenset[str]:
-        """Paths of the schema's fields that have this attribute, as `cidr_block` or `source_details.kind`."""
+        """Paths of the schema's fields that have this attribute, such as `cidr_block` or `source_details.kind`."""
         return frozenset(path for path, line in self._lines() if re.match(rf"\t+{attribute}: +true,", line))
 
     def _lines(self) -> Iterator[tuple[str, str]]:
-        """Each line of the schema, with the path of the field it is in. gofmt indents blocks alike."""
+        """Each line of the schema, with the path of its field. The indentation by gofmt shows where a block ends."""
         stack: list[tuple[int, str]] = []
         for line in self.text[: self.text.index("\n}\n")].splitlines():
             depth = len(line) - len(line.lstrip("\t"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pythons beside this one. Tests with those that a machine lacks are not collected there."""
+"""Other versions of Python. A test for a version that is not on this machine is not collected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWS = "import ssl, sys; print('%d.%d' % sys.version_info[:2])"
 
 
 def pythons(*versions: str) -> list[Path]:
-    """Those of these versions that run here and can speak with a cloud."""
+    """The interpreters of these versions that run on this machine and have TLS."""
     return [python for version in versions for python in _found(version)[:1]]
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard up local --local` killed somewhere, by a seed, and what must be true after another `up`.
+"""Kills `trainyard up local --local` at a point that a seed chooses, runs `up` again, and compares the result.
 
-Who dies is drawn too: all of it at once, the command alone, one of the processes it started (engine, language host,
-plugins, policy pack), or the cloud. Nothing is told to end first: the signal is SIGKILL.
+The seed also chooses what is killed: all processes at once, the command alone, one of the processes that it started
+(engine, language host, plugins, policy pack), or the cloud. The signal is SIGKILL.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from tests.support.local_team import Team
 from tests.support.up_beside import kill, up_beside
 
 VICTIMS = ("everything", "everything", "command", "one", "one", "one", "cloud")
-# An `up` on a quiet machine takes about that long: a sample is not worth another one that only measures it.
+# About the duration of an `up` on an idle machine. A sample uses this number, because measuring takes another `up`.
 USUAL_SECONDS = 15.0
-# Of a resource in Pulumi's state, what another run of the same program must bring about again.
+# The keys of a resource in Pulumi's state that must be the same after another `up`.
 COMPARED = ("urn", "type", "parent", "protect", "retainOnDelete")
 
 
 @dataclass(frozen=True)
 class Reference:
-    """An `up` that nobody disturbed: how long it took, what it left in the cloud and in Pulumi's state."""
+    """An `up` that was not killed: how long it took, and what it left in the cloud and in Pulumi's state."""
 
     seconds: float
     cloud: Counter[tuple[str, str]]
@@ -51,9 +51,10 @@ def compared(team: Team) -> Counter[tuple[Any, ...]]:
 
 
 def kill_and_repeat(root: Path, seed: int, reference: Reference | None) -> str:
-    """What died and when; raises AssertionError when the second `up` does not end where the reference did.
+    """Returns what was killed and when. Raises AssertionError if the second `up` does not end in the state of the
+    reference.
 
-    Without a reference, only that nothing is there twice, and that nothing is left to do.
+    Without a reference, it only checks that nothing exists twice, and that a preview has no changes.
     """
     team = Team(root)
     try:
@@ -78,7 +79,7 @@ def _is_the_same(team: Team, reference: Reference, said: str) -> None:
 
 
 def _killed(team: Team, random: Random, seconds: float) -> str:
-    """Starts `up`, lets it live for a while, kills, and waits until the rest of its family has ended."""
+    """Starts `up`, waits for a while, kills, and waits until all other processes of `up` have ended."""
     moment, victim = random.uniform(0, seconds), random.choice(VICTIMS)
     with up_beside(team) as up:
         up.wait_at_most(moment)

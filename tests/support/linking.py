@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large folders, copied at little cost: `shutil.copytree(..., copy_function=link_or_copy)`."""
+"""A fast copy of large folders by hard links: `shutil.copytree(..., copy_function=link_or_copy)`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import shutil
 
 
 def link_or_copy(source: str, target: str) -> None:
-    """A file is linked where the file system allows. An overlay may show one folder's files from two disks."""
+    """Links a file if the file system allows it, and copies it otherwise. In an overlay, files of one folder may be on
+    two disks."""
     try:
         os.link(source, target)
     except OSError:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines of a cluster on the local cloud, made as the deployment makes them: user data, role, bucket, SSH key."""
+"""Machines of a cluster on the local cloud, made as the deployment makes them, with user data, role, bucket and SSH
+key."""
 
 from __future__ import annotations
 
@@ -36,15 +37,15 @@ MAY = {
 
 @dataclass(frozen=True)
 class Earlier:
-    """What an earlier release gave a machine: its launcher, and its user data with any settings."""
+    """The launcher of an earlier release, and a function for its user data."""
 
     launcher: Path
     user_data: str
 
 
 class LocalMachines:
-    """One instance for each node. `files` are the job's code; `slow` says how many seconds longer a node boots.
-    `earlier` made the machines, if it was not this release."""
+    """One instance for each node. `files`: the job's code. `slow`: by how many seconds a node boots later. `earlier`:
+    the release that made the machines, if it was not this one."""
 
     def __init__(
         self, clients: AwsClients, home: Path, nodes: Sequence[str], files: Mapping[str, str],
@@ -112,7 +113,7 @@ class LocalMachines:
             return {}
 
     def command(self, node: str, *lines: str) -> str:
-        """A command of Systems Manager, and what it printed."""
+        """Runs a command through Systems Manager, and returns its output."""
         ssm, instance = self.clients["ssm"], self.instances[node]
         sent = ssm.send_command(
             InstanceIds=[instance], DocumentName="AWS-RunShellScript", Parameters={"commands": list(lines)}
@@ -129,7 +130,7 @@ class LocalMachines:
         assert self.command(node, "/opt/trainyard/bin/trainyard-node wake") == "woken\n"
 
     def consoles(self) -> str:
-        """What the machines say, and what the cloud says of those that say nothing."""
+        """The console output of the machines; for a machine without output, what the cloud says about it."""
         files = [*self.home.rglob("node-0.log"), *self.home.rglob("server.log")]
         return "\n".join(path.read_text(errors="replace")[-6000:] for path in files)
 
@@ -142,7 +143,7 @@ class LocalMachines:
 
 
 def _made_by(earlier: Earlier, told: NodeSettings) -> str:
-    """Its user data with these settings."""
+    """The user data of a release for these settings."""
     written = yaml.safe_load(earlier.user_data)
     (file,) = [row for row in written["write_files"] if row["path"].endswith("/node.json")]
     file["content"] = json.dumps(told.document())

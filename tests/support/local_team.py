@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A team with stack files of its own and a home for what local stacks make: what the flows of `up` stand on."""
+"""A team with stack files and a home for local stacks, for tests of `trainyard up`."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from trainyard.engine.local import environment
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "stacks"
 ONE_NODE = Path(__file__).with_name("stacks")
-# A quiet machine takes a tenth of it.
+# An idle machine needs a tenth of it.
 LONGEST_SECONDS = 900.0
 _LOCAL_CLOUD = re.compile(r"http://127\.0\.0\.1:\d+")
-# A secret as a team's file would hold it; only the stack's own key opens it.
+# An encrypted secret of a stack file. Only the key of that stack could decrypt it.
 SEALED = {"secure": "v1:Yk9sYmFsbG9vbg==:2mVjdG9yc2VjcmV0"}
-# What a tenancy has before anybody asks for anything, and what it remembers of what was asked.
+# Kinds of resource that a new tenancy has already, or that only record requests.
 NOT_MADE = ("tenancy", "compartment", "group", "user", "user-group-membership", "image-standing-by", "work-request")
 
 
 class Team:
-    """A team's own repository of stack files beside this checkout, with the stacks it asks for.
+    """A team with a repository of its own for the named stack files.
 
-    Its stack `local` is the small one beside this file, or with `shipped` that of `make up`. `project` is the checkout
-    or the release that the team works with, `python` the interpreter of its environment.
+    Its stack `local` is the small one beside this file, or with `shipped` that of `make up`. `project`: the checkout or
+    the release that the team uses. `python`: the interpreter of its environment.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class Team:
         self.file.write_text(text.replace(old, new))
 
     def configure(self, key: str, value: Any) -> None:
-        """Gives a key of the stack file another value."""
+        """Sets a key of the stack file."""
         written = yaml.safe_load(self.file.read_text())
         written["config"][f"trainyard:{key}"] = value
         self.file.write_text(yaml.safe_dump(written, sort_keys=False))
 
     def written(self, key: str) -> Any:
-        """What the stack file says of a key."""
+        """The value of a key of the stack file."""
         return yaml.safe_load(self.file.read_text())["config"][f"trainyard:{key}"]
 
     @property
@@ -91,16 +91,16 @@ class Team:
         return environment(self.home) | dict(self.cloud.env) | {"PULUMI_OPTION_COLOR": "never", **more}
 
     def pulumi(self, *words: str, more: Mapping[str, str] = NOTHING) -> subprocess.CompletedProcess[str]:
-        """Plain Pulumi, with nothing of ours but the endpoint of the cloud in its environment."""
+        """Runs plain Pulumi. Of our variables, its environment has the cloud's endpoint only."""
         return subprocess.run(
             ["pulumi", *words], cwd=self.project, env=self.env(more), capture_output=True, text=True,
             timeout=LONGEST_SECONDS,
         )  # fmt: skip
 
     def take_over(self, recording: Path) -> None:
-        """Makes the stack `local` the recorded one: its file, its code, its state and what opens its secrets.
+        """Replaces the stack `local` by a recorded one: its file, code, state and passphrase.
 
-        A recording names the port that the local cloud had then. This team's cloud has another one.
+        The recording has the port of the local cloud at that time. It is replaced by that of this team's cloud.
         """
         shutil.copy(recording / "Pulumi.local.yaml", self.stacks)
         if (recording / "local").exists():
@@ -118,7 +118,7 @@ class Team:
             assert done.returncode == 0, done.stderr
 
     def on_stack(self, command: str, *words: str) -> str:
-        """A Pulumi command on the first stack, which is up, by its copied file."""
+        """Runs a Pulumi command on the first stack, which has to be up, with its local stack file."""
         name = self.file.stem.removeprefix("Pulumi.")
         copy = self.home / "pulumi" / "stacks" / self.file.name
         there = {"TRAINYARD_STACKS": str(self.stacks)}
@@ -136,13 +136,14 @@ class Team:
         return list(told["deployment"]["resources"])
 
     def opened(self) -> set[str]:
-        """What stands in for the secrets of the first stack's file, as the key of its copy opens them."""
+        """The values that replace the first stack's secrets on the local cloud, decrypted with the key of its local
+        stack file."""
         folder, name = str(self.home / "pulumi" / "stacks"), self.file.stem.removeprefix("Pulumi.")
         told = self.pulumi("config", "--show-secrets", "--json", "--stack", name, "--cwd", folder).stdout
         return set(re.findall(r"stand-in-[0-9a-f]{16}", told))
 
     def in_cloud(self) -> list[tuple[str, str]]:
-        """Kind and name of all that anybody made and nobody removed, straight from the cloud's own tables."""
+        """Kind and name of all resources that were made and not deleted, read from the cloud's tables."""
         with sqlite3.connect(f"file:{self.home / 'cloud' / 'state.sqlite3'}?mode=ro", uri=True) as state:
             rows = state.execute("SELECT kind, name FROM resources WHERE live = 1 ORDER BY kind, name").fetchall()
         state.close()
@@ -153,7 +154,7 @@ class Team:
 
 
 def ended(pid: int) -> bool:
-    """Gone, or dead and not yet collected by whatever is process 1 here."""
+    """Whether a process has ended. A zombie counts as ended: process 1 may collect it late."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

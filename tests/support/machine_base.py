@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A base image made of this machine: its Python, its C compiler and a shell, where no registry can be asked for one."""
+"""A base image made of this machine's Python, C compiler and shell, for machines that cannot reach a registry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sysconfig
 from pathlib import Path
 
 PROGRAMS = ("sh", "cat", "chown", "cut", "getent", "grep", "groupadd", "head", "id", "mkdir", "rm", "sed", "useradd")
-# What a C compiler consists of, as it names them itself.
+# The programs of a C compiler, by the names under which it finds them.
 COMPILER_PROGRAMS = ("cc1", "collect2", "lto-wrapper", "as", "ld")
 COMPILER_FILES = (
     "liblto_plugin.so", "crti.o", "crtn.o", "crtbeginS.o", "crtendS.o", "libgcc.a", "libgcc_s.so", "libgcc_s.so.1",
@@ -24,10 +24,10 @@ _LEFT_OUT = shutil.ignore_patterns(
 
 
 class MachineBase:
-    """The root file system of a base, filled from this machine."""
+    """The root file system of a base image, filled with files of this machine."""
 
     def __init__(self, root: Path, source: Path) -> None:
-        """`source` is the C file that the base has to be able to compile."""
+        """`source`: a C file that the base image has to be able to compile."""
         self.root = root
         for folder in ("usr/bin", "usr/lib", "usr/lib64", "usr/sbin", "usr/local/bin", "etc", "home", "tmp"):
             (root / folder).mkdir(parents=True)
@@ -43,7 +43,7 @@ class MachineBase:
         self._put_compiler(source)
 
     def _put(self, file: Path) -> None:
-        """A file and the libraries it is linked with, where they are here."""
+        """Copies a file, and the libraries that it is linked with, to the same paths."""
         for one in (file, *_libraries(file)):
             place = self._inside(one.parent.resolve() / one.name)
             if not place.exists():
@@ -62,7 +62,7 @@ class MachineBase:
         standard = local / "lib" / VERSION
         shutil.copytree(base / "lib" / VERSION, standard, ignore=_LEFT_OUT)
         (standard / "site-packages").mkdir()
-        # Debian's ensurepip takes pip from a folder of its own, which another package has.
+        # Debian's ensurepip takes pip from the folder of another Debian package.
         if wheels := sysconfig.get_config_var("WHEEL_PKG_DIR"):
             shutil.copytree(wheels, self._inside(Path(wheels)), dirs_exist_ok=True)
         for module in standard.glob("lib-dynload/*.so"):

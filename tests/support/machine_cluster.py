@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster whose machines are processes: each has a root folder of its own, and shares moto's services."""
+"""A cluster whose machines are processes. Each has its own root folder; all use the same moto server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LAUNCHER = ".trainyard/launcher/0123456789abcdef.tar.gz"
 
 @dataclass
 class MachineProcess:
-    """One machine: what it has on its disk, and its program."""
+    """One machine: its disk, and its program."""
 
     root: Path
     instance: Instance
@@ -44,7 +44,7 @@ class MachineProcess:
         return self.root / "docker"
 
     def serve(self) -> None:
-        """Starts the program, as the unit does."""
+        """Starts the program, as the machine's systemd unit does."""
         with (self.root / "console").open("ab") as console:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "launcher.aws_dl1.machine", "serve"],
@@ -52,11 +52,11 @@ class MachineProcess:
             )  # fmt: skip
 
     def boot(self, user_data: str, python: Path | None) -> None:
-        """Starts it as user data does, on a machine whose `python3` is this one."""
+        """Runs the steps of the user data. The machine's `python3` is this interpreter."""
         for file in yaml.safe_load(user_data)["write_files"]:
             path = self.root / file["path"][1:]
             path.parent.mkdir(parents=True, exist_ok=True)
-            # The machine's own root is the whole disk.
+            # On a real machine, this folder is the root of the disk.
             path.write_text(file["content"].replace(" /opt/trainyard", f" {self.root}/opt/trainyard"))
             path.chmod(int(file["permissions"], 8))
         programs = self.root / "programs"
@@ -74,7 +74,7 @@ class MachineProcess:
             )  # fmt: skip
 
     def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """The program with other words."""
+        """Runs the program with other arguments."""
         return subprocess.run(
             [sys.executable, "-m", "launcher.aws_dl1.machine", *words],
             cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False,
@@ -86,7 +86,7 @@ class MachineProcess:
         self.process.wait(20)
 
     def reboot(self) -> None:
-        """All that runs ends, and /run is empty."""
+        """Ends all processes, and empties /run."""
         self.kill()
         self.end_containers()
         for file in (self.root / "run/trainyard-node").iterdir():
@@ -104,7 +104,7 @@ class MachineProcess:
         return (self.root / "console").read_text(errors="replace")
 
     def calls(self, *begin: str) -> list[list[str]]:
-        """Programs that were called, with their words."""
+        """The programs that were called, with their arguments."""
         file = self.state / "calls"
         rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
         return [row for row in rows if row[: len(begin)] == list(begin)]
@@ -116,7 +116,7 @@ def _has_exited(state: Path) -> bool:
 
 @dataclass
 class ClusterWorld:
-    """What tests do to a cluster, and see of it."""
+    """A cluster, and what tests do with it."""
 
     endpoint: str
     bucket: str
@@ -138,7 +138,7 @@ class ClusterWorld:
             return None
 
     def ticket(self, number: int, command: str = "true", nodes: tuple[str, ...] = (), **more: Any) -> None:
-        """Puts a ticket and wakes the machines, as the provider does."""
+        """Queues a ticket and wakes the machines, as the provider does."""
         names = nodes or tuple(self.machines)
         content = {
             "version": 1, "number": number, "start": f"s{number:08}", "run": "base", "image": "registry/train:1",
@@ -158,7 +158,7 @@ class ClusterWorld:
 
     def wake(self) -> None:
         for machine in self.machines.values():
-            # A machine that is not up yet looks when it comes up.
+            # A machine that is not up yet looks into the queue when it comes up.
             if not (machine.root / "run/trainyard-node/wake").exists():
                 continue
             with (machine.root / "run/trainyard-node/wake").open("r+b", buffering=0) as pipe:
@@ -168,7 +168,7 @@ class ClusterWorld:
         return self.get(f"starts/{number:08}/{node}.json") or {}
 
     def ended(self, number: int, *nodes: str) -> dict[str, dict[str, Any]]:
-        """The ends of a start's nodes, once all are there."""
+        """Waits until all nodes of a start have ended, and returns how."""
 
         return eventually(
             lambda: {node: self.state(number, node) for node in nodes or tuple(self.machines)},
@@ -180,7 +180,7 @@ class ClusterWorld:
         return "\n".join(f"{name}: {machine.console()}" for name, machine in self.machines.items())
 
     def report(self, node: str, state: str) -> dict[str, Any]:
-        """A node's report, once it says this."""
+        """Waits until a node's report has this state, and returns it."""
 
         return eventually(
             lambda: self.get(f"nodes/{node}.json") or {},
@@ -189,7 +189,7 @@ class ClusterWorld:
         )
 
     def lines(self, number: int, node: str) -> list[str]:
-        """What the log has of a node's start."""
+        """The log lines of a node's start."""
         try:
             answer = self.logs.get_log_events(
                 logGroupName=GROUP, logStreamName=f"{JOB}/base/s{number:08}/{node}", startFromHead=True, limit=10000
@@ -200,7 +200,7 @@ class ClusterWorld:
 
 
 def launcher_archive(folder: Path = ROOT / "launcher") -> bytes:
-    """The folder `launcher/`, as the deployment puts it into the bucket."""
+    """An archive of the folder `launcher/`, as the deployment makes it."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         archive.add(folder, "launcher", filter=lambda row: None if "__pycache__" in row.name else row)
@@ -211,7 +211,7 @@ def launcher_archive(folder: Path = ROOT / "launcher") -> bytes:
 def cluster(
     endpoint: str, bucket: str, folder: Path, nodes: tuple[str, ...], key: str, serve: bool = True, **settings: Any
 ) -> Iterator[ClusterWorld]:
-    """Machines that serve, unless the test starts them. All that they started ends with the block."""
+    """A cluster whose machines have started, unless the test starts them itself. All processes end with the block."""
     world = ClusterWorld(endpoint, bucket)
     world.s3.put_object(Bucket=bucket, Key=LAUNCHER, Body=launcher_archive())
     secrets = client(endpoint, "secretsmanager")

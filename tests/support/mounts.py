@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small and read-only disks for tests: what a mount namespace of their own allows."""
+"""Mount namespaces for tests, in which they can mount small or read-only disks."""
 
 import os
 import subprocess
@@ -8,7 +8,8 @@ import pytest
 
 
 def mount_namespace() -> list[str]:
-    """Words before a command that may then mount; without the privilege for it, the test is not for this machine."""
+    """Words to put before a command, so that it may mount. If that is not possible on this machine, the test is
+    skipped."""
     words = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"])]
     told = subprocess.run([*words, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, text=True)
     if told.returncode:

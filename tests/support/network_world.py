@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks for nodes: a VCN whose subnets' rules a test states, and runs that stand in them."""
+"""Networks for nodes: a VCN whose subnets have the rules of the test, and runs in these subnets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ SERVICES = "all-iad-services-in-oracle-services-network"
 ANYWHERE = "0.0.0.0/0"
 PROTOCOLS = {"tcp": "6", "udp": "17", "icmp": "1", "all": "all"}
 SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS = "198.51.100.1", "198.51.100.2"
-# What scripts of nodes share: who is there, and connecting with a bound on how long.
+# Functions for the nodes' scripts: the addresses of all nodes, and connecting with a timeout.
 PRELUDE = """
 import json, os, socket, sys, time
 def peers(count):
@@ -53,7 +53,7 @@ def _options(protocol: str, first: int, last: int) -> dict[str, Any]:
 
 
 def ports(protocol: str, first: int, last: int, source: tuple[int, int] | None = None) -> Any:
-    """The ports of a TCP or UDP rule, those of its source too where they are told."""
+    """The options of a TCP or UDP rule: its ports, and source ports if there are any."""
     models = oci.core.models
     kind = models.TcpOptions if protocol == "tcp" else models.UdpOptions
     return kind(
@@ -109,7 +109,7 @@ class Network:
         )
 
     def route(self, destination: str, gateway: str) -> None:
-        """By the VCN's default route table, besides what it has."""
+        """Adds a route to the VCN's default route table."""
         models = oci.core.models
         kind = "CIDR_BLOCK" if destination[0].isdigit() else "SERVICE_CIDR_BLOCK"
         rule = models.RouteRule(destination=destination, destination_type=kind, network_entity_id=gateway)
@@ -128,7 +128,7 @@ class Network:
         return self.world.run(self.job(script, subnet, variables=variables))
 
     def cluster(self, script: str, subnet: str, nodes: int, **variables: str) -> Any:
-        """One run of several nodes, which find one another in the metadata file."""
+        """One run of several nodes. They find one another by the metadata file."""
         models = oci.data_science.models
         layout = models.MultiNodeJobNodeConfigurationDetails(
             job_network_configuration=models.JobCustomNetworkConfiguration(subnet_id=subnet),
@@ -140,7 +140,7 @@ class Network:
         return self.world.run(job)
 
     def address(self, run: Any) -> str:
-        """Of a living run of one node, as the API tells it."""
+        """The address of a running run of one node, from the API."""
         named = lambda: [  # noqa: E731
             vnic.ip_address
             for vnic in self.client.list_private_ips(

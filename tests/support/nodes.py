@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launchers as real processes on loopback addresses, told what the plan says, meeting in a local cloud's bucket."""
+"""Launchers as real processes on loopback addresses, with the plan's launch documents. They meet in a local cloud's
+bucket."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ class Place:
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """As hosts give it to a node: the principal's token and key are files."""
+        """The variables that hosts give a node: token and key of its principal are in files."""
         clients, compartment = self.world.clients, self.world.compartment
         details = oci.object_storage.models.CreateBucketDetails(name=BUCKET, compartment_id=compartment)
         clients.storage.create_bucket(self.namespace, details)
@@ -98,7 +99,7 @@ class Place:
 
 @dataclass
 class Started:
-    """One launcher and what it has said so far."""
+    """One launcher and its output so far."""
 
     process: subprocess.Popen[str]
     said: list[str] = field(default_factory=list)
@@ -144,13 +145,13 @@ class Nodes:
     changes: Mapping[str, Any] = field(default_factory=dict)
     interpreter: str = sys.executable
     main: str = field(default_factory=lambda: new_ocid("datasciencejobrun", "iad"))
-    # Words before the launcher's own, of a program that starts it.
+    # Words to put before the launcher's command, of a program that starts it.
     starter: Sequence[str] = ()
     launchers: dict[int, Started] = field(default_factory=dict)
 
     @property
     def folder(self) -> str:
-        """That of this start of the run."""
+        """The folder of this start of the run."""
         return f"train/{self.name}/1/{start_of(self.main, {})}"
 
     def address(self, rank: int) -> str:
@@ -170,7 +171,7 @@ class Nodes:
         home = self.home / f"node-{rank}"
         home.mkdir(parents=True, exist_ok=True)
         given = {name: os.environ[name] for name in ("LANG",) if name in os.environ}
-        # As in an image: its `python` comes first, and a machine need not have one of that name.
+        # As in an image: its `python` comes first in PATH. A machine may have no program of that name.
         given["PATH"] = f"{Path(self.interpreter).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         told = {name: str(value) for name, value in self.documents[rank].environment.items()}
         return {
@@ -206,7 +207,7 @@ class Nodes:
 
 
 def planned(framework: str, roles: Mapping[str, int | Role], **changes: Any) -> Job:
-    """A job as a stack file says it."""
+    """A job as it would be in a stack file."""
     given = {name: role if isinstance(role, Role) else Role(role) for name, role in roles.items()}
     return replace(job(framework, {}), roles=given, **changes)
 
@@ -215,7 +216,7 @@ def planned(framework: str, roles: Mapping[str, int | Role], **changes: Any) -> 
 def nodes(
     place: Place | None, home: Path, spec: Job, name: str, documents: tuple[NodePlan, ...] = (), **more: Any
 ) -> Iterator[Nodes]:
-    """The nodes of a job's run; whatever still lives in the end is ended."""
+    """The nodes of a job's run. Those that still run in the end are killed."""
     found = Nodes(place, home, documents or plan(jobs={"train": spec}).jobs["train"].runs["base"].nodes, name, **more)
     home.mkdir(parents=True, exist_ok=True)
     try:
@@ -228,8 +229,8 @@ def nodes(
 
 
 def block(size: int) -> tuple[int, int]:
-    """A range of ports nobody has just now, and the kernel gives to nobody."""
-    # Tests beside this one look elsewhere.
+    """A range of free ports that the kernel gives to no other socket."""
+    # A random order, so that tests that run at the same time choose other ports.
     firsts = list(range(20011, 29000, 61))
     random.shuffle(firsts)
     for first in firsts:
@@ -244,11 +245,11 @@ def block(size: int) -> tuple[int, int]:
 
 
 def waited(condition: Callable[[], bool], seconds: float = LONGEST_SECONDS) -> None:
-    """Until it is so."""
+    """Waits until the condition is true."""
     eventually(condition, bool, seconds)
 
 
 def gang(retries: int = 0, nodes: int = 3) -> Job:
-    """A PyTorch job whose nodes start again together, each so many times."""
+    """A PyTorch job whose nodes are retried together, up to this number of times."""
     roles = {"main": Role(1, retry=Retry(retries)), "worker": Role(nodes - 1, retry=Retry(retries))}
     return planned("pytorch", roles, ports={"data": "all"})

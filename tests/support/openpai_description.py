@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published description of OpenPAI's REST API, as its JavaScript client ships it, and answers held to it.
+"""Compares responses with the published description of OpenPAI's REST API, which its JavaScript client contains.
 
-It is read where npm puts it: nothing of it is in this repository.
+It is read from the client that npm installs: this repository has no copy.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from tests.support.client_environment import environment
 
 LOCK = Path(__file__).parents[1] / "clients" / "javascript" / "requirements.txt"
 _FILE = "node_modules/@microsoft/openpai-js-sdk/lib/src/api/v2/swagger.yaml"
-# Codes that the server answers and the description forgets, and where OpenPAI's own code has them.
+# Error codes of the server that the description does not have, and where OpenPAI's code has them.
 FORGOTTEN = {
     "InvalidProtocolError": "the middleware that reads a job before it is submitted",
 }
 _TASK = "/api/v2/jobs/{user}~{job}/attempts/{jobAttemptId}/taskRoles/{taskRoleName}/taskIndex/{taskIndex}/attempts"
-# Answers of OpenPAI's own code (v1.8.0) that the description has otherwise, by operation and status. None: no code.
+# Error codes of OpenPAI's code (v1.8.0) that differ from the description, by operation and status. None: no code.
 BY_SOURCE: Mapping[tuple[str, int], str | None] = {
-    # A text that is not YAML: the middleware fails at it, and config/express.js answers.
+    # For a text that is not YAML, the middleware raises an error, and config/express.js makes the response.
     ("POST /api/v2/jobs", 500): None,
     # controllers/v2/user.js
     ("GET /api/v2/users/{user}", 400): "NoUserError",
     # models/v2/task.js
     (f"GET {_TASK}", 404): "NoJobError",
 }
-# Properties whose type a later edition of the description corrects: 2.2.6 has the task's id as a text.
+# Properties whose type a later version of the description corrects: in 2.2.6, the task's id is a string.
 CORRECTED = {"taskUid": {"type": "string"}}
-# Every operation that asks for a token may answer these, whether the description repeats them or not.
+# Errors that every operation with a token may return, whether the description lists them there or not.
 FOR_ALL = {401: {"UnauthorizedUserError"}}
 
 
@@ -54,7 +54,7 @@ class DescribedOperation:
 
 @dataclass(frozen=True)
 class Description:
-    """`document` is the description with its schemas as JSON Schema has them."""
+    """`document`: the description, with its schemas translated into JSON Schema."""
 
     document: Mapping[str, Any]
 
@@ -69,14 +69,14 @@ class Description:
                     yield DescribedOperation(method.upper(), template, one["responses"], bool(one.get("security")))
 
     def operation(self, method: str, path: str) -> DescribedOperation:
-        """The operation that a request is. A path without variables wins over one with them."""
+        """The operation of a request. A path without variables takes precedence over one with variables."""
         fitting = [one for one in self.operations if one.method == method and _pattern(one.template).fullmatch(path)]
         if not fitting:
             raise KeyError(f"{method} {path}")
         return min(fitting, key=lambda one: one.template.count("{"))
 
     def problems(self, method: str, path: str, status: int, kind: str, body: Any) -> list[str]:
-        """What is wrong with an answer; nothing if the description allows it."""
+        """The differences between a response and the description."""
         operation = self.operation(method, path)
         response = self._resolved(operation.responses.get(str(status)))
         if status >= 400:
@@ -108,13 +108,13 @@ class Description:
 
     @cached_property
     def _unclaimed(self) -> set[str]:
-        """The codes of the description that none of its operations claims, such as the one of a full cluster."""
+        """Codes that the description defines and lists for no operation, such as the one for a full cluster."""
         components = self.document["components"]
         named = {code for response in components["responses"].values() for code in self._codes(response)}
         return set(components["schemas"]["Response"]["properties"]["code"]["enum"]) - named
 
     def _codes(self, response: Mapping[str, Any]) -> set[str]:
-        """The codes that a response names in its examples, or in its own words."""
+        """The codes in a response's examples, or in its text."""
         content = response.get("content", {}).get("application/json", {})
         examples = [self._resolved(one) for one in content.get("examples", {}).values()]
         named = {one["value"]["code"] for one in examples if one and "value" in one}
@@ -125,7 +125,7 @@ class Description:
         return [f"{error.json_path}: {error.message[:300]}" for error in validator.iter_errors(body)]
 
     def _resolved(self, value: Any) -> Any:
-        """What a reference within the document names."""
+        """The part of the document that a reference points to."""
         if not isinstance(value, Mapping) or "$ref" not in value:
             return value
         found: Any = self.document
@@ -141,7 +141,8 @@ def description() -> Description:
 
 
 def _as_json_schema(value: Any) -> Any:
-    """OpenAPI 3.0 says `nullable`, and refers to a document elsewhere for jobs: our own judge judges those."""
+    """Translates a schema: OpenAPI 3.0 has `nullable`. Jobs refer to another document, and are not compared here: our
+    own check of the protocol covers them."""
     if isinstance(value, list):
         return [_as_json_schema(one) for one in value]
     if not isinstance(value, Mapping):

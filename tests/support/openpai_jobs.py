@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks on OpenPAI as jobs of the protocol, and their commands carried out by bash as a task's runtime does it."""
+"""Jobs of the protocol for stacks on OpenPAI, whose commands bash runs as a task's runtime would."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ JOB: dict[str, Any] = {
     "command": "train.py",
     "runs": {"base": {}},
 }
-# What the runtime begins a command with.
+# The lines that the runtime puts before a command.
 _STRICT = "set -o errexit\nset -o nounset\nset -o pipefail\n"
 
-# A cluster finds the secrets in the text itself: from the line that begins with this key to the next key.
+# A cluster searches the text of the job for secrets: from the line that begins with this key to the next key.
 _SECRETS = re.compile(r"^(secrets:).*?(?=^\w|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def as_shown_by_a_cluster(text: str) -> str:
-    """The text of a job as a cluster shows it to everybody."""
+    """The text of a job as a cluster shows it to all users."""
     return _SECRETS.sub(r'\1 "******"\n', text)
 
 
 def judged_stack(folder: Path, job: Mapping[str, Any], **keys: Any) -> Judged:
-    """A stack with one job, as the program reads it: `{secure: text}` is a secret with that text."""
+    """A stack with one job, as the program reads it. `{secure: text}` is a secret with that text."""
     own = {key: value for key, value in {**CONFIG, **keys}.items() if value is not None}
     config = {f"trainyard:{key}": value for key, value in {**own, "jobs": {"train": {**JOB, **job}}}.items()}
     file = folder / "Pulumi.own.yaml"
@@ -65,7 +65,7 @@ def planned(folder: Path, job: Mapping[str, Any], **keys: Any) -> OpenPaiPlan:
 
 
 def job_of(folder: Path, job: Mapping[str, Any], **keys: Any) -> dict[str, Any]:
-    """The first run as it would be submitted."""
+    """The job that would be submitted for the first run."""
     plan = planned(folder, job, **keys)
     own = plan.jobs["train"]
     run = next(iter(own.runs.values()))
@@ -75,7 +75,7 @@ def job_of(folder: Path, job: Mapping[str, Any], **keys: Any) -> dict[str, Any]:
 
 
 def variables(job: Mapping[str, Any], role: str, index: int) -> dict[str, str]:
-    """What OpenPAI tells a task. Each task has the address 127.0.<role>.<index>."""
+    """The variables that OpenPAI sets for a task. Each task has the address 127.0.<role>.<index>."""
     known = {
         "PAI_JOB_NAME": f"vision-bot~{job['name']}",
         "PAI_CURRENT_TASK_ROLE_NAME": role,
@@ -96,12 +96,12 @@ def variables(job: Mapping[str, Any], role: str, index: int) -> dict[str, str]:
 def carry_out(
     job: Mapping[str, Any], role: str, index: int, folder: Path, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    """The command of one task, with this Python as the image's."""
+    """Runs the command of one task. This interpreter is the image's Python."""
     (folder / "bin").mkdir(parents=True, exist_ok=True)
     python = folder / "bin" / "python"
     if not python.exists():
         python.symlink_to(sys.executable)
-    # The storage of a task is a folder of the test.
+    # A folder of the test is the task's storage.
     command = with_secrets(entrypoint(job, role), job.get("secrets")).replace("/mnt/vision-nfs", str(folder / "nfs"))
     environment = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder), "TMPDIR": str(folder)}
     return subprocess.run(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A local OpenPAI, and runs on it that a test starts through our provider."""
+"""A local OpenPAI, on which tests start runs through our provider."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class RunsWorld:
 
 
 def run_inputs(world: OpenPaiWorld, name: str, *commands: str, **more: Any) -> Properties:
-    """A run of one task, as a plain user asks for it. `more` takes the place of what is here."""
+    """The inputs of a run of one task, started by a user without further rights. `more` replaces some of them."""
     protocol = {key: value for key, value in job(name, *commands).items() if key != "name"}
     return {
         "platform": "openpai",
@@ -98,7 +98,7 @@ def run_inputs(world: OpenPaiWorld, name: str, *commands: str, **more: Any) -> P
 
 @contextmanager
 def openpai_engine() -> Iterator[EngineSide]:
-    """The engine with our provider, and nothing of OpenPAI in its environment."""
+    """The engine with our provider. Its environment has no variables of OpenPAI."""
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, {"OPENPAI_TOKEN": "", "OPENPAI_URI": "", "OPENPAI_USER": ""}))
         engine = stack.enter_context(engine_side(Trainyard()))

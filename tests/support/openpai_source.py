@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenPAI's own runtime, asked the questions that catalog/openpai.py answers: its Python is run, its patterns are read.
+"""Answers the questions that catalog/openpai.py answers by OpenPAI's own runtime: runs its Python code, and reads its
+patterns.
 
-`python -m tests.support.openpai_source` writes its answers anew. The variable names a folder with checkouts of
-microsoft/openpai-runtime v0.1.11 and microsoft/pai v1.8.0, called `openpai-runtime` and `pai`. Their Python needs
-`requests` and `pystache`, by PYTHONPATH.
+`python -m tests.support.openpai_source` writes the recorded answers again. The variable below names a folder with
+checkouts of microsoft/openpai-runtime v0.1.11 and microsoft/pai v1.8.0, called `openpai-runtime` and `pai`. Their code
+needs `requests` and `pystache` in PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ QUESTIONS: Mapping[str, list[list[Any]]] = {
     ],
 }  # fmt: skip
 
-# Runs in a process of its own, with the runtime's sources on its path. Nothing of them asks the network.
+# Runs in a separate process, with the runtime's sources on its path. It makes no network requests.
 _ASKS = r"""
 import json, os, re, sys
 from pathlib import Path
@@ -125,7 +126,7 @@ json.dump({name: [[*one, globals()[name](*one)] for one in cases] for name, case
 
 
 def answers(source: Path) -> Answers:
-    """Each question with what OpenPAI's runtime answers."""
+    """Each question with the answer of OpenPAI's runtime."""
     done = subprocess.run(
         [sys.executable, "-c", _ASKS, str(source)], input=json.dumps(QUESTIONS), capture_output=True, text=True,
         timeout=120, check=False,

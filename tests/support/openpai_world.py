@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local OpenPAI as its clients meet it: its users, plain HTTP calls, and small jobs."""
+"""The local OpenPAI with its users, plain HTTP calls to it, and small jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.waiting import LONGEST_SECONDS, eventually
 
 API = "/rest-server"
 OVER = ("STOPPED", "SUCCEEDED", "FAILED")
-# Who is who on the local cluster.
+# The users of the local cluster.
 ADMIN, USER = "deployer", "user"
 
 
@@ -28,14 +28,14 @@ class RestAnswer:
 
     @property
     def body(self) -> Any:
-        """What the content says; a text if it is neither JSON nor YAML."""
+        """The parsed body. It is a string if the body is neither JSON nor YAML."""
         if "yaml" in self.kind:
             return yaml.safe_load(self.content)
         return json.loads(self.content) if "json" in self.kind else self.content.decode()
 
 
 def job(name: str, *commands: str, **differences: Any) -> dict[str, Any]:
-    """A job of one task role; `role` in `differences` changes that role, other keys the job."""
+    """A job of one task role. `role` in `differences` changes that role, other keys change the job."""
     role = {
         "instances": 1,
         "completion": {"minFailedInstances": 1, "minSucceededInstances": 1},
@@ -66,7 +66,8 @@ class OpenPaiWorld:
     def ask(
         self, method: str, path: str, body: Any = None, *, user: str = USER, token: str | None = None, kind: str = ""
     ) -> RestAnswer:
-        """One call of the REST API. `body` is sent as it is, or as JSON. No token at all where it is empty."""
+        """One call of the REST API. A `body` of bytes is sent unchanged, any other as JSON. With an empty token, none
+        is sent."""
         token = self.token(user) if token is None else token
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
@@ -83,7 +84,7 @@ class OpenPaiWorld:
         return self.ask("POST", "/api/v2/jobs", yaml.safe_dump(dict(protocol)).encode(), user=user, kind="text/yaml")
 
     def submitted(self, protocol: Mapping[str, Any], user: str = USER) -> str:
-        """Its full name, such as `user~hello`."""
+        """Submits a job, and returns its full name, such as `user~hello`."""
         answer = self.submit(protocol, user)
         assert answer.status == 202, answer.content
         return f"{user}~{protocol['name']}"
@@ -94,7 +95,7 @@ class OpenPaiWorld:
         return answer.body
 
     def reaches(self, name: str, *states: str) -> Any:
-        """The job, as soon as it is in one of these states."""
+        """Waits until the job is in one of these states, and returns it."""
         return eventually(lambda: self.status(name), lambda found: found["jobStatus"]["state"] in states)
 
     def ended(self, name: str) -> Any:

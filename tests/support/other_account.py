@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another account of this machine, which calls what listens on loopback. Only root can be somebody else."""
+"""Another account of this machine, which connects to ports on loopback. Only root can switch to another account."""
 
 import os
 import subprocess
@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 import pytest
 
-# An account that this machine does not have.
+# The number of an account that does not exist on this machine.
 STRANGER = 64_321
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another account")
 
-# What connects is no gRPC client but a relay in front of it: Python and its libraries may lie where a stranger cannot
-# read. It leaves root's account before it opens its first socket.
+# A relay, through which a gRPC client connects, runs under the other account: that account may not be able to read
+# Python's libraries, which a client needs. The relay leaves root's account before it opens its first socket.
 _RELAY = """
 import os, socket, sys, threading
 from contextlib import suppress
@@ -43,7 +43,8 @@ while True:
 
 @contextmanager
 def strangers_port(port: int, target: str = "127.0.0.1") -> Iterator[int]:
-    """A port whose connections go on to `port`, opened by a stranger. `target` is how this names the loopback."""
+    """A relay's port. The other account forwards its connections to `port`. `target`: the loopback address that it
+    uses."""
     command = [sys.executable, "-I", "-S", "-c", _RELAY, str(STRANGER), target, str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as relay:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of docs as tests: their blocks, typed in order by somebody with an empty home and no local cloud yet."""
+"""Runs the code blocks of documentation pages in order, for a user with an empty home and no local cloud."""
 
 import os
 import re
@@ -33,7 +33,7 @@ def read_sections(page: Path) -> dict[str, list[Block]]:
 
 
 def as_shell(block: Block) -> str:
-    """What a reader does with a block: types it, runs it, or saves it under the name that it begins with."""
+    """The shell commands for a block: it is typed, run by Python, or saved in the file that its first line names."""
     if block.language == "sh":
         return block.text
     if block.language == "python":
@@ -45,7 +45,7 @@ def as_shell(block: Block) -> str:
 
 @contextmanager
 def a_desk(folder: Path, *tools: Path) -> Iterator[dict[str, str]]:
-    """The environment of someone who has `tools` and `trainyard`, an empty home, and no local cloud yet."""
+    """The environment of a user with `tools` and `trainyard`, an empty home, and no local cloud."""
     home, commands = folder / "home", folder / "commands"
     (folder / "work").mkdir()
     for made in (home, commands):

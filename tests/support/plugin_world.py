@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every type of the local cloud's `oci` plugin: what makes one, what changes it, and what it stands on."""
+"""A test case for every type of the local cloud's `oci` plugin: inputs, changes, and the resources that it needs."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -19,14 +19,14 @@ from tests.support.run_world import small_machine
 
 @dataclass(frozen=True)
 class World:
-    """A cloud, the plugin on it, and the resources other resources stand on."""
+    """A cloud, its plugin, and the resources that other resources need."""
 
     cloud: control.Cloud
     engine: EngineSide
     folder: Path
     made: dict[str, Resource]
     cases: Mapping[str, "Case"]
-    # For what a test makes beside these, on top of them.
+    # Deletes what a test makes in addition, before these resources are deleted.
     closing: ExitStack = field(default_factory=ExitStack)
 
     def id(self, token: str) -> str:
@@ -38,7 +38,7 @@ class World:
         return self.made[token]
 
     def another(self, token: str) -> Resource:
-        """A second one like the first."""
+        """Makes a second resource of the same kind."""
         key = f"{token} again"
         if key not in self.made:
             self.made[key] = self.engine.create(token, "another", self.cases[token].inputs(self))
@@ -47,7 +47,7 @@ class World:
 
 @contextmanager
 def plugin_world(cloud: control.Cloud, folder: Path) -> Iterator[World]:
-    """The plugin `oci` on a cloud; what a test stands its resources on goes with it."""
+    """The plugin `oci` of a cloud. The resources that tests need are deleted in the end."""
     with world_of(LocalOci(), CASES, cloud, folder) as world:
         yield world
 
@@ -67,18 +67,19 @@ def world_of(plugin: Plugin, cases: Mapping[str, "Case"], cloud: control.Cloud, 
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs that make one, what to change in place, what of it must read back, and what forces a replacement."""
+    """The inputs of a resource, the inputs to change in place, those that must be read back, and those that replace
+    it."""
 
     inputs: Callable[[World], Properties]
     change: Mapping[str, Any]
     replace: Mapping[str, Any]
     import_id: Callable[[Resource], str] = lambda made: made.id
-    # Whether its deletion leaves something behind: a cloud can suspend some settings, and not take them away.
+    # Whether something stays after the deletion: some settings can be suspended, but not removed.
     stays: bool = False
 
 
 def live(world: World, token: str) -> None:
-    """One life, as the engine asks for it: made, unchanged, read, imported, changed, deleted."""
+    """Tests one resource by the engine's calls: create, diff without a change, read, import, update, delete."""
     case, engine = world.cases[token], world.engine
     inputs = case.inputs(world)
     made = engine.create(token, "it", inputs)
@@ -101,7 +102,7 @@ def live(world: World, token: str) -> None:
     finally:
         engine.delete(made)
     assert (engine.refresh(made) is None) != case.stays
-    engine.delete(made)  # what is gone already is deleted
+    engine.delete(made)  # deleting a missing resource succeeds
 
 
 def _changed(engine: EngineSide, made: Resource, inputs: Properties) -> Resource:

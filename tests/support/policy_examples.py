@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples that rules carry, as the engine's messages and as a snapshot of a review."""
+"""The examples of the policy rules, as messages of the engine and as a snapshot of a review."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from components.platform.review import UNKNOWN, ReviewedResource, Snapshot
 from policies.rule import JudgedResource, Unknown
 from policies.wire import analyzer_pb2
 
-# How the engine writes a text that a preview does not know.
+# The engine's placeholder for a string that is not known in a preview.
 LATER = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
 def named(resources: Iterable[JudgedResource], prefix: str) -> tuple[JudgedResource, ...]:
-    """The same resources under names and URNs of their own, as resources of one stack have."""
+    """The same resources with unique names and URNs, as in one stack."""
     given = [replace(one, name=f"{prefix}-{number}") for number, one in enumerate(resources)]
     return tuple(replace(one, urn=f"urn:pulumi:dev::vision::{one.type}::{one.name}") for one in given)
 
 
 def written(value: Any, unknown: Any) -> Any:
-    """Properties with `unknown` in place of what is not known."""
+    """Properties, with `unknown` in place of unknown values."""
     if isinstance(value, Unknown):
         return unknown
     if isinstance(value, Mapping):
@@ -32,7 +32,7 @@ def written(value: Any, unknown: Any) -> Any:
 
 
 def asked(resource: JudgedResource) -> Any:
-    """What the engine asks about a resource before it is made."""
+    """The engine's request to analyse a resource before it is made."""
     message = analyzer_pb2.AnalyzeRequest(type=resource.type, name=resource.name, urn=resource.urn)
     message.properties.update(written(resource.properties, LATER))
     message.options.protect = resource.protect
@@ -40,7 +40,7 @@ def asked(resource: JudgedResource) -> Any:
 
 
 def asked_of_stack(resources: Sequence[JudgedResource]) -> Any:
-    """What the engine asks at the end."""
+    """The engine's request to analyse the whole stack at the end."""
     listed = []
     for one in resources:
         message = analyzer_pb2.AnalyzerResource(type=one.type, name=one.name, urn=one.urn)
@@ -51,7 +51,7 @@ def asked_of_stack(resources: Sequence[JudgedResource]) -> Any:
 
 
 def configured(**config: Any) -> Any:
-    """The stack's configuration, as the engine gives it to a pack."""
+    """The engine's message with the stack's configuration."""
     texts = {f"trainyard:{key}": one if isinstance(one, str) else json.dumps(one) for key, one in config.items()}
     return analyzer_pb2.AnalyzerStackConfigureRequest(stack="dev", config=texts)
 

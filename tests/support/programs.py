@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of the system that some tests use. Where one is missing they are skipped, with the package that has it."""
+"""Programs of the system that some tests need. Without the program, the test is skipped, and the reason says where its
+package is listed."""
 
 import shutil
 import subprocess
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# Debian keeps some where only root's PATH leads.
+# Debian installs some programs in folders that only root has in PATH.
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 

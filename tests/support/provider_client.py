@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine's side of the provider protocol, over a real channel, and an engine that keeps what it is told."""
+"""The engine's side of the provider protocol, over a real gRPC channel, and an engine that records messages."""
 
 import threading
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from provider.base.wire import decode, encode, engine_pb2_grpc, provider_pb2, pr
 
 @dataclass
 class Heard(engine_pb2_grpc.EngineServicer):
-    """What a plugin said to the engine."""
+    """The log messages that a plugin sent to the engine."""
 
     lines: list[str] = field(default_factory=list)
     statuses: list[str] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Resource:
 
 
 class Failed(Exception):  # noqa: N818
-    """The plugin's refusal; `kept` is what the engine would keep in its state."""
+    """The plugin returned an error. `kept`: the properties that the engine would keep in its state."""
 
     def __init__(self, error: grpc.RpcError, urn: str, inputs: Properties) -> None:
         super().__init__(error.details())
@@ -168,7 +168,7 @@ class EngineSide:
 
 @contextmanager
 def engine_side(plugin: Plugin) -> Iterator[EngineSide]:
-    """The plugin served for real, with an engine that listens."""
+    """Serves the plugin on a real socket, together with an engine."""
     heard = Heard()
     engine = grpc.server(ThreadPoolExecutor(max_workers=4))
     engine_pb2_grpc.add_EngineServicer_to_server(heard, engine)

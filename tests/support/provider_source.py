@@ -2,8 +2,8 @@
 """`python -m tests.support.provider_source PATH`: the calls in the source of terraform-provider-aws that
 catalog/aws_provider_calls.toml does not name. PATH: a checkout, or a bare repository, of it.
 
-It follows names of functions through a package, so it finds what a waiter or a helper calls. It may find too much: a
-row then says under `unreached` why no input of ours leads there.
+It follows names of functions through a package, so it also finds the calls of waiters and helpers. It may find too
+many: then a row says under `unreached` why none of our inputs leads to such a call.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from catalog.tables import table
 
-# Where a checkout is, for the test that reads it.
+# The variable that names a checkout, for the test that reads it.
 VARIABLE = "TRAINYARD_PROVIDER_SOURCE"
 _FUNCTION = re.compile(r"^func (?:\([^)]*\) )?(\w+)\(.*?^}", re.MULTILINE | re.DOTALL)
 _CALL = re.compile(r"\b\w*[cC]onn\.([A-Z]\w*?)(?:PagesWithContext|WithContext|Pages)?\(ctx|\.New(\w+?)Paginator\(")
@@ -36,7 +36,7 @@ class ProviderSource:
         self._git = ["git", f"--git-dir={place / '.git' if (place / '.git').exists() else place}"]
 
     def missing(self) -> Iterator[str]:
-        """What the table lacks, a line for each file."""
+        """The calls that the table does not have, one line for each file."""
         rows = table("aws_provider_calls")
         for token, row in {**rows["types"], **rows["functions"]}.items():
             if more := sorted(self.calls(row["source"]) - named_in(row)):
@@ -52,7 +52,7 @@ class ProviderSource:
             return set()
         seen.add(name)
         body = functions[name].partition("{")[2]
-        # Methods of many types have these names: only functions of the package itself are followed.
+        # These names are also methods of many types, so they are not followed: only functions of the package are.
         further = {word for word in _WORD.findall(body) if word in functions and word.lower() not in _METHODS}
         found = {one or other for one, other in _CALL.findall(body)}
         return found.union(*(self._reached(package, word, seen) for word in further))
@@ -73,7 +73,7 @@ class ProviderSource:
 
 
 def named_in(row: Mapping[str, Any]) -> set[str]:
-    """Every call that a row names, also those that it says are not reached."""
+    """Every call that a row names, including those under `unreached`."""
     lists = [row.get(phase, ()) for phase in ("create", "read", "delete")]
     for part in ("with", "when", "before", "unreached"):
         lists += row.get(part, {}).values()

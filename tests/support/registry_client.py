@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a container tool says to a registry, said by hand: so that each answer can be looked at."""
+"""Makes the requests of a container tool to a registry one by one, so that tests can check each response."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def described_image(config: Mapping[str, Any]) -> bytes:
     return json.dumps({"architecture": "amd64", "os": "linux", "config": config}).encode()
 
 
-# Of an image without any settings.
+# The configuration of an image without any settings.
 CONFIG = described_image({})
 
 
@@ -40,13 +40,13 @@ class Answer:
 
     @property
     def code(self) -> str:
-        """The distribution API's word for a refusal."""
+        """The distribution API's error code of a response."""
         return str(json.loads(self.content)["errors"][0]["code"])
 
 
 @dataclass(frozen=True)
 class Tool:
-    """One caller; without a token it says nothing of who it is."""
+    """One client. Without a token, its requests are anonymous."""
 
     cloud: Cloud
     token: str = ""
@@ -73,14 +73,14 @@ class Tool:
         begun = self.ask("POST", f"/v2/{repository}/blobs/uploads/")
         if begun.status != 202:
             return begun
-        # In two parts, as some tools send them.
+        # A layer is sent in two parts, as some tools do.
         half = len(content) // 2
         more = self.ask("PATCH", begun.headers["location"], content[:half])
         where = f"{more.headers['location']}?digest={quote(digest or digest_of(content))}"
         return self.ask("PUT", where, content[half:])
 
     def push(self, repository: str, tag: str, layer: bytes = b"layer", **config: Any) -> Answer:
-        """An image of one layer."""
+        """Pushes an image of one layer."""
         described = described_image(config)
         for blob in (layer, described):
             put = self.put_blob(repository, blob)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard rehearse` as people type it, with a home of the test's own."""
+"""Runs `trainyard rehearse` as people do, with a separate home."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 RING, POOL = (Path(__file__).with_name(name) for name in ("rehearse_project", "pool_project"))
-# A rehearsal takes 15 seconds on a quiet machine and does its own waiting; this only ends one that hangs.
+# A rehearsal takes 15 seconds on an idle machine and has timeouts of its own. This one only ends a rehearsal that
+# hangs.
 LONGEST_SECONDS = 900.0
 
 
 @dataclass(frozen=True)
 class Rehearsals:
-    """A folder of stack files, and the home in which their rehearsals live while they last."""
+    """A folder of stack files, and the home in which their rehearsals run."""
 
     home: Path
     stacks: Path
 
     @classmethod
     def of_ring(cls, root: Path) -> Rehearsals:
-        """A copy of the ring, whose workers bring a number to the main node: to be spoilt by the test."""
+        """A copy of the project `ring`, whose workers send a number to the main node. Tests put mistakes into it."""
         return cls._of(RING, root)
 
     @classmethod
     def of_pool(cls, root: Path) -> Rehearsals:
-        """A copy of the pool, whose workers join a head that can do without them."""
+        """A copy of the project `pool`, whose head can work without its workers."""
         return cls._of(POOL, root)
 
     @classmethod
@@ -74,7 +75,7 @@ class Rehearsals:
         )
 
     def report(self, stack: str, *more: str) -> dict[str, Any]:
-        """The report of a rehearsal, whose code is the command's too."""
+        """The report of a rehearsal. The command's exit code has to be the report's."""
         done = self.run(stack, "--format", "json", *more)
         assert done.stdout, done.stderr
         report: dict[str, Any] = json.loads(done.stdout)
@@ -82,6 +83,6 @@ class Rehearsals:
         return report
 
     def left(self) -> list[str]:
-        """What is there of rehearsals that are over."""
+        """What rehearsals that have ended left behind."""
         folder = self.home / "rehearsals"
         return sorted(path.name for path in folder.iterdir()) if folder.exists() else []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages that serve releases of the engine as Pulumi's do, on this machine: to be downloaded, withheld or killed at."""
+"""A local server for releases of the engine, as Pulumi's. Tests download from it, let it withhold files, and kill
+downloads."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ PROGRAMS = ("pulumi", "pulumi-language-python")
 
 
 class Pages(http.server.SimpleHTTPRequestHandler):
-    """A folder, and below `/away/` redirections to where another server is."""
+    """Serves a folder. Paths below `/away/` are redirected to another server."""
 
     away = ""
 
@@ -57,7 +58,7 @@ def served(pages: Path, context: ssl.SSLContext | None = None, away: str = "") -
 
 @pytest.fixture
 def secure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
-    """A certificate for this machine that this test, and what it starts, trusts."""
+    """A certificate for this machine. The test and the programs that it starts trust it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a mirror")])
     now = datetime.datetime.now(datetime.UTC)
@@ -79,7 +80,7 @@ def secure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
 
 @pytest.fixture
 def pages(tmp_path: Path) -> Path:
-    """Where releases are, as Pulumi's pages have them."""
+    """Serves a folder with the paths of Pulumi's releases."""
     folder = tmp_path / "releases" / f"v{ENGINE_VERSION}"
     folder.mkdir(parents=True)
     return folder
@@ -87,13 +88,13 @@ def pages(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def releases(pages: Path, secure: ssl.SSLContext) -> Iterator[tuple[Path, str]]:
-    """A folder served as Pulumi's release pages are."""
+    """Serves a folder as Pulumi's release pages."""
     with served(pages.parent, secure) as address:
         yield pages, address
 
 
 def release(folder: Path, checksum: str | None = None, programs: Sequence[str] = PROGRAMS) -> str:
-    """An archive as Pulumi publishes it, of scripts; its checksum."""
+    """Makes an archive with scripts in place of Pulumi's programs, and returns its checksum."""
     here = Machine.here()
     name = f"pulumi-v{ENGINE_VERSION}-{here.os}-{here.processor.replace('amd64', 'x64')}.tar.gz"
     content = io.BytesIO()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def repository(folder: Path, script: str = "import helper; print('code', {number}, helper.WORD)") -> tuple[str, str]:
-    """Its address and the commit before the last."""
+    """Makes the repository, and returns its address and the commit before the last."""
     folder.mkdir()
     environment = {
         "PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1",

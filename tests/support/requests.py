@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests as the local cloud's server hands them on."""
+"""Requests in the form in which the local cloud's server passes them on."""
 
 from localcloud.server.http import Request
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A repository with a stack of each platform, a commit that changes them, and the page that shows their reviews.
 
-`python -m tests.support.review_examples` writes the examples of docs/review.md anew.
+`python -m tests.support.review_examples` writes the examples of docs/review.md again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _openpai(config: Config) -> None:
     config["trainyard:jobs"]["cifar10"]["command"] = "ddp.py --backend nccl --epochs 3"
 
 
-# A wider rule, another statement and another job, as far as the platform has them.
+# Changes a rule, a statement and a job, as far as the platform has them.
 CHANGES: Mapping[str, Callable[[Config], None]] = {OCI: _oci, AWS: _aws, PAI: _openpai}
 
 
@@ -60,7 +60,7 @@ def edit(folder: Path, name: str, change: Callable[[Config], Any]) -> None:
 
 
 def make_repository(folder: Path) -> None:
-    """A team's own, committed."""
+    """Makes a team's repository with two commits."""
     (folder / "stacks").mkdir()
     shutil.copytree(STACKS / "examples", folder / "stacks" / "examples")
     for name in CHANGES:
@@ -78,7 +78,7 @@ def commit_changes(folder: Path) -> None:
 
 
 def review(folder: Path, *words: str, code: int = 0) -> str:
-    """What the command says: on stdout, or on stderr where it fails."""
+    """The output of the command: stdout, or stderr if it fails."""
     command = [sys.executable, "-m", "trainyard", "review", "--stacks", str(folder / "stacks"), "--on", "2026-11-26"]
     done = subprocess.run([*command, *words], cwd=STACKS.parent, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stdout + done.stderr
@@ -86,7 +86,7 @@ def review(folder: Path, *words: str, code: int = 0) -> str:
 
 
 def page_with(page: str, folder: Path) -> str:
-    """The page with each example as the command says it today."""
+    """The page with each example replaced by the command's current output."""
 
     def example(found: re.Match[str]) -> str:
         return f"{found[1]}\n```text\n{review(folder, found[2], '--against', 'HEAD~1')}```\n"

@@ -35,14 +35,14 @@ def side(*resources: ReviewedResource, plan: Mapping[str, Any] | None = None, **
 
 @dataclass
 class Table(ReviewPlatform):
-    """Which inputs replace a type, and what is lost with it."""
+    """A platform for reviews: which inputs replace a resource of a type, and what is lost with it."""
 
     replacing: Mapping[str, Sequence[str]] = field(default_factory=dict)
     losses: Mapping[str, Loss] = field(default_factory=dict)
     costing: Costs = field(default_factory=Costs)
 
     def replacing_inputs(self, before: ReviewedResource, after: ReviewedResource) -> tuple[str, ...]:
-        """By keys of its own, else as every platform does."""
+        """The keys in the table, or else those of every platform."""
         keys = self.replacing.get(after.type)
         if keys is None:
             return ReviewPlatform.replacing_inputs(self, before, after)
@@ -56,7 +56,7 @@ class Table(ReviewPlatform):
 
 
 def whole_review(name: str = "vision-prod", many: int = 1) -> Review:
-    """Every section has `many` items, in which this name stands wherever a name can."""
+    """A review in which every section has `many` items, and `name` is used for every name."""
     job = JobCost(name, name, 4, 2, 1, 6.0, 24.0, 48.0, 8.0, 48.0, None, True, None, name)
     return Review(
         stack=name,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots for tests of reviews: resources by hand, and what a program asked of Pulumi."""
+"""Snapshots for tests of reviews: of resources that a test states, and of recorded programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainyard.review.gains import changed
 
 
 def resource(token: str, called: str = "one", /, **inputs: Any) -> ReviewedResource:
-    """A resource of this name in its program, with an id that the inputs of others may have."""
+    """A resource with this name, and an id that inputs of other resources may contain."""
     urn = f"urn:pulumi:vision-dev::trainyard::{token}::{called}"
     return ReviewedResource(token, called, urn, "", inputs, id=id_of(token, called))
 
@@ -57,7 +57,7 @@ def _masked(value: Any) -> Any:
 
 
 def sentences(before: Snapshot, after: Snapshot) -> list[str]:
-    """Who gains and who loses what between two snapshots, as a review says it."""
+    """The sentences of a review about access that is gained or lost between two snapshots."""
     answers = platform(after.platform).review
     then, now = answers.abilities((before, after))
     return [one.sentence for one in changed(then, now, answers)]

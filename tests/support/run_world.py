@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job whose runs a test starts through our provider, and the plugins that made what it stands on."""
+"""A job whose runs a test starts through our provider. Plugins make the resources that the job needs."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -83,7 +83,7 @@ def job_inputs(cloud: control.Cloud, project: str, folder: Path, **more: Any) ->
 
 
 def small_machine(folder: Path, program: str) -> Properties:
-    """Of a job's inputs, where it runs and what."""
+    """The inputs of a job for a small shape."""
     artifact = folder / "train.py"
     artifact.write_text(program)
     return {

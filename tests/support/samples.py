@@ -30,7 +30,7 @@ def job(framework: str = "pytorch", roles: Mapping[str, int] | None = None, **ch
 
 
 def own(job: Job) -> OciJob:
-    """The job with OCI's own keys, which it leaves out."""
+    """The job, with default values for OCI's own keys."""
     return job if isinstance(job, OciJob) else OciJob(**{one.name: getattr(job, one.name) for one in fields(job)})
 
 

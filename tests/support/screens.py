@@ -34,7 +34,7 @@ class Shown:
         return eventually(lambda: self.text, enough)
 
     def take_from(self, terminal: int) -> None:
-        with suppress(OSError):  # nobody has it open any more
+        with suppress(OSError):  # all processes have closed the terminal
             while chunk := os.read(terminal, 65536):
                 self._read += chunk
 

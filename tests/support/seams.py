@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where two programs may read one request in two ways: each seam rewrites a sound request by a draw of `random`.
+"""Seams are places where two programs may parse one request differently. Each function here rewrites a valid request at
+such a place, by random draws.
 
-A request is drawn with two values for what it names, one that its caller may touch and one that is another's: where a
-reader takes the one for the other, something of the other's changes.
+A request is drawn with two values for what it names: one that its caller may change, and one of another user. If a
+parser uses the wrong one, a resource of the other user changes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Draw = random.Random
 
 @dataclass(frozen=True)
 class Asked:
-    """A request before it is signed. `others` are values of another's, by the name of a parameter or field."""
+    """A request before it is signed. `others`: values of another user, by the name of the parameter or field."""
 
     what: str
     method: str
@@ -63,18 +64,18 @@ def parameter_twice(draw: Draw, asked: Asked) -> Asked:
 
 
 def parameter_added(draw: Draw, asked: Asked) -> Asked:
-    """What the path or the body says stands in the query, too, as another's."""
+    """Repeats a parameter of the path or body in the query, with the value of another user."""
     return replace(asked, query=(*asked.query, _other(draw, asked)))
 
 
 def field_added(draw: Draw, asked: Asked) -> Asked:
-    """What the path or the query says stands in the body, too, as another's."""
+    """Repeats a parameter of the path or query in the body, with the value of another user."""
     name, value = _other(draw, asked)
     return replace(asked, body={**asked.body, name: value} if isinstance(asked.body, dict) else {name: value})
 
 
 def field_twice(draw: Draw, asked: Asked) -> Asked:
-    """A key of the body's JSON twice, written alike or with an escape."""
+    """Repeats a key of the JSON body, in the same spelling or with an escape."""
     if not isinstance(asked.body, dict) or not asked.body:
         return asked
     name = draw.choice(sorted(asked.body))
@@ -86,7 +87,7 @@ def field_twice(draw: Draw, asked: Asked) -> Asked:
 
 
 def field_odd(draw: Draw, asked: Asked) -> Asked:
-    """A value that one reader may take for absent."""
+    """Replaces a value by one that a parser may treat as missing."""
     if not isinstance(asked.body, dict) or not asked.body:
         return asked
     name = draw.choice(sorted(asked.body))
@@ -105,7 +106,7 @@ def body_encoded(draw: Draw, asked: Asked) -> Asked:
 
 
 def form_beside(draw: Draw, asked: Asked) -> Asked:
-    """A body that is one thing to a reader of JSON and another to a reader of forms."""
+    """A body that a parser of JSON and a parser of forms understand differently."""
     name, value = _other(draw, asked)
     kind = draw.choice(
         ["application/x-www-form-urlencoded", "multipart/form-data; boundary=B", "Multipart/Form-Data; boundary=B",
@@ -163,7 +164,7 @@ SEAMS: tuple[Seam, ...] = (
 
 
 def torn(draw: Draw, asked: Asked) -> Asked:
-    """The request with up to three seams in it. Some stay sound: they must reach what they name."""
+    """The request, rewritten at up to three places. Some stay valid: those must reach the resource that they name."""
     for seam in draw.choices(SEAMS, k=draw.choice([0, 1, 1, 1, 2, 3])):
         asked = replace(seam(draw, asked), seams=(*asked.seams, seam.__name__))
     return asked

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stack that is brought up again and again, each time with another argument: what every start has to end with.
+"""A stack on which `up` is repeated with another argument each time, and checks of the result of every start.
 
-The stack has a job for each number of nodes, so one `up` replaces a run of each. The scripts are
-under `starts/` beside this file: each rank 0 prints a line for each step, which tells the loss and how many took part.
+The stack has a job for each number of nodes, so one `up` replaces a run of each. The scripts are under `starts/` beside
+this file. Rank 0 prints a line for each step, with the loss and the number of workers.
 """
 
 from __future__ import annotations
@@ -33,24 +33,25 @@ from tests.support.waiting import eventually
 
 T = TypeVar("T")
 CODE = Path(__file__).with_name("starts")
-# As the scripts have it.
+# The same numbers as in the scripts.
 STEPS, HALF = 6, 3
-# A quiet machine takes a tenth of it: what hangs is a failure, not a day.
+# An idle machine needs a tenth of it. What takes longer is a failure.
 LONGEST_SECONDS = 300.0
-# So many steps that only another start ends it, each long enough not to fill the log.
+# So many steps that the run does not end by itself. Each step takes long enough not to fill the log.
 _HELD = ("--steps", "100000", "--pause", "0.2")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A framework with its strategy, and the roles of a job with so many nodes."""
+    """A framework with its strategy, and the roles of its jobs by their number of nodes."""
 
     framework: str
     roles: Callable[[int], Mapping[str, int]]
     strategy: str | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     sizes: Sequence[int] = (2, 3)
-    # What ends with the same losses as a run alone; the others only with the right ranks and world.
+    # Kinds whose losses must be the same as those of a run that was not replaced. For the others, only ranks and number
+    # of nodes are checked.
     deterministic: bool = True
 
 
@@ -63,7 +64,7 @@ KINDS = {
     "dask": Kind("dask", lambda nodes: {"scheduler": 1, "worker": nodes - 1}, more={"options": {"nanny": False}}),
     "pytorch": Kind("pytorch", _workers),
     "tensorflow": Kind("tensorflow", _workers, "multi-worker-mirrored"),
-    # A chief, a worker and a server are the least.
+    # The smallest job has a chief, a worker and a server.
     "tensorflow-ps": Kind(
         "tensorflow", lambda nodes: {"main": 1, "worker": nodes - 2, "ps": 1}, "parameter-server",
         sizes=(3,), deterministic=False,
@@ -75,19 +76,20 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Change:
-    """What the next `up` does: the run trains until it is replaced, checkpoints are used, `up` is killed on its way."""
+    """What the next `up` does: whether the run trains until it is replaced, uses checkpoints, and whether `up` is
+    killed."""
 
     held: bool = False
     keep: bool = False
     killed: bool = False
-    # How long after the first job run of the new start `up` is killed.
+    # After how many seconds `up` is killed, from the first job run of the new start.
     later: float = 0.0
-    # The jobs that change, by their number of nodes; None: all.
+    # The jobs that change, by number of nodes. None: all.
     sizes: Sequence[int] | None = None
 
 
 class SecondRuns:
-    """The stack of one kind, and what its first start, alone, ended with."""
+    """The stack of one kind, and the result of its first start."""
 
     def __init__(self, root: Path, name: str, sizes: Sequence[int] | None) -> None:
         kind = KINDS[name]
@@ -108,7 +110,7 @@ class SecondRuns:
         return World(Clients(self.team.cloud))
 
     def begin(self) -> None:
-        """The runs alone, to their end."""
+        """Starts the runs for the first time, and waits for their end."""
         self._write(Change())
         self._up()
         for nodes, steps in self._steps(Change()).items():
@@ -116,7 +118,7 @@ class SecondRuns:
             self._alone[nodes] = [step["loss"] for step in steps]
 
     def replace(self, change: Change) -> None:
-        """Another argument, `up`, and what has to come of it."""
+        """Changes the argument, runs `up`, and checks the result."""
         self._write(change)
         if change.killed:
             self._kill_up(change.later)
@@ -132,11 +134,12 @@ class SecondRuns:
             self._kept = True
 
     def _polled(self, read: Callable[[], T], accept: Callable[[T], bool]) -> T:
-        """What is asked costs the cloud something: seldom, and what hangs is shown."""
+        """Waits for a condition, and shows the runs if it takes too long. It checks seldom, because each check is work
+        for the cloud."""
         return eventually(read, accept, describe=self.printed, longest_pause=1.0)
 
     def printed(self) -> str:
-        """The last lines of every node of the runs that the state knows."""
+        """The last lines of every node of the runs in Pulumi's state."""
         nodes = [node for run in self._runs().values() for node in run]
         return "\n".join(f"--- {node['name']} {node['id']}\n" + "\n".join(self._lines(node)[-20:]) for node in nodes)
 
@@ -170,7 +173,7 @@ class SecondRuns:
         assert code == 0, f"{up.said()}\n{self.printed()}"
 
     def _kill_up(self, later: float) -> None:
-        """Once the first job run of the new start is there, or a while after that, but before `up` has ended."""
+        """Kills `up` after the first job run of the new start exists, at once or later, but before `up` has ended."""
         before = self._made()
         with up_beside(self.team) as up:
             self._polled(self._made, lambda made: bool(made - before) or up.over)
@@ -185,14 +188,15 @@ class SecondRuns:
         return {run.id for run in oci.pagination.list_call_get_all_results(listed, self.world.compartment).data}
 
     def _runs(self) -> dict[int, list[dict[str, Any]]]:
-        """Number of nodes -> the node runs of the start that Pulumi's state knows, in the order of ranks."""
+        """Number of nodes -> the node runs of the start in Pulumi's state, in the order of ranks."""
         found = [row for row in self.team.resources() if row["type"] == "trainyard:index:Run"]
         runs = {int(re.findall(r"of-(\d)/base", row["urn"])[0]): row["outputs"]["nodeRuns"] for row in found}
         assert set(runs) == set(self.kind.sizes)
         return runs
 
     def _steps(self, change: Change) -> dict[int, list[dict[str, Any]]]:
-        """Number of nodes -> the steps that rank 0 told of, as far as a run alone comes; the ranks are right."""
+        """Number of nodes -> the steps that rank 0 printed, up to the number of a run that is not replaced. Checks the
+        ranks, too."""
         runs = self._runs()
         return {nodes: self._steps_of(nodes, runs[nodes]) for nodes in self._changed(change)}
 
@@ -222,7 +226,7 @@ class SecondRuns:
 
 @contextmanager
 def second_runs(root: Path, name: str, sizes: Sequence[int] | None = None) -> Iterator[SecondRuns]:
-    """A stack that has trained once, alone, on the kind's own numbers of nodes or on these."""
+    """A stack whose runs have trained once, on these numbers of nodes or on those of the kind."""
     runs = SecondRuns(root, name, sizes)
     try:
         runs.begin()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server of a test, as long as its block lasts."""
+"""Runs a server in a thread until the block ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SECONDS_UNTIL_IT_HEARS_OF_ITS_END = 0.02
 
 @contextmanager
 def serving(server: socketserver.TCPServer) -> Iterator[str]:
-    """Where it listens, such as `127.0.0.1:40001`. In the end its thread and its socket are gone."""
+    """Yields its address, such as `127.0.0.1:40001`. After the block, its thread has ended and its socket is closed."""
     with server:
         thread = threading.Thread(target=server.serve_forever, args=(_SECONDS_UNTIL_IT_HEARS_OF_ITS_END,))
         thread.start()

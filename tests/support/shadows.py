@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a team may have beside its script: modules by the names of our program and of Python's own."""
+"""Modules of a team that have the names of our program's modules and of Python's."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-# What a program prints, and only with code 0, that runs in place of ours.
+# The output of such a module if it runs in place of ours. It exits with code 0.
 PLANTED = "the team's own module ran"
 _NAMES = ("launcher", "json", "logging", "socket", "struct", "tarfile", "usercustomize")
 _CONTENT = f"import sys\nprint({PLANTED!r}, flush=True)\nsys.exit(0)\n"
 
 
 def write_shadows(code: Path, library: Path, without: Collection[str] = ()) -> Mapping[str, str]:
-    """Modules in the folder of the code, and packages in a library. Returns the variables that lead to the library.
-    `without`: what training itself has to find elsewhere."""
+    """Writes modules into the code folder, and packages into a library. Returns the variables that put the library on
+    Python's path. `without`: names that are left out, because training needs the real modules."""
     for name in (one for one in _NAMES if one not in without):
         code.mkdir(parents=True, exist_ok=True)
         (code / f"{name}.py").write_text(_CONTENT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests signed by hand, where the official SDK would not send them."""
+"""Requests that are signed here, because the official SDK would not send them."""
 
 import base64
 from email.utils import formatdate
@@ -16,7 +16,7 @@ from localcloud.oci.tenancy import load_private_key
 
 
 class Signing:
-    """A client that signs by hand, so that it can sign wrongly."""
+    """A client with its own implementation of signatures, so that it can also make wrong ones."""
 
     def __init__(self, cloud: Cloud, profile_name: str = "deployer") -> None:
         profile = oci.config.from_file(str(cloud.config_file), profile_name)
@@ -29,7 +29,7 @@ class Signing:
         return sign(method, target, self.host, body, self.key_id, self.key, date)
 
     def without_body(self, method: str, target: str) -> dict[str, str]:
-        """A signature that covers no body, as uploads have it."""
+        """A signature that does not cover the body, as for uploads."""
         named = ("date", "(request-target)", "host")
         headers = {"date": formatdate(usegmt=True), "host": self.host}
         signed = self.key.sign(signing_string(method, target, headers, named), PKCS1v15(), hashes.SHA256())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of every shape the schema allows, for properties; and what the engine would make of a stack file."""
+"""Hypothesis strategies for all stacks that the schema allows, and the values that the engine would pass for a stack
+file."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ ports = st.builds(PortRange, st.integers(1, 65535), st.integers(1, 65535))
 whole = st.integers(-(2**40), 2**40)
 numbers = st.floats(0.1, 1e6, allow_nan=False) | st.integers(1, 1000).map(float)
 
-# Fields whose schema is narrower than their type.
+# Fields whose schema allows fewer values than their type.
 NARROW: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (OciStack, "team"): names,
     (OciStack, "environment"): names,
@@ -102,7 +103,7 @@ NARROW: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (Run, "env"): env,
     (OciJob, "stall_minutes"): st.integers(0, 43200),
     (Run, "attempt"): st.integers(1, 9),
-    # Numbers as the engine and Python write them alike.
+    # Numbers that the engine and Python write in the same way.
     (Run, "each"): st.dictionaries(names, st.lists(texts | st.integers(-9, 9), max_size=2).map(tuple), max_size=2),
     (OciJob, "keep"): st.lists(texts, unique=True, max_size=2).map(tuple),
     (Requirements, "build"): st.lists(names, unique=True, max_size=2).map(tuple),
@@ -115,7 +116,7 @@ NARROW: dict[tuple[type, str], st.SearchStrategy[Any]] = {
 
 
 def of(kind: Any) -> st.SearchStrategy[Any]:
-    """Values of a dataclass of the model; fields with a default are left out now and then."""
+    """Values of a dataclass of the model. Fields with a default are sometimes left out."""
     hints = get_type_hints(kind)
     required: dict[str, st.SearchStrategy[Any]] = {}
     optional: dict[str, st.SearchStrategy[Any]] = {}
@@ -132,7 +133,7 @@ def _of_type(hint: Any) -> st.SearchStrategy[Any]:
     if is_dataclass(hint):
         return st.deferred(lambda: of(hint))
     if get_origin(hint) in (Union, types.UnionType):
-        # A key that is there has a value: None is what its absence means.
+        # None means that the key is missing, so it is not generated.
         return st.one_of(*(_of_type(part) for part in get_args(hint) if part is not types.NoneType))
     if get_origin(hint) is Literal:
         return st.sampled_from(get_args(hint))
@@ -145,14 +146,14 @@ stacks = of(OciStack)
 
 
 def as_config(stack: OciStack) -> dict[str, Any]:
-    """What stands under `config:` in the file of a stack."""
+    """The content of `config:` in the stack file."""
     plain = unstructure(stack)
     rest = {key: value for key, value in plain.items() if key not in ("name", "region")}
     return {"oci:region": stack.region, **{NAMESPACE + key: value for key, value in rest.items()}}
 
 
 def as_pulumi(config: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """The values and secret keys that the engine gives a program for such a file."""
+    """The values and the secret keys that the engine passes to a program for such a file."""
     values, secret = {}, []
     for key, value in config.items():
         opened = _decrypted(value)

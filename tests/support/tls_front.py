@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A door with TLS in front of a server that has none, as a company's portal has: with an authority of its own."""
+"""A TLS proxy in front of a server without TLS, with a certificate authority of its own, as companies have."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHUNK = 64 * 1024
 
 @dataclass(frozen=True)
 class Authority:
-    """It signs certificates. `pem`: what clients have to trust."""
+    """A certificate authority. `pem`: the certificate that clients have to trust."""
 
     name: x509.Name
     key: ec.EllipticCurvePrivateKey
@@ -33,7 +33,7 @@ class Authority:
 
     @classmethod
     def made(cls, called: str) -> Authority:
-        """As many companies make them: without the extensions that a strict reader asks for."""
+        """Makes an authority without the extensions that strict clients require, as many companies do."""
         name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, called)])
         key = ec.generate_private_key(ec.SECP256R1())
         constraints = x509.BasicConstraints(ca=True, path_length=None)
@@ -41,7 +41,7 @@ class Authority:
         return cls(name, key, own.public_bytes(serialization.Encoding.PEM).decode())
 
     def context(self, folder: Path, address: str, days: int = 1) -> ssl.SSLContext:
-        """A server's side, whose certificate is for `address` and until in so many days."""
+        """A server's TLS context. Its certificate is for `address`, and valid for this number of days."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a portal")])
         other = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
@@ -66,7 +66,7 @@ def _unsigned(
 
 @contextlib.contextmanager
 def tls_front(behind: tuple[str, int], context: ssl.SSLContext) -> Iterator[str]:
-    """The address of the door. What comes through it goes to `behind` as it is."""
+    """The address of the proxy. It forwards the decrypted bytes to `behind` unchanged."""
 
     class Door(socketserver.BaseRequestHandler):
         def handle(self) -> None:
@@ -92,5 +92,5 @@ def _pass_on(source: socket.socket, target: socket.socket) -> None:
         while chunk := source.recv(_CHUNK):
             target.sendall(chunk)
     with contextlib.suppress(OSError):
-        # Without an end each side would wait for the other.
+        # Without this, each side would wait for the other.
         target.shutdown(socket.SHUT_RDWR)

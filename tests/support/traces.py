@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a local cloud could leave on this machine: processes, and network namespaces that only they hold."""
+"""Finds what a local cloud may leave on this machine: processes, and network namespaces that they hold open."""
 
 import os
 from pathlib import Path
 
 
 def processes_of(home: Path) -> list[str]:
-    """Command lines of living processes that belong to a cloud."""
+    """The command lines of a cloud's running processes."""
     return [f"{process.name} {_text(process / 'cmdline')}" for process in _processes() if _works_in(process, home)]
 
 
 def networks(home: Path) -> frozenset[str]:
-    """Every network namespace that a process of a cloud is in or holds open; its others have ended, since none has a
-    name. (Their numbers are given out again, to whoever comes next on this machine.)"""
+    """Every network namespace that a process of a cloud is in or holds open. A cloud's namespaces have no names, so all
+    others have ended. (The kernel reuses their numbers.)"""
     found = set()
     for process in _processes():
         for file in (process / "ns" / "net", *_open_files(process)) if _works_in(process, home) else ():
@@ -26,7 +26,7 @@ def networks(home: Path) -> frozenset[str]:
 
 
 def sites_of(server: int) -> list[int]:
-    """The site processes that a server has started."""
+    """The site processes of a server."""
     return [
         int(process.name)
         for process in _processes()
@@ -35,12 +35,12 @@ def sites_of(server: int) -> list[int]:
 
 
 def groups_of(server: int) -> list[str]:
-    """The control groups of a cloud, and of its nodes."""
+    """The control groups of a cloud and of its nodes."""
     return [str(path) for path in Path("/sys/fs/cgroup").rglob(f"trainyard-{server}")]
 
 
 def of_node(namespace: str, pid: int) -> int:
-    """The number that a process of a node has on this machine: the node knows it by another."""
+    """The process id on this machine of a node's process, which has another id within the node."""
     for process in _processes():
         numbers = [line.split()[1:] for line in _text(process / "status").splitlines() if line.startswith("NSpid:")]
         if numbers and numbers[0][-1] == str(pid) and _link(process / "ns" / "pid") == namespace:
@@ -79,7 +79,8 @@ def _parent(process: Path) -> int:
 
 
 def _works_in(process: Path, home: Path) -> bool:
-    """A cloud's own processes work in its folder, those of its nodes have a part of it as their home."""
+    """Whether a process is of a cloud: the cloud's own have its folder as working directory, those of nodes have a home
+    below it."""
     runs = "/".join(("", *home.parts[-3:], "runs", ""))
     return f"{_link(process / 'cwd')}/".startswith((f"{home}/", f"{home} (deleted)")) or runs in _text(
         process / "mountinfo"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stack that is up, to try its jobs: of one node, of two, as node groups, and a job without any run."""
+"""A stack that is up, for tests of `trainyard try`: a job of one node, of two, as node groups, and one without runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from tests.support.cloud_fixture import Clients
 from tests.support.local_team import LONGEST_SECONDS, ROOT, Team
 from tests.support.waiting import eventually
 
-# Says what it was given, leaves it as its output, and waits to be let go if it is told to. `--bar`: it draws meanwhile.
+# Prints its arguments and environment and writes them to its output. With `--wait`, it then waits until the file `ends`
+# is in HOME; with `--bar`, it draws a progress bar meanwhile.
 SCRIPT = """
 import os, pathlib, sys, time
 given = f"args {sys.argv[1:]} colour {os.environ.get('COLOUR')} place {os.environ.get('PLACE')}"
@@ -73,7 +74,7 @@ def jobs() -> dict[str, Any]:
 
 
 class TryTeam(Team):
-    """Its stack `local` has these jobs."""
+    """A team whose stack `local` has these jobs."""
 
     def __init__(self, root: Path, wanted: Mapping[str, Any] | None = None) -> None:
         super().__init__(root)
@@ -100,7 +101,7 @@ class TryTeam(Team):
         return {**os.environ, "TRAINYARD_HOME": str(self.home), "PULUMI_OPTION_COLOR": "never", **more}
 
     def started(self, job: str, *words: str) -> str:
-        """The name of a try that goes on."""
+        """Starts a try, and returns its name while it still runs."""
         done = self.try_(job, *words)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.strip()
@@ -115,17 +116,17 @@ class TryTeam(Team):
         return {run.lifecycle_state for run in self.job_runs(title)}
 
     def alive(self, title: str) -> list[Any]:
-        """Its job runs, once all of them train."""
+        """Waits until all its job runs train, and returns them."""
         eventually(lambda: self.states(title), lambda states: states == {"IN_PROGRESS"})
         return self.job_runs(title)
 
-    def let_go(self, title: str) -> None:
+    def finish(self, title: str) -> None:
         for run in self.job_runs(title):
             for home in (self.cloud.home / "runs" / run.id).glob("node-[0-9]"):
                 (home / "ends").touch()
 
     def outputs(self, title: str) -> dict[str, str]:
-        """Name and content of what its script left in the bucket."""
+        """Name -> content of its script's output files in the bucket."""
         cloud, storage, bucket = self.cloud, self.clients.storage, "demo-local-training"
         names = storage.list_objects(cloud.namespace, bucket, prefix=f"{title}/").data.objects
         return {

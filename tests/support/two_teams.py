@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two teams in one tenancy: each has one of everything in a compartment of its own, under names that give it away."""
+"""Two teams in one tenancy. Each has one resource of every kind in its own compartment. All names contain the team's
+name, so that a leak can be seen."""
 
 import base64
 import configparser
@@ -41,7 +42,7 @@ class Answer:
 
 
 class Caller:
-    """Somebody with a key, on one connection."""
+    """A user with an API key, on one connection."""
 
     def __init__(self, cloud: Cloud, profile: str = "deployer") -> None:
         profiles = configparser.ConfigParser()
@@ -77,7 +78,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class Team:
-    """One of everything, by kind: OCIDs, and the names of a bucket, an object and the like."""
+    """A team's resources by kind: OCIDs, or names such as those of a bucket and an object."""
 
     mark: str
     compartment: str
@@ -88,7 +89,7 @@ class Team:
 
 
 def team(admin: Caller, mark: str, network: int, runs: bool = True) -> Team:
-    """Makes a team in a compartment of its name; all of it is named after the team. Without `runs` it has no job."""
+    """Makes a team in a compartment. All names contain the team's name. Without `runs`, it has no job."""
     tenancy = admin.cloud.tenancy
     named = {"name": mark, "description": mark}
     compartment = admin.made("/20160918/compartments", {**named, "compartmentId": tenancy})["id"]
@@ -186,7 +187,7 @@ def _logging(admin: Caller, mark: str, compartment: str) -> dict[str, str]:
 
 
 def _science(admin: Caller, mark: str, compartment: str, made: Mapping[str, str]) -> dict[str, str]:
-    """A job with a secret in its environment, and a run of it that waits in the team's subnet."""
+    """Makes a job with a secret in its environment, and a run of it that sleeps in the team's subnet."""
     place = {"compartmentId": compartment, "displayName": mark}
     project = admin.made("/20190101/projects", place)["id"]
     within = {**place, "projectId": project}
@@ -216,7 +217,7 @@ def _science(admin: Caller, mark: str, compartment: str, made: Mapping[str, str]
 
 
 def with_addresses(admin: Caller, of: Team) -> Team:
-    """The team with the VNIC and the address of its waiting run, once there are any."""
+    """The team, with the VNIC and the address of its run as soon as these exist."""
     listed = f"/20160918/privateIps?subnetId={of['subnet']}"
     (address,) = eventually(lambda: admin.made(listed, None, "GET"), bool)
     return Team(of.mark, of.compartment, {**of.things, "private-ip": address["id"], "vnic": address["vnicId"]})

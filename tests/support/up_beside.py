@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard up` in a process beside the test, which can look while it works, and kill it with all that it started."""
+"""Runs `trainyard up` in a separate process. The test can watch it, and kill it with all processes that it started."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.local_team import LONGEST_SECONDS, ROOT, Team
 
 @dataclass
 class Up:
-    """The command, and what it has said so far. Its cloud is none of its family: that lives on."""
+    """The command and its output so far. The local cloud is not part of its family: it goes on after the command."""
 
     process: subprocess.Popen[bytes]
     output: Path
@@ -40,14 +40,14 @@ class Up:
         return self.output.read_text("utf-8", "replace")
 
     def family(self) -> list[psutil.Process]:
-        """The command first, then all that it started."""
+        """The command's process, then all that it started."""
         with contextlib.suppress(psutil.NoSuchProcess):
             command = psutil.Process(self.process.pid)
             return [command, *(one for one in command.children(recursive=True) if not _is_cloud(one))]
         return []
 
     def end(self, family: Iterable[psutil.Process]) -> None:
-        """What is left of a family may finish what it does; only what hangs is ended here, and that is an error."""
+        """Waits until all processes have ended. Those that hang are killed, and that is an error."""
         family, deadline = list(family), time.monotonic() + LONGEST_SECONDS
         while (alive := [one for one in family if self._lives(one)]) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -57,7 +57,7 @@ class Up:
         assert not names, f"outlived what started them: {names}"
 
     def _lives(self, process: psutil.Process) -> bool:
-        """Remains that nobody collects yet are no life."""
+        """Whether a process runs. Zombies do not count."""
         self.process.poll()
         with contextlib.suppress(psutil.NoSuchProcess):
             return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
@@ -66,7 +66,7 @@ class Up:
 
 @contextmanager
 def up_beside(team: Team, *words: str, stack: str = "local") -> Iterator[Up]:
-    """`up` of a stack; what still lives of it in the end is killed."""
+    """Starts `up` of a stack. Processes that still run after the block are killed."""
     file = team.stacks.parent / "up.txt"
     with file.open("w") as output:
         process = subprocess.Popen(
@@ -83,7 +83,7 @@ def up_beside(team: Team, *words: str, stack: str = "local") -> Iterator[Up]:
 
 
 def kill(processes: Iterable[psutil.Process]) -> list[str]:
-    """SIGKILL to each; gives the names of those that were alive."""
+    """Sends SIGKILL to each, and returns the names of those that were running."""
     died = []
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How tests wait for what another process or thread does: they look again and again, and give up after a while."""
+"""Polling for results of other processes and threads, with a timeout."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-# For what takes a moment on a quiet machine: a machine that does much else at once may take this long.
+# The timeout for what takes a moment on an idle machine: a busy machine may take this long.
 LONGEST_SECONDS = 180.0
-# Between two looks, in seconds: so long at first, so much longer each time, and so long at most.
+# Pauses between two checks, in seconds: the first one, the factor by which they grow, and the longest.
 _FIRST_PAUSE, _SLOWER, _LONGEST_PAUSE = 0.01, 1.2, 0.25
 
 
@@ -21,9 +21,9 @@ def eventually(
     describe: Callable[[], str] = str,
     longest_pause: float = _LONGEST_PAUSE,
 ) -> T:
-    """What `read` gives once it is accepted. `describe` says more where it never is.
+    """Calls `read` until its result is accepted, and returns that. `describe` adds to the message of a timeout.
 
-    The longer it takes, the less often: looking takes the processor that what is waited for needs.
+    The pauses grow, because each check takes processor time from the process that the test waits for.
     """
     deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE
     while not accept(value := read()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small packages, made by the tests themselves: pip finds them in a folder, and no index is asked."""
+"""Makes small packages. pip finds them in a folder, without an index."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-# A build backend of its own: a build needs nothing else, and leaves a mark where it ran.
+# A build backend within the package, so that a build needs nothing else. It creates a file that shows that it ran.
 _BACKEND = """
 import pathlib, zipfile
 pathlib.Path({mark!r}).touch()
@@ -34,7 +34,7 @@ def write_wheel(folder: Path, name: str, version: str, files: Mapping[str, str],
 
 
 def write_source(folder: Path, name: str, version: str, files: Mapping[str, str], mark: Path) -> Path:
-    """Writes a source archive. Whatever runs of it touches the file `mark`: its build backend, its setup.py."""
+    """Writes a source archive. Its build backend and its setup.py create the file `mark` when they run."""
     backend = _BACKEND.format(mark=str(mark), name=name, version=version, files=_wheel_files(name, version, files, ()))
     texts = {
         "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',

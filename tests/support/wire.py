@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends what no client would: headers twice and in any case, bodies whose length two headers tell."""
+"""Sends requests that no client would send: repeated headers, in any case, and two headers for a body's length."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.waiting import LONGEST_SECONDS
 
 
 class Wire:
-    """One connection, which is opened anew when the server has closed it."""
+    """One connection, which is opened again after the server has closed it."""
 
     def __init__(self, endpoint: str) -> None:
         self._connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=LONGEST_SECONDS)
@@ -22,7 +22,7 @@ class Wire:
         self._connection.close()
 
     def send(self, asked: Asked, headers: Sequence[tuple[str, str]]) -> tuple[int, bytes]:
-        """The status and the body of the answer; 0 where the connection ended without one."""
+        """The status and the body of the response. The status is 0 if the connection ended without a response."""
         content = asked.content
         told = {name.lower() for name, _ in headers}
         try:
@@ -33,7 +33,7 @@ class Wire:
                 self._connection.putheader("transfer-encoding", "chunked")
             elif "content-length" not in told:
                 self._connection.putheader("content-length", str(len(content)))
-            with contextlib.suppress(ConnectionError):  # it had heard enough; what it said is there to be read
+            with contextlib.suppress(ConnectionError):  # closed early; its response is still there
                 self._connection.endheaders(
                     content if content or asked.is_chunked else None, encode_chunked=asked.is_chunked
                 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tests.support.without_seccomp COMMAND...`: a command on a kernel that seems to have no filters of system
-calls. This filter answers for it."""
+"""`python -m tests.support.without_seccomp COMMAND...`: runs a command as on a kernel without filters of system calls.
+A filter refuses the call that installs filters."""
 
 from __future__ import annotations
 

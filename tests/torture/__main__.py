@@ -168,7 +168,7 @@ def _environment() -> dict[str, str]:
 
 
 def _pytest(words: Sequence[str], env: Mapping[str, str]) -> None:
-    """In a group of its own, which ends with this process however it is interrupted; its tests tidy up."""
+    """Runs pytest in a process group, which is ended with this process if that is interrupted. Its tests clean up."""
     process = subprocess.Popen([sys.executable, "-m", "pytest", *words], cwd=ROOT, env=env, start_new_session=True)
     try:
         process.wait()
@@ -181,7 +181,7 @@ def _pytest(words: Sequence[str], env: Mapping[str, str]) -> None:
 
 
 def _counts(report: Path) -> tuple[int, int, int]:
-    """Tests, those that failed, those that were skipped; all none when pytest could not even begin."""
+    """The numbers of tests, of failed and of skipped ones. All are 0 if pytest could not start."""
     if not report.exists():
         return 0, 0, 0
     suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
@@ -227,7 +227,7 @@ def _row(one: Outcome) -> str:
 
 
 def with_row(text: str, one: Outcome, seed: int) -> str:
-    """The page with another row for a part that ran alone, and a line that says so."""
+    """The page with a new row for a part that ran alone, and a line about that."""
     alone = f"- `{one.name}` ran alone: "
     lines = [line for line in text.splitlines() if not line.startswith((f"| {one.name} |", alone))]
     # Behind the last row of the table, and behind the last line of the list.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mutations of stack files: what slips of hand, merges and bad generators make of them. Seeded, so they come again."""
+"""Mutations of stack files, like typing mistakes, wrong merges and bad generators. A seed makes them repeatable."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks on AWS come up, change and go down as the deployer that `trainyard access` prints policies for.
+"""Stacks on AWS are made, changed and destroyed by a deployer with the policies that `trainyard access` prints.
 
 The local AWS refuses everything else. Each example, and ten variations of one.
 """
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.torture]
 CHANGES = wanted(sample=3, full=25)
 RESNET = "aws-dl1-resnet"
 EXAMPLES = (RESNET, "aws-dl1-single-node", "aws-dl1-existing-vpc")
-# What a variation says otherwise than the example: of the stack, and of its job's cluster.
+# The differences of a variation from the example: in the stack, and in its job's cluster.
 VARIATIONS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     # Nodes with an address of their own leave by an internet gateway, so no change may draw a NAT for them.
     "1 EFA, an address for each": (
@@ -89,7 +89,8 @@ def _changed(team: Team, fixed: Mapping[str, Any], random: Random) -> tuple[str,
 
 
 def _without_runs(team: Team, cluster: Mapping[str, Any]) -> None:
-    """What runs take is the users' part; `rehearse` judges it. The account has room for a machine more."""
+    """Without runs: these need the users' permissions, which `rehearse` tests. The account's quota allows one more
+    machine."""
     team.configure("quota", {"vcpus": 480})
     [(name, job)] = team.written("jobs").items()
     team.configure("jobs", {name: {**job, "cluster": {**job["cluster"], **cluster}, "runs": {}}})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever a request says in two ways: nothing outside of its sender's rights changes, or is read. TRAINYARD_TORTURE=
-<count> sends more of them. Each defect that was found, put back, is found again."""
+"""No request, however ambiguous, changes or reads anything outside of its sender's rights. TRAINYARD_TORTURE=<count>
+sends more requests. Each fixed defect is found again when it is put back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLOUDS: Mapping[str, Callable[[Path], AbstractContextManager[Border]]] = {"aws":
 PUT_BACK = {("aws", name): defect for name, defect in AWS_PUT_BACK.items()}
 COUNT = wanted(sample=100, full=20_000)
 PORTION = 2_000
-# A defect that is put back is found within as many requests.
+# The most requests until a defect that was put back is found.
 MOST = 2_000
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is judged is what is done: requests drawn to reach every place where two programs could read one in two ways.
+"""What was checked is carried out: requests for every place where two parsers could understand a request differently.
 
 Whatever a caller sends to the local OCI or OpenPAI, nothing changes outside of what the caller is granted, and nothing
 of it is shown. A failure names the seed: `TRAINYARD_FIRST_SEED=… TRAINYARD_TORTURE=1` repeats it. With a mistake put
@@ -31,9 +31,9 @@ from tests.support.waiting import eventually
 ROOT = Path(__file__).parents[2]
 REQUESTS = wanted(sample=200, full=20_000)
 Border = OciBorder | OpenPaiBorder
-# So many of those that were drawn reach a handler: others would only try how requests are refused.
+# The share of requests that has to reach a handler: others only test refusals.
 _FEWEST_ANSWERED = 0.1
-# With a mistake put back, so many requests find it.
+# The most requests until a mistake that was put back is found.
 _MOST_UNTIL_FOUND = 2000
 # What the server imports.
 _ROOMS = ("catalog", "components", "launcher", "localcloud", "provider", "trainyard")
@@ -41,7 +41,7 @@ _ROOMS = ("catalog", "components", "launcher", "localcloud", "provider", "trainy
 
 @dataclass(frozen=True)
 class Mistake:
-    """A line of the cloud as it must not be."""
+    """A mistake: a text of the cloud's code, and its wrong replacement."""
 
     border: Callable[[Cloud], Border]
     file: str
@@ -85,7 +85,7 @@ MISTAKES = {
 
 
 def found(border: Border, requests: int) -> tuple[str, Counter[int]]:
-    """What the first request changed or showed that it must not; empty if none did."""
+    """What the first wrong request changed or showed. Empty if there was none."""
     before, statuses = border.outside(), Counter[int]()
     for seed in range(FIRST, FIRST + requests):
         asked, status, content = border.ask(random.Random(seed))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `make test` leaves to `make torture` is run there: every test so marked belongs to one part at least."""
+"""Every test that only `make torture` runs belongs to at least one of its parts."""
 
 import re
 from collections.abc import Sequence

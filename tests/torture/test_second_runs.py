@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that are changed and run again, ten times in a row: the framework and what becomes of the old run are drawn."""
+"""Runs that are changed and started again, ten times in a row. The framework, and how the old run ends, are random."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.torture]
 
 IN_A_ROW = 10
 CHAINS = -(-wanted(sample=IN_A_ROW, full=200) // IN_A_ROW)
-# `up` is killed at most so long after the first node of the new start.
+# The most seconds from the first node of the new start to the kill of `up`.
 LATEST_SECONDS = 6.0
 
 

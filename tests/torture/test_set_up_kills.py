@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Getting the engine, killed at random points: what the cache then shows is whole or not there, and the next one works.
+"""The download of the engine is killed at random points: the cache then has a complete engine or none, and the next
+attempt works.
 
 TRAINYARD_TORTURE=<count> runs more of them. The release comes from a server of ours, so that hundreds fit in a minute.
 """

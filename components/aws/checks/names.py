@@ -15,14 +15,14 @@ from schemas.names import suggestion
 
 _BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REPOSITORY = re.compile(r"(?=.{2,256}$)[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
-# Of IAM's roles and policies, which take fewer characters in tags than other services.
+# Tags of IAM's roles and policies, which allow fewer characters than other services.
 _TAG = re.compile(r"[\w\s.:/=+@-]*")
-# Of machines whose metadata service shows their tags, as ours do: by them a machine learns which node it is.
+# Tags of machines whose metadata service shows them. Ours does, because a machine reads there which node it is.
 _TAG_IN_METADATA = re.compile(r"(?!\.{1,2}$|_index$)[A-Za-z0-9+=.,_:@;-]*")
 MOST_TAGS = 50
 # The days for which CloudWatch can keep the lines of a log group.
 RETENTIONS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
-# What the policies of a stack name, and what to do so that the name is known.
+# Resources whose names are in the policies of a stack, and how to make such a name known.
 _NAMED = {
     "bucket": "name it here: `bucket: { existing: NAME }`",
     "registry": "name it here: `registry: { existing: REPOSITORY }`",

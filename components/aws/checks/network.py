@@ -92,7 +92,7 @@ def unreachable_image(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     if not stack.makes("network") or network.vpc is not None or network.nat:
         return
     for image in images_of(stack):
-        # An elastic address is the first node's only.
+        # Only the first node has an elastic address.
         if stack.jobs[image.job].cluster.public_address == "automatic":
             continue
         host = _ECR.fullmatch(image.host)

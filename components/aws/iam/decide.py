@@ -14,7 +14,7 @@ from components.aws.iam.documents import PolicyDocument, PolicyStatement
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _LITERALS = {"*": "*", "?": "?", "$": "$"}
 Keys = Mapping[str, Sequence[str]]
-# Keys that a request of ours may have. A condition on another key is one that nothing here can judge.
+# Condition keys that requests here may have. A condition on another key cannot be evaluated.
 KNOWN_KEYS = re.compile(
     r"(aws:(ResourceTag|RequestTag|PrincipalTag)/.+"
     r"|aws:(CurrentTime|EpochTime|PrincipalAccount|PrincipalArn|PrincipalType|RequestedRegion|ResourceAccount"
@@ -28,11 +28,12 @@ KNOWN_KEYS = re.compile(
 
 
 class UnknownVariableError(Exception):
-    """A variable that this request has no value for."""
+    """A policy variable for which this request has no value."""
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Whether the text fits. It goes back to the last star only, so many stars take no long time."""
+    """Whether the text matches a pattern. It backtracks to the last star only, so a pattern with many stars is fast,
+    too."""
     place = at = 0
     star, mark = -1, 0
     while at < len(text):
@@ -50,12 +51,12 @@ def fits(pattern: str, text: str) -> bool:
 
 
 def fits_action(pattern: str, action: str) -> bool:
-    """Actions are compared without regard to case."""
+    """Whether an action matches a pattern, ignoring case."""
     return fits(pattern.lower(), action.lower())
 
 
 def fits_arn(pattern: str, arn: str) -> bool:
-    """Whether an ARN fits. A wildcard in one of the first five parts does not reach over a colon."""
+    """Whether an ARN matches a pattern. A wildcard in one of the first five parts matches no colon."""
     if pattern == "*" or arn == "*":
         return pattern == "*"
     wanted, parts = pattern.split(":", 5), arn.split(":", 5)
@@ -63,7 +64,7 @@ def fits_arn(pattern: str, arn: str) -> bool:
 
 
 def filled(text: str, keys: Mapping[str, Sequence[str]]) -> str:
-    """The text with the request's values in place of variables."""
+    """The text, with variables replaced by the request's values."""
 
     def value(match: re.Match[str]) -> str:
         name = match[1].split(",")[0].strip()
@@ -78,11 +79,11 @@ def filled(text: str, keys: Mapping[str, Sequence[str]]) -> str:
 
 
 class UnknownConditionError(Exception):
-    """A condition that the local AWS cannot judge: its operator or its key."""
+    """A condition whose operator or key the local AWS does not know."""
 
 
 def hold(conditions: Sequence[tuple[str, str, tuple[str, ...]]], keys: Keys) -> bool:
-    """Whether all conditions hold. UnknownConditionError if one of them cannot be judged."""
+    """Whether all conditions hold. Raises UnknownConditionError if one of them cannot be evaluated."""
     return all(_holds(operator, key, wanted, keys) for operator, key, wanted in conditions)
 
 
@@ -97,7 +98,7 @@ def _holds(operator: str, key: str, wanted: tuple[str, ...], keys: Keys) -> bool
         return any((values is None) == (text.lower() == "true") for text in wanted)
     compare, negative = _OPERATORS[name]
     if values is None:
-        # Without the key, no value of it can be any that fits.
+        # Without the key, there is no value that could match.
         return if_there or quantity == "ForAllValues" or (negative and not quantity)
     texts = [filled(text, keys) for text in wanted]
     fitting = [any(compare(text, value) for text in texts) != negative for value in values]
@@ -113,7 +114,7 @@ def is_operator(operator: str) -> bool:
 
 
 def _parts(operator: str) -> tuple[str, str, bool]:
-    """Over how many values it goes, its name, and whether it also holds where there is no value."""
+    """Its quantifier, its name, and whether it also holds without the key (`IfExists`)."""
     quantity, _, rest = operator.rpartition(":")
     return quantity, rest.removesuffix("IfExists"), rest.endswith("IfExists")
 
@@ -127,7 +128,7 @@ def _date(compare: Callable[[datetime, datetime], bool]) -> Callable[[str, str],
 
 
 def _moment(text: str) -> datetime:
-    """A date as IAM takes it: of ISO 8601, in UTC unless it says otherwise, or as seconds since 1970."""
+    """Reads a date as IAM does: in ISO 8601, in UTC if it has no time zone, or as seconds since 1970."""
     if text.isdecimal() and len(text) > len("2026"):
         return datetime.fromtimestamp(int(text), UTC)
     if text.isdecimal():
@@ -148,7 +149,7 @@ def _same_in_any_case(wanted: str, value: str) -> bool:
     return wanted.lower() == value.lower()
 
 
-# operator: (how a wanted text compares with a value, whether it is the negation)
+# operator: (function that compares a wanted text with a value, whether the operator is a negation)
 _OPERATORS: Mapping[str, tuple[Callable[[str, str], bool], bool]] = {
     "StringEquals": (_same, False),
     "StringNotEquals": (_same, True),
@@ -181,7 +182,8 @@ _OPERATORS: Mapping[str, tuple[Callable[[str, str], bool], bool]] = {
 
 @dataclass(frozen=True)
 class AwsPrincipal:
-    """`user` is set for a user, `role` and `session` for a session of a role. `instance` if it is an instance's."""
+    """`user` is set for a user, `role` and `session` for a session of a role, `instance` too for that of an
+    instance."""
 
     arn: str
     user: str = ""
@@ -206,7 +208,7 @@ class AwsPrincipal:
 
 @dataclass(frozen=True)
 class Need:
-    """One action on one resource, with the keys that conditions may ask."""
+    """One action on one resource, with the keys that conditions may compare."""
 
     action: str
     resource: str
@@ -215,7 +217,7 @@ class Need:
 
 @dataclass(frozen=True)
 class InForce:
-    """The policies that decide about a principal's call. `boundaries` limit it: each must allow, too."""
+    """The policies that apply to a principal's call. `boundaries`: each of them must allow the call, too."""
 
     identity: Sequence[PolicyDocument]
     boundaries: Sequence[PolicyDocument] = ()
@@ -225,7 +227,7 @@ class InForce:
 
 @dataclass(frozen=True)
 class Decision:
-    """`by` is the statement that decided, as (policy, statement). `why` explains a refusal in AWS's words."""
+    """`by`: the statements that decided, as (policy, statement). `why`: the reason for a refusal, in AWS's words."""
 
     allowed: bool
     by: tuple[tuple[str, str], ...]
@@ -233,7 +235,7 @@ class Decision:
 
 
 def decide(need: Need, principal: AwsPrincipal, policies: InForce) -> Decision:
-    """Whether the policies in force allow it."""
+    """Whether the policies in force allow the call."""
     if policies.unreadable:
         return Decision(False, (), f"with an explicit deny in {policies.unreadable}, which cannot be read")
     groups = (("identity-based", policies.identity), ("permissions boundary", policies.boundaries))
@@ -253,7 +255,7 @@ def decide(need: Need, principal: AwsPrincipal, policies: InForce) -> Decision:
 
 
 def trusts(document: PolicyDocument, keys: Keys, service: str = "", principal: AwsPrincipal | None = None) -> bool:
-    """Whether a role's trust policy lets a service, or a principal, take on the role."""
+    """Whether a role's trust policy allows a service or a principal to assume the role."""
     need = Need("sts:AssumeRole", "", keys)
     named = principal or AwsPrincipal("")
     if any(_matching([document], need, False, named, service)):
@@ -265,7 +267,8 @@ def _matching(
     documents: Sequence[PolicyDocument], need: Need, allows: bool, principal: AwsPrincipal | None = None,
     service: str = "",
 ) -> Iterator[tuple[str, str]]:  # fmt: skip
-    """The statements of one effect that are about this. What cannot be judged denies, and never allows."""
+    """The statements with this effect that match. One that cannot be evaluated counts as a match for Deny, and never
+    for Allow."""
     for document in documents:
         for statement in document.statements:
             if statement.allows != allows:
@@ -287,7 +290,7 @@ def _is_about(statement: PolicyStatement, need: Need) -> bool:
         acts = bool(statement.not_actions) and not any(fits_action(one, need.action) for one in statement.not_actions)
     if not acts:
         return False
-    if need.resource == "":  # a trust policy has no resources: the role is its resource
+    if need.resource == "":  # a trust policy names no resources: it is about its role
         return True
     if statement.resources:
         return any(fits_arn(filled(one, need.keys), need.resource) for one in statement.resources)
@@ -297,8 +300,8 @@ def _is_about(statement: PolicyStatement, need: Need) -> bool:
 
 
 def _names(statement: PolicyStatement, principal: AwsPrincipal, service: str) -> bool:
-    """Whether a statement's `Principal` is this principal, or its `NotPrincipal` another one. The whole account only
-    hands the question on to IAM, except where it denies."""
+    """Whether a statement's `Principal` matches, or its `NotPrincipal` does not. An Allow for the whole account grants
+    nothing itself: identity-based policies decide. A Deny for the account counts."""
     if statement.not_principals:
         return not _is_among(statement.not_principals, not statement.allows, principal, service)
     return _is_among(statement.principals, statement.allows, principal, service)

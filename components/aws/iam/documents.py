@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy documents as values. A document that cannot be read allows nothing and denies everything."""
+"""Parses policy documents. A document that cannot be parsed allows nothing and denies everything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class UnreadableDocumentError(Exception):
-    """Why a document is no policy."""
+    """The document is no valid policy. The text says why."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class PolicyStatement:
 
 @dataclass(frozen=True)
 class PolicyDocument:
-    """A policy under the name that people know it by."""
+    """A policy document with the policy's name."""
 
     name: str
     statements: tuple[PolicyStatement, ...]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rehearsal left, read from AWS's API: objects, last lines of logs, and what rules name by ids."""
+"""The results of a rehearsal, read from AWS's API: objects, last lines of logs, and the rules and policies in force."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from policies.rule import JudgedResource, refusing
 
 _LAST_LINES = 12
 _OUTPUT = "output/"
-# A policy: its name, its ARN if it is attached and not a part of its holder, and its statements.
+# A policy: its name, its ARN (empty for an inline policy), and its statements.
 _Held = tuple[str, str, tuple[str, ...]]
 EVERYTHING = "*"
 _AWS_ARN = "arn:aws:iam::aws:policy/"
@@ -49,13 +49,13 @@ _BETWEEN = "everything between the nodes, as EFA needs it"
 
 
 def hosts(outputs: Mapping[str, Any], job: str, nodes: Iterable[NodeRun]) -> dict[str, str]:
-    """The instance of each node: it stays, and carries one run after the other."""
+    """The instance of each node. It stays, and runs one run after the other."""
     instances = outputs["jobs"][job]["instances"]
     return {node.id: str(instances[node.name]) for node in nodes}
 
 
 def peers(cloud: LocalCloud, outputs: Mapping[str, Any]) -> dict[str, str]:
-    """Groups and prefix lists by their names."""
+    """Security groups and prefix lists by their names."""
     ec2 = session_of(cloud, DEPLOYER, str(outputs["region"])).client("ec2")
     groups = ec2.describe_security_groups()["SecurityGroups"]
     lists = ec2.describe_managed_prefix_lists()["PrefixLists"]
@@ -65,17 +65,18 @@ def peers(cloud: LocalCloud, outputs: Mapping[str, Any]) -> dict[str, str]:
 
 
 def caller(who: People) -> str:
-    """The ARN of the people."""
+    """The ARN of the stack's users."""
     return str(who.session.client("sts").get_caller_identity()["Arn"])
 
 
 def judged_calls(cloud: LocalCloud) -> list[Mapping[str, Any]]:
-    """Those of people and nodes. The deployer is an administrator, and no policy of the stack decides about it."""
+    """The calls of users and nodes. Those of the deployer, who is an administrator, are left out: no policy of the
+    stack decides about them."""
     return [row for row in admin.list_calls(cloud, of="aws") if row["principal"]["name"] != DEPLOYER]
 
 
 def artifacts(who: People, outputs: Mapping[str, Any], started: StartedRun) -> Iterator[Artifact]:
-    """What lies in the run's output folder in the bucket, as its people see it."""
+    """The content of the run's output folder in the bucket, read as the stack's users."""
     folder = str(started.run.nodes[0].launch.get("folder") or "").partition("/")[2]
     run = RunId.parse(started.nodes[0].id) if started.nodes else None
     if not folder or run is None:
@@ -91,7 +92,7 @@ def artifacts(who: People, outputs: Mapping[str, Any], started: StartedRun) -> I
 
 
 def last_lines(who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
-    """As the run's people read them; those of ranks that succeeded have nothing to tell."""
+    """The last log lines of ranks that did not succeed, read as the stack's users."""
     platform, call = AwsRunPlatform(who.session), call_of("rehearse", tell)
     for node in seen.nodes:
         if node.run.state == "SUCCEEDED":
@@ -110,8 +111,8 @@ def last_lines(who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
 class AwsGrounds:
     """`components.platform.evidence.AccessFacts`.
 
-    `held`: the names of the policies of each user and role, as `role/name`. `kept_by_aws`: names of AWS's own
-    policies, which nobody else changes.
+    `held`: the names of the policies of each user and role, as `role/name`. `kept_by_aws`: names of AWS's own policies,
+    which only AWS changes.
     """
 
     policies: tuple[PolicyInForce, ...]
@@ -123,7 +124,7 @@ class AwsGrounds:
         names = {one.name for one in self.policies}
         refused = []
         for call in calls:
-            # What a bucket or a repository itself allows rests on no policy of people and nodes.
+            # What a bucket's or a repository's own policy allows does not depend on the policies of users and nodes.
             if not call.allowed or not {name for _, name, _ in call.by} <= names:
                 continue
             held = self.held.get(f"{call.principal.kind}/{call.principal.name}", frozenset())
@@ -141,17 +142,18 @@ class AwsGrounds:
                     yield StatementMutation("widened", policy.name, text, wider, f"{policy.name}, {text}: {how}")
 
     def inferred(self, call: RecordedCall) -> tuple[str, ...]:
-        """Actions and their resources are AWS's own reference, so nothing is guessed."""
+        """Actions and their resources are from AWS's reference, so none is inferred."""
         return ()
 
 
 def canonical(statement: Mapping[str, Any]) -> str:
-    """As the cloud's record writes it."""
+    """The statement in the spelling of the cloud's record."""
     return json.dumps(statement, sort_keys=True)
 
 
 def read_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
-    """`names`: those of people by their ARN, and of nodes by the instance, which is the name of a role's session."""
+    """`names`: names of users by their ARN, and of nodes by their instance, which is the name of their role's
+    session."""
     fields, target = row["principal"], row["target"]
     is_user, session = fields["type"] == "user", fields["id"].rpartition("/")[2]
     principal = AwsPrincipal(fields["id"], **{"user" if is_user else "role": fields["name"]})
@@ -172,7 +174,7 @@ def read_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
 
 
 def access_facts(cloud: LocalCloud) -> AwsGrounds:
-    """The policies in force for people and nodes, read as the deployer."""
+    """The policies in force for users and nodes, read as the deployer."""
     iam = session_of(cloud, DEPLOYER, regions()[0]).client("iam")
     held = {f"role/{row['RoleName']}": _of_role(iam, row["RoleName"]) for row in iam.list_roles()["Roles"]}
     groups = iam.list_groups_for_user(UserName=USER)["Groups"]
@@ -227,7 +229,7 @@ def _wider(statement: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], st
 
 
 class AwsPlannedNeeds(PlannedNeeds):
-    """Security groups and policies of IAM in place of lists and sentences."""
+    """The needs of a plan on AWS: rules of security groups, and IAM policies."""
 
     __slots__ = ()
 
@@ -240,7 +242,7 @@ class AwsPlannedNeeds(PlannedNeeds):
 
     def refused_policies(self, policies: Iterable[PolicyInForce]) -> frozenset[str]:
         refused: set[str] = set()
-        # One without statements is none.
+        # A policy without statements is ignored.
         for policy in (one for one in policies if one.statements):
             body = {"Version": "2012-10-17", "Statement": [json.loads(text) for text in policy.statements]}
             properties = {"policy": json.dumps(body), "tags": dict(self.policy_tags)}
@@ -260,7 +262,7 @@ _NAMED = {"sg": "referencedSecurityGroupId", "pl": "prefixListId"}
 
 
 def planned_needs(plan: AwsDl1Plan, network_of: AwsDl1Plan, access_of: AwsDl1Plan) -> PlannedNeeds:
-    """From plans alone, whatever a cloud made of them. The others are of stacks from which this one takes a part."""
+    """What plans need, independent of what the cloud made. The other plans are those of stacks that this one uses."""
     statements = [one for policy in policies(access_of) for one in policy.statements]
     return AwsPlannedNeeds(
         least=access_of.access.mode == "least-privilege" and network_of.network.make_security_group,
@@ -276,7 +278,7 @@ def _planned(statement: AwsStatement) -> PlannedStatement:
 
 
 def _rules(plan: AwsDl1Plan) -> Iterator[PlannedRule]:
-    """The rules of the nodes' group; those of an existing one are its owner's."""
+    """The rules of the nodes' security group. None for an existing group, whose rules its owner decides."""
     network, prefix = plan.network, f"{plan.team}-{plan.environment}"
     if not network.create or not network.make_security_group:
         return

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The people of a stack as AWS knows them, with no more access than it gives them, and what they do around runs."""
+"""The users of a stack as principals of AWS, with only the access that the stack gives them, and their calls around
+runs."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ NOT_HERE = (
 
 
 def people_of(cloud: LocalCloud, plan: AwsDl1Plan, granted: AwsAccessPlan) -> People:
-    """`granted` says to whom access is given: in the stack, or in the one it takes its access from."""
+    """`granted`: the plan that gives access, of this stack or of the one that it uses."""
     deployer = session_of(cloud, DEPLOYER, plan.region)
     if granted.users_group:
         deployer.client("iam").add_user_to_group(GroupName=granted.users_group, UserName=USER)
@@ -51,7 +52,8 @@ def people_of(cloud: LocalCloud, plan: AwsDl1Plan, granted: AwsAccessPlan) -> Pe
 
 
 def _in_role(cloud: LocalCloud, deployer: Session, role: str, region: str) -> Session:
-    """A session of the role. Its stand-in trusts nobody yet; the company's says itself who takes it on."""
+    """A session of the users' role, which is a stand-in here. Its trust policy is changed to allow it; in the company's
+    account, the real role's own trust policy decides."""
     arn = f"arn:aws:iam::{ACCOUNT}"
     trust = {"Effect": "Allow", "Principal": {"AWS": f"{arn}:user/{DEPLOYER}"}, "Action": "sts:AssumeRole"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
@@ -71,7 +73,7 @@ def _in_role(cloud: LocalCloud, deployer: Session, role: str, region: str) -> Se
 
 
 def act_as_people(who: People, outputs: Mapping[str, Any]) -> None:
-    """Make the calls that people make around their runs. The cloud's record of calls says which were refused."""
+    """Makes the calls that users make around their runs. The cloud records which were refused."""
     bucket, name = str(outputs["bucket"]), ".trainyard-rehearsal"
     repository = str(outputs["imagePushAddress"]).partition("/")[2]
     storage, images = who.session.client("s3"), who.session.client("ecr")
@@ -99,7 +101,7 @@ def act_as_people(who: People, outputs: Mapping[str, Any]) -> None:
 
 
 def look_at_logs_and_metrics(who: People, outputs: Mapping[str, Any]) -> None:
-    """After a run."""
+    """The calls after a run."""
     group = outputs.get("logGroup")
     if group:
         logs = who.session.client("logs")
@@ -109,7 +111,7 @@ def look_at_logs_and_metrics(who: People, outputs: Mapping[str, Any]) -> None:
 
 
 def _try(call: Callable[[], Any]) -> None:
-    """Make a call. A refusal is evidence, so it does not end the rehearsal."""
+    """Makes a call. A refusal is evidence, so it does not end the rehearsal."""
     from botocore.exceptions import ClientError
 
     try:
@@ -119,7 +121,7 @@ def _try(call: Callable[[], Any]) -> None:
 
 
 def stand_in_access(plan: AwsDl1Plan, used: Plan | None) -> tuple[Plan, list[str]]:
-    """The plan by which access is given: the stack's, that of the one it takes access from, or of what stands in."""
+    """The plan that gives access: this stack's, that of the stack that it uses, or one that a stand-in gets."""
     if plan.access.create:
         return plan, []
     if used is not None and "access" in plan.taken:
@@ -128,12 +130,12 @@ def stand_in_access(plan: AwsDl1Plan, used: Plan | None) -> tuple[Plan, list[str
 
 
 def answers(outputs: Mapping[str, Any]) -> Placeholders:
-    """What the placeholders of AWS stand for, now that the stack is up."""
+    """The values of AWS's placeholders, after `up`."""
     return Placeholders({"registry": str(outputs["imagePushAddress"]), "bucket": str(outputs["bucketUri"])})
 
 
 def keep_secrets(deployer: Session, plan: AwsDl1Plan) -> None:
-    """The secret variables of runs, which `up` keeps for nodes when it starts them."""
+    """Stores the secret variables of runs in Secrets Manager, as `up` does when it starts runs."""
     for job in plan.jobs.values():
         for run in job.runs.values():
             if not _has_secrets(run):
@@ -147,7 +149,7 @@ def keep_secrets(deployer: Session, plan: AwsDl1Plan) -> None:
 
 
 def _quietly(line: str) -> None:
-    """A cloud that was just made is busy with nothing else."""
+    """Progress is not shown: these calls to a new cloud are fast."""
 
 
 def _has_secrets(run: RunPlan) -> bool:
@@ -176,7 +178,7 @@ def _code(who: People, job: AwsJobPlan, bucket: str, tell: Tell) -> str | None:
     try:
         return newest_code(who.session, call_of("rehearse", tell), bucket, job.called)
     except ProviderError:
-        return None  # the start says why these people may not look into the bucket
+        return None  # the start reports why these users may not read the bucket
 
 
 def watch(who: People, plan: AwsDl1Plan, started: StartedRun, tell: Tell) -> LookedAt:
@@ -186,7 +188,7 @@ def watch(who: People, plan: AwsDl1Plan, started: StartedRun, tell: Tell) -> Loo
 
 
 def small_machines(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
-    """`trainyard.rehearsal.mapping.Machines`. Machines stay as written: the local cloud has that type."""
+    """Implements `trainyard.rehearsal.mapping.Machines`. The instance type stays: the local cloud has it."""
     job = plan.jobs[name]
     made.not_rehearsed.setdefault(name, []).extend(NOT_HERE)
     made.differences.append(f"job {name}: a share of this machine stands in for each {job.shape.name}")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS DL1, as rehearsals ask for it. A rule or a statement can be taken away for a while: from the security group, from
-the policy."""
+"""AWS DL1 for rehearsals. It can remove a rule from a security group, or a statement from a policy, for a while."""
 
 from __future__ import annotations
 
@@ -117,7 +116,7 @@ def _without_rule(cloud: LocalCloud, rule: RuleInForce) -> Iterator[None]:
 
 
 def _find_rule(cloud: LocalCloud, rule: RuleInForce) -> tuple[Any, Mapping[str, Any]]:
-    """The group's region is the stack's, which the group itself knows."""
+    """Finds a rule of a security group by its content."""
     wanted = "-1" if rule.protocol == EVERY_PROTOCOL else protocol(rule.protocol)
     for region in regions():
         client = session_of(cloud, DEPLOYER, region).client("ec2")
@@ -150,7 +149,7 @@ def _peer(row: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _without_statement(cloud: LocalCloud, mutation: StatementMutation) -> Iterator[None]:
-    """Another document is in force for a while: a version of a policy, or that of the role or group itself."""
+    """Replaces a policy document for a while: by another version of the policy, or in the role or group itself."""
     iam = session_of(cloud, DEPLOYER, regions()[0]).client("iam")
     policy = next((one for one in _all(iam) if one["PolicyName"] == mutation.policy), None)
     with _version(iam, policy, mutation) if policy else _part(iam, mutation):
@@ -183,7 +182,7 @@ def _part(iam: Any, mutation: StatementMutation) -> Iterator[None]:
 
 
 def _holder(iam: Any, policy: str) -> tuple[str, dict[str, str]]:
-    """The role or group that has a policy as a part of itself."""
+    """The role or group that has this inline policy."""
     for row in iam.list_roles()["Roles"]:
         if policy in iam.list_role_policies(RoleName=row["RoleName"])["PolicyNames"]:
             return "role", {"RoleName": row["RoleName"], "PolicyName": policy}
@@ -195,7 +194,7 @@ def _holder(iam: Any, policy: str) -> tuple[str, dict[str, str]]:
 
 def _rest(body: Mapping[str, Any], mutation: StatementMutation) -> str:
     kept = [one for one in body["Statement"] if canonical(one) != mutation.before]
-    # A document is never empty: this one grants what nobody here asks for.
+    # A document must not be empty: this statement allows a call that does not matter here.
     rest = kept or [{"Effect": "Allow", "Action": "sts:GetCallerIdentity", "Resource": "*"}]
     return json.dumps({**body, "Statement": rest})
 

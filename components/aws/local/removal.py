@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes with a stack of AWS: its live runs, its machines, objects and images."""
+"""What is lost when a stack on AWS is removed: live runs, machines, objects and images."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ ROLE = "aws:iam/role:Role"
 PROFILE = "aws:iam/instanceProfile:InstanceProfile"
 INSTANCE = "aws:ec2/instance:Instance"
 OBJECT = "aws:s3/bucketObjectv2:BucketObjectv2"
-# How a bucket is set up is a resource of its own each; nobody names them one by one.
+# Each setting of a bucket is a resource. They are not listed one by one.
 _SETTINGS = "aws:s3/bucket"
-# Where a type's own name is not what people call it.
+# Types whose usual name differs from the type's name.
 _WORDS = {REPOSITORY: "repository", "aws:ec2/vpc:Vpc": "VPC", "aws:ec2/eip:Eip": "Elastic IP"}
 _HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ID = re.compile(r"[a-z]+-[0-9a-f]{8,17}")
-# What other stacks name by its name, and the output that shows it.
+# Types that other stacks refer to by name, and the output with that name.
 _NAMED = {LOG_GROUP: "logGroup", ROLE: "nodesRole", PROFILE: "instanceProfile"}
 # Names of log groups are unique in a region, the others in the account.
 _REGIONAL = frozenset({LOG_GROUP})
 _UP = ("pending", "running")
-# Enough to say how much it is; who keeps more knows that it is a lot.
+# Counting ends here: more than this is just shown as many.
 _MOST_COUNTED = 1000
 _MINUTES_TO_END = 20.0
 
 
 def read_last_lines(cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-    """The last lines of a node, as anybody would read them; none where the stack keeps no logs."""
+    """The last log lines of a node. Empty if the stack keeps no logs."""
     run = RunId.parse(run_id)
     if run is None:
         return []
@@ -68,14 +68,15 @@ def read_last_lines(cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
         ticket = Queue(session, call, run.cluster).ticket(run.number)
         return last_lines(session, call, ticket, run.node, LINES_READ, looks=1) if ticket else []
     except ProviderError:
-        # The stack is up all the same.
+        # An error here is not shown: the stack itself is up.
         return [NOT_READ]
 
 
 def list_results(
     cloud: LocalCloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
 ) -> Iterator[str]:
-    """The objects that its present start has left, and what its result says; `nodes` has the main one first."""
+    """The objects that the current start has written, and the content of its result. The main node is the first of
+    `nodes`."""
     folder = attempt_folder(run)
     start = RunId.parse(str(nodes[0]["id"])) if nodes else None
     if not folder or not bucket or start is None:
@@ -95,14 +96,14 @@ def list_results(
 
 
 def name_of(row: Row) -> str:
-    """What the resource is called in AWS: by its name, else by its tag, else by its key."""
+    """The resource's name in AWS, or else its tag `Name`, or else its key."""
     values = row.get("outputs") or row.get("inputs") or {}
     tags = values.get("tags") or {}
     return str(values.get("bucket") or values.get("name") or tags.get("Name") or row["urn"].rpartition("::")[2])
 
 
 def describe_resource(row: Row) -> str:
-    """`security group demo-prod-nodes`."""
+    """The resource in words, such as `security group demo-prod-nodes`."""
     if row["type"] == OBJECT:
         return f"object {(row.get('inputs') or {}).get('key', '')} in the bucket {name_of(row)}"
     if row["type"].startswith(_SETTINGS) and row["type"] != BUCKET:
@@ -112,8 +113,8 @@ def describe_resource(row: Row) -> str:
 
 
 def is_named(row: Row, own: State, by: State, inputs: str) -> bool:
-    """Whether a stack names the resource: by its id or address in `inputs`, all of its resources' as text, or in an
-    output."""
+    """Whether a stack refers to the resource: by its id or address in `inputs` (the inputs of all its resources, as
+    text), or in an output."""
     if _ID.fullmatch(row["id"]) and row["id"] in inputs:
         return True
     outputs = by.outputs() if by.provider("aws") and any(by.made()) else {}
@@ -128,14 +129,14 @@ def is_named(row: Row, own: State, by: State, inputs: str) -> bool:
 
 
 def _address(row: Row) -> str:
-    """By what other stacks name the resource, if not by an id. No other cloud has such an address."""
+    """The address by which other stacks refer to the resource, if not by its id. It is unique to this cloud."""
     if row["type"] == BUCKET:
         return f"s3://{name_of(row)}"
     return str((row.get("outputs") or {}).get("repositoryUrl", "")) if row["type"] == REPOSITORY else ""
 
 
 def empty_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:
-    """Removes the objects of the buckets that are `going`; how many there were."""
+    """Removes all objects of the buckets that are `going`, and returns their number."""
     names = [name_of(row) for row in going if row["type"] == BUCKET]
     if not names:
         return 0
@@ -144,7 +145,7 @@ def empty_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:
 
 
 def empty(client: Any, tell: Tell, bucket: str) -> int:
-    """Removes every object in all its versions; how many there were. A bucket that is gone has none."""
+    """Removes every object in all versions, and returns their number. A missing bucket counts as empty."""
     what, removed = f"Empty the bucket {bucket}", 0
     while page := ask_if_there(tell, what, partial(client.list_object_versions, Bucket=bucket, MaxKeys=1000)):
         rows = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
@@ -157,7 +158,7 @@ def empty(client: Any, tell: Tell, bucket: str) -> int:
 
 
 def describe_machines(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> list[str]:
-    """Each machine with its state. Where it is up: since when."""
+    """Each machine with its state, and since when it is up."""
     ids = [row["id"] for row in rows if row["type"] == INSTANCE]
     if not ids:
         return []
@@ -168,7 +169,7 @@ def describe_machines(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> lis
 
 
 def _by_id(ids: Sequence[str]) -> list[dict[str, Any]]:
-    # A filter, because AWS refuses to list by ids where one of them is gone.
+    # A filter: a list by ids fails if one of them does not exist any more.
     return [{"Name": "instance-id", "Values": list(ids)}]
 
 
@@ -183,7 +184,7 @@ def _described(machine: Any) -> str:
 
 
 def describe_removal(cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
-    """`rows` are removed, `kept` stay."""
+    """Describes a removal. `rows`: the resources that are removed. `kept`: those that stay."""
     session = session_of(cloud, DEPLOYER, region_of(rows))
     live = [_live_run(ticket, nodes) for ticket, nodes in _living(session, rows, tell)]
     machines = [f"ends     machine {line}" for line in describe_machines(cloud, rows, tell)]
@@ -192,7 +193,7 @@ def describe_removal(cloud: LocalCloud, rows: Sequence[Row], kept: Sequence[Row]
 
 
 def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
-    """Runs on the machines that go, and that are in no state: tries, and tickets of people."""
+    """Ends runs that are in no Pulumi state (tries, and tickets of people) on the machines that are removed."""
     session = session_of(cloud, DEPLOYER, region_of(rows))
     own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}
     others = [one for _, nodes in _living(session, rows, tell) for one in nodes if one.id not in own]
@@ -204,7 +205,7 @@ def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
 
 
 def list_data(cloud: LocalCloud, tell: Tell) -> Iterator[str]:
-    """Every bucket of the account, and every repository of its regions."""
+    """Lists every bucket of the account, and every repository of its regions."""
     for number, region in enumerate(regions()):
         session = session_of(cloud, DEPLOYER, region)
         if number == 0:
@@ -220,7 +221,7 @@ def has_objects(cloud: LocalCloud, bucket: str, tell: Tell) -> bool:
 
 
 def _living(session: Session, rows: Sequence[Row], tell: Tell) -> Iterator[tuple[Ticket, list[NodeRun]]]:
-    """The starts that have not ended, on clusters whose machines go, each with its nodes."""
+    """The starts that have not ended, with their nodes, on clusters whose machines are removed."""
     platform, call = AwsRunPlatform(session), call_of("down", tell)
     for bucket, job in dict.fromkeys(_clusters(rows)):
         queue = Queue(session, call, Cluster(bucket, job))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS DL1, as stacks on the local cloud ask for it: its one account, stand-ins for what a file takes as there already,
-and what goes with a stack."""
+"""AWS DL1 for stacks on the local cloud: its only account, stand-ins for existing resources that a file names, and what
+is lost when a stack is removed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from localcloud.aws.account import ACCOUNT
 from localcloud.environments.debian import command_words
 from schemas.names import plural
 
-# What says who calls a real account: the local one is told by the environment.
+# Provider settings with credentials of a real account. For the local one, the environment has them.
 _PROVIDER, _REGION = "aws:", "aws:region"
 
 
@@ -74,7 +74,7 @@ class AwsLocalPlatform(LocalPlatform):
         return removal.describe_removal(cloud, rows, kept, tell)
 
     def list_data(self, cloud: LocalCloud, tell: Tell) -> list[str]:
-        # A cloud whose AWS nobody used has none, and it takes seconds to ask for the first time.
+        # If this cloud's AWS was never used, it has no data, and the first call would take seconds.
         used = kept.exists(account.folder(cloud.home))
         return list(removal.list_data(cloud, tell)) if used else []
 
@@ -86,7 +86,7 @@ class AwsLocalPlatform(LocalPlatform):
 
 
 def stand_in(made: LocalFile, plan: AwsDl1Plan, cloud: LocalCloud, tell: Tell) -> None:
-    """Makes what stands in for others, and changes the file so that it names that."""
+    """Makes stand-ins for existing resources, and changes the file so that it names them."""
     _account(made, plan)
     zones = table("aws_local")["zones"].get(plan.region)
     zone = plan.network.zone or (zones[0] if zones else "")
@@ -107,7 +107,8 @@ def _account(made: LocalFile, plan: AwsDl1Plan) -> None:
 
 
 def _network(made: LocalFile, stand_ins: StandIns) -> None:
-    """The VPC before what lies in it. A subnet or group that is named without its VPC gets one."""
+    """Makes the VPC first, then the resources in it. If the file names a subnet or group without its VPC, a VPC is
+    made, too."""
     network: dict[str, Any] = made.config.get("trainyard:network") or {}
     keys = {"subnet": "subnet", "securityGroup": "security group", "routeTable": "route table"}
     inside = [key for key in keys if network.get(key)]
@@ -147,12 +148,12 @@ def _things(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
 
 
 def least_access(plan: AwsDl1Plan) -> AwsDl1Plan:
-    """The plan of a stack with existing access, as if it made the least that it needs."""
+    """The plan of a stack with existing access, changed so that it makes the least-privilege access."""
     return replace(plan, access=replace(plan.access, create=True, mode="least-privilege"))
 
 
 def _grants(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
-    """What a stack with existing access counts on. `trainyard access` prints the same as what has to be granted."""
+    """Grants what a stack with existing access needs. `trainyard access` prints the same grants."""
     access = plan.access
     if access.create or "access" in plan.taken:
         return
@@ -168,7 +169,7 @@ def _grants(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
 
 
 def _machines(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
-    """Images, reservations and placement groups, which a team's own account has."""
+    """Replaces images, reservations and placement groups of the team's account."""
     ours = [row["id"] for row in table("aws_local")["image"]]
     for name, job in plan.jobs.items():
         cluster = made.config["trainyard:jobs"][name].get("cluster") or {}

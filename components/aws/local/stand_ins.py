@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stack file takes as there already, made in the local AWS: once, and removed with the last stack."""
+"""Stand-ins for existing resources that a stack file names. They are made once in the local AWS, and removed with the
+last stack."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ from localcloud.aws.account import GROUPS
 from schemas.each import lies_outside
 
 RECORD = "stand-ins-aws.json"
-# Anybody may give such names. Only what bears this mark is removed again.
+# Only resources with this tag are removed: users may make resources with the same names.
 MARK = "trainyard-stands-in"
-# Of a VPC whose addresses no stack file tells; a subnet that is named takes a part of them.
+# The addresses of a VPC for which no stack file names a subnet's. A stand-in for a subnet takes a part of its VPC's.
 _VPC_BLOCK, _VPC_BITS, _SUBNET_BITS = "10.200.0.0/16", 16, 20
 _NODES = {
     "Version": "2012-10-17",
@@ -31,7 +32,7 @@ _NODES = {
 
 
 class StandIns:
-    """Those of one local cloud in one region, by the kind and the name or id that stack files call them."""
+    """The stand-ins of one local cloud and region, by kind and by the name or id in stack files."""
 
     def __init__(self, cloud: LocalCloud, tell: Tell, region: str, zone: str = "") -> None:
         self._tell = tell
@@ -42,7 +43,7 @@ class StandIns:
         self._session = session_of(cloud, DEPLOYER, region)
 
     def one(self, kind: str, name: str, **within: str) -> tuple[str, bool]:
-        """The id or name that stands for the one of this name, and whether a stand-in had to be made at some time."""
+        """The id or name of the resource in the local AWS, and whether it is a stand-in."""
         key = f"{self._region} {kind} {name}"
         if key in self._made:
             return self._made[key], True
@@ -53,10 +54,10 @@ class StandIns:
         return self._made[key], True
 
     def grant(self, kind: str, name: str, policy: str, document: Mapping[str, Any]) -> bool:
-        """Gives a role or group what whoever made the real one has given it.
+        """Gives a role or group the access that the real one has.
 
-        Stand-ins get it, and so do the groups that every local account has: nobody else could give it to them. What
-        somebody made in this cloud keeps the access that it was given, and the answer is then no.
+        This changes stand-ins, and the groups that every local account has. Roles and groups that a user has made keep
+        their own access: then it returns False.
         """
         if f"{self._region} {kind} {name}" not in self._made:
             if kind != "group" or name not in GROUPS:
@@ -71,7 +72,7 @@ class StandIns:
         return True
 
     def remove(self, is_kept: Callable[[str, str], bool]) -> None:
-        """Removes all but those that are kept, the last one first: what lies in another goes before it."""
+        """Removes all stand-ins but those to keep, in reverse order: a resource before the one that contains it."""
         for key in reversed(list(self._made)):
             region, _, rest = key.partition(" ")
             # Kinds have spaces, too: `security group`.
@@ -127,7 +128,7 @@ def widen_vpc(here: StandIns, vpc: str, cidr: str) -> None:
 
 
 def _vpc(here: StandIns, name: str, holds: str = "") -> str:
-    """A network with a way out, as one that nodes are brought to has. `holds`: a subnet that will be made there."""
+    """A VPC with an internet gateway, as nodes need it. `holds`: the addresses of a subnet that will be made there."""
     what = f"Make a stand-in for the VPC {name}"
     block = _around(holds) if holds else _VPC_BLOCK
     vpc = here.ask(what, "ec2", "create_vpc", CidrBlock=block, TagSpecifications=_tags("vpc", name))
@@ -169,7 +170,7 @@ def _subnet(here: StandIns, name: str, vpc: str) -> str:
 
 
 def _group(here: StandIns, name: str, vpc: str) -> str:
-    """A group as nodes with EFA need it: everything from and to itself, and a way to AWS's services."""
+    """A security group for nodes with EFA: all traffic from and to itself, and HTTPS to AWS's services."""
     what = f"Make a stand-in for the security group {name}"
     made = here.ask(
         what, "ec2", "create_security_group", GroupName=f"stand-in-{name}", Description="stands in", VpcId=vpc,
@@ -204,7 +205,7 @@ def _remove_bucket(here: StandIns, made: str, name: str) -> None:
 
 
 def _role(here: StandIns, name: str) -> str:
-    """The nodes' role, with a profile of its name, as AWS's console makes them."""
+    """The nodes' role, with an instance profile of the same name, as AWS's console makes them."""
     what, service = f"Make a stand-in for the role {name}", "iam"
     here.ask(what, service, "create_role", RoleName=name, AssumeRolePolicyDocument=json.dumps(_NODES))
     here.ask(what, service, "create_instance_profile", InstanceProfileName=name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine of a cluster is given when it is made: cloud-config, the same for all machines of a job. Pure.
+"""The user data of a cluster's machines: cloud-config, the same for all machines of a job. Pure.
 
 Nothing in it is secret, and nothing depends on a run or on the number of nodes (docs/decisions/0021).
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from string import Template
 from textwrap import indent
 
-# EC2 takes so much, before base64.
+# The largest user data that EC2 accepts, in bytes before base64.
 LARGEST = 16384
 _TEMPLATE = Path(__file__).with_name("cloud-config.yaml")
 _FETCH = Path(__file__).parents[3] / "launcher" / "aws_dl1" / "fetch.py"
@@ -22,11 +22,11 @@ _DOCSTRING = re.compile(r'^ *"""(?:[^"]|"(?!""))*"""\n', re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """The values of a machine's node.json, by the names that they have there in Python's spelling.
+    """The values of a machine's node.json, with its names in Python's spelling.
 
     `launcher` and `code` are names of objects in the bucket. `ssh_secret` is the name or ARN of the secret whose value
-    is the private key. `host_nic` is `libfabric` or `sockets`. `stop_when_idle_minutes` 0: the machine never stops
-    by itself.
+    is the private key. `host_nic` is `libfabric` or `sockets`. `stop_when_idle_minutes` 0: the machine never stops by
+    itself.
     """
 
     region: str
@@ -44,7 +44,7 @@ class NodeSettings:
     stop_when_idle_minutes: int
 
     def document(self) -> dict[str, object]:
-        """As the machine reads it."""
+        """The content of node.json."""
         return {
             "region": self.region,
             "bucket": self.bucket,
@@ -67,7 +67,8 @@ def user_data(settings: NodeSettings) -> str:
     # A name with `"` or a line break cannot end the YAML string: JSON's strings are strings of YAML, too.
     text = Template(_TEMPLATE.read_text("utf-8")).substitute(
         node_json=json.dumps(json.dumps(settings.document(), indent=1) + "\n"),
-        # Not compressed: other releases of Python compress to other bytes. What it explains is in the repository.
+        # Not compressed, because other releases of Python would compress it to other bytes. Its docstrings are left
+        # out.
         fetch=indent(_DOCSTRING.sub("", _FETCH.read_text("utf-8")).rstrip(), "   "),
     )
     if len(text.encode()) > LARGEST:

@@ -26,7 +26,7 @@ class AccessArgs:
 
 
 class Access(pulumi.ComponentResource):
-    """Who may do what. Nodes depend on this component; IAM may take some seconds longer to let them act."""
+    """Role and policies. Nodes depend on this component. IAM's changes may take effect some seconds later."""
 
     role: pulumi.Output[str]
     profile: pulumi.Output[str]
@@ -59,7 +59,7 @@ class Access(pulumi.ComponentResource):
         ).name
 
     def _attach(self, policy: AwsPolicy) -> None:
-        """To the nodes' role, or to the users' group, or to their role."""
+        """Attaches a policy to the nodes' role, or to the users' group or role."""
         arns: dict[str, pulumi.Input[str]] = {arn.rpartition("/")[2]: arn for arn in policy.managed}
         if policy.document is not None:
             arns[policy.name] = self._policy(policy)
@@ -85,7 +85,7 @@ class Access(pulumi.ComponentResource):
 
 
 class KeyPair(pulumi.CustomResource):
-    """An RSA key of our own provider, made once. Another `rotation` makes another one."""
+    """An RSA key pair, a resource of our own provider. Another `rotation` makes another one."""
 
     private_key: pulumi.Output[str]
 
@@ -102,12 +102,12 @@ class KeyPair(pulumi.CustomResource):
 def keep_secret(
     name: str, called: str, why: str, value: pulumi.Input[str], tags: Mapping[str, str], opts: pulumi.ResourceOptions
 ) -> tuple[pulumi.Output[str], aws.secretsmanager.SecretVersion]:
-    """A secret with its value: its name, and the version that has to be there before nodes read it."""
+    """Makes a secret with its value. Returns its name, and the version that must exist before nodes read it."""
     secret = aws.secretsmanager.Secret(
         name,
         name=called,
         description=why,
-        # A deleted secret would keep its name for days, and the stack could not be made again.
+        # By default, the name of a deleted secret is blocked for days, and the stack could not be made again.
         recovery_window_in_days=0,
         tags=dict(tags),
         opts=opts,
@@ -121,7 +121,7 @@ def keep_secret(
 def secret_variables(run: RunPlan) -> str | None:
     """The secret variables of a run as a JSON object. None if it has none.
 
-    A node reads what all nodes share, and what stands under its own name: `worker-0/HF_TOKEN`.
+    A node reads the variables that all nodes share, and those under its own name, such as `worker-0/HF_TOKEN`.
     """
     own = {node.name: _secrets(node) for node in run.nodes}
     texts: dict[str, str] = {}

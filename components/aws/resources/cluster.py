@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machines of a job: placement group, launch template, one instance for each node, and what they read."""
+"""The machines of a job: placement group, launch template, one instance for each node, and the secrets that they
+read."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from components.run import Run, RunProvider, aliases
 
 @dataclass(frozen=True)
 class ClusterArgs:
-    """`launcher` and `code`: names of objects. `after`: what has to be there before a machine starts."""
+    """`launcher`, `code`: names of objects. `after`: resources that must exist before a machine starts."""
 
     job: AwsJobPlan
     context: Context
@@ -38,7 +39,7 @@ class Cluster(pulumi.ComponentResource):
     """Instances are keyed by the names of their nodes, so removing one does not affect the others."""
 
     instances: Mapping[str, Any]
-    # What they start from, known before anything is made.
+    # The name is known before anything is made.
     template_name: str
     address: pulumi.Output[str] | None = None
 
@@ -80,7 +81,7 @@ class Cluster(pulumi.ComponentResource):
     def _template(self) -> Any:
         args, cluster = self._args, self._cluster
         settings = _lasting_settings(cluster, args.context.plan.region)
-        # Newer ones reach a machine with its tickets.
+        # Existing machines get newer launchers with their tickets.
         renewed: dict[str, Any] = {"launcher": args.launcher}
         log_group = pulumi.Output.from_input(args.context.log_group)
         # The bucket and the log group may be another stack's, which knows their names.
@@ -98,17 +99,18 @@ class Cluster(pulumi.ComponentResource):
         )
 
     def _replaced_with_place(self, *names: pulumi.Output[str | None]) -> pulumi.ResourceOptions:
-        """Options of a template that is replaced with what no machine can get while it stays: network, profile, names.
+        """Options that replace the template when network, profile or names change, which cannot change on an existing
+        machine.
 
-        None of it is in the template's name, because states of earlier releases have no trace of it there. Machines
-        start from version 1 of the template, so another version could not lead a new one out of a deleted subnet.
+        They are not in the template's name, because earlier releases did not have them there. Machines start from
+        version 1 of the template, so a new version would not move them to another subnet.
         """
         place = pulumi.ResourceOptions(
             replace_on_changes=["networkInterfaces", "iamInstanceProfile"],
-            # User data has the names, and each release changes user data. Where a state has no trigger, this adds one
-            # and replaces nothing.
+            # The names are in the user data, but each release changes the user data, so a trigger is used. If a state
+            # has no trigger yet, the engine adds it and replaces nothing.
             replacement_trigger=list(names),
-            # Its name stays. The machines go before it, and all of them before the subnet.
+            # The new template has the same name. The machines are deleted before it, and all of them before the subnet.
             delete_before_replace=True,
         )
         return pulumi.ResourceOptions.merge(self._inside, place)
@@ -120,16 +122,16 @@ class Cluster(pulumi.ComponentResource):
             # Another template replaces the machine, another version of it does not.
             launch_template={"id": launch.id, "version": "1"},
             tags=resource_tags({**self._tags, **named}, f"{self._cluster.name}-{node}"),
-            # The account's quota rarely has room for two of them, and no two nodes may have one name.
+            # The account's quota rarely allows two of them, and two nodes must not have the same name.
             opts=pulumi.ResourceOptions(parent=self, depends_on=after, delete_before_replace=True),
         )
 
     def _chosen(self, how: str) -> dict[str, str]:
-        """The tag of what has a public address because the stack file asks for one in this way."""
+        """The tag that says that the stack file asks for this public address."""
         return {PUBLIC_ADDRESS: "chosen"} if self._cluster.public_address == how else {}
 
     def _elastic_address(self) -> pulumi.Output[str]:
-        """For the first node. With several interfaces AWS wants to know which one it is for."""
+        """An address for the first node. With several interfaces, AWS has to be told which one gets it."""
         name = self._args.job.name
         tags = resource_tags(self._tags, self._cluster.name) | self._chosen("elastic")
         address = aws.ec2.Eip(name, domain="vpc", tags=tags, opts=self._inside)
@@ -147,12 +149,12 @@ def ssh_secret(cluster: ClusterPlan) -> str:
 
 
 def launch_template_name(cluster: ClusterPlan, region: str, image: MachineImage) -> str:
-    """Another name replaces every machine of the cluster."""
+    """The template's name. Another name replaces every machine of the cluster."""
     return template_name(cluster, image, _lasting_settings(cluster, region))
 
 
 def _lasting_settings(cluster: ClusterPlan, region: str) -> dict[str, Any]:
-    """The values of a machine's settings that hold as long as the machine."""
+    """The settings of a machine that cannot change as long as it exists."""
     return {
         "region": region,
         "job": cluster.key,
@@ -190,11 +192,11 @@ class Job(pulumi.ComponentResource):
             why = f"Secret variables of {run.display_name}"
             tags = {**args.context.plan.tags, "job": args.job.cluster.key}
             inside = pulumi.ResourceOptions(parent=self, aliases=aliases(before))
-            # The name that a run keeps when it is renamed. No run's secret is called as the cluster's own key.
+            # A renamed run keeps the name of its secret. The path differs from that of the cluster's SSH key.
             called = f"{args.job.cluster.name}/runs/{run.was[0] if run.was else key}"
             name, version = keep_secret(named, called, why, variables, tags, inside)
             after.append(version)
-            # Its name stays. Another value is another version, and starts the run again.
+            # The name is always the same. Another value is another version, which starts the run again.
             secret = {"secret": name, "secretVersion": version.version_id}
         options = pulumi.ResourceOptions(
             parent=self,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every AWS component needs: the plan, values that only AWS knows, and the packages of pulumi_aws, imported
-leanly: `ec2` alone has 200 modules."""
+"""What every AWS component needs: the plan, values that only AWS knows, and the packages of pulumi_aws. Their modules
+are imported on first use only: `ec2` alone has 200."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from components.context import Borrowed, Filler
 
 # The tag that says why something has a public address. People, auditors and policy packs look for it.
 PUBLIC_ADDRESS = "public-address"
-# The tag of a rule that lets in others than nodes: whom it is for.
+# The tag of a rule that lets in others than nodes. It says for whom the rule is.
 OPEN_PORT = "open-port"
 PACKAGES = ("cloudwatch", "ec2", "ecr", "iam", "s3", "secretsmanager", "vpc")
 

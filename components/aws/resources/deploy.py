@@ -42,7 +42,7 @@ from schemas.findings import dotted
 
 @dataclass(frozen=True)
 class Placed:
-    """Where nodes are and as whom they act, made here or elsewhere."""
+    """The network and the role of the nodes, made by this stack or by another."""
 
     network: Network | None
     subnet: pulumi.Input[str]
@@ -57,7 +57,7 @@ def outputs(here: Context, placed: Placed, jobs: Mapping[str, Job]) -> dict[str,
     exported: dict[str, Any] = {
         "account": here.account,
         "region": plan.region,
-        # What of it the stack made itself. What it only uses stays when it goes.
+        # Which of these the stack made itself. The others stay when the stack is destroyed.
         "made": [concern for concern, makes in _makes(plan).items() if makes],
         REPLACED_WITH: list(PLACE),
         "bucket": here.bucket,
@@ -100,9 +100,9 @@ def _job(here: Context, job: Job) -> dict[str, Any]:
     shell = f"aws ssm start-session --region {here.plan.region} --target {{}}".format
     shown: dict[str, Any] = {
         "instances": {node: instance.id for node, instance in instances.items()},
-        # With another one the next `up` replaces the machines, and says so before.
+        # Another name makes the next `up` replace the machines, after a warning.
         "launchTemplate": job.cluster.template_name,
-        # A shell on a node takes no open port.
+        # A shell on a node needs no open port.
         "shells": {node: instance.id.apply(shell) for node, instance in instances.items()},
         "runs": {key: {"state": run.state, "nodes": run.node_runs} for key, run in job.runs.items()},
     }
@@ -164,7 +164,7 @@ def _jobs(
     storage: Storage,
     after: Sequence[pulumi.Resource],
 ) -> dict[str, Job]:
-    """`after`: what has to be there before a machine starts. Objects need the bucket only."""
+    """`after`: resources that must exist before a machine starts. Objects need the bucket only."""
     plan = here.plan
     if not plan.jobs:
         return {}
@@ -185,7 +185,8 @@ def _jobs(
 
 
 def _object(name: str, here: Context, key: str, archive: CodeArtifact, storage: Storage) -> pulumi.Resource:
-    """Its key has its digest. The one before stays: machines and queued runs may still need it."""
+    """An object whose key has its digest. The previous one is kept, because machines and queued runs may still need
+    it."""
     return aws.s3.BucketObjectv2(
         name,
         bucket=here.bucket,

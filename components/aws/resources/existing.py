@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks up what only AWS knows, before anything is made: the account, zones, images, and what exists already."""
+"""Looks up what only AWS knows, before anything is made: the account, zones, images, and existing resources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schemas.findings import Path, dotted
 from schemas.names import listing
 
 _MAY_BE_UNSEEN = "correct it, or allow the deployer to read it: `trainyard access` prints what the deployer needs"
-# AWS's own words, without what engine and provider wrap around them.
+# AWS's own message, without the text that engine and provider add.
 _API_ERROR = re.compile(r"api error (?P<text>[^\n]*)")
 _RETURNED = "returned an error:"
 _Look = Callable[[AwsDl1Plan, Outputs], Iterator[Wrong]]
@@ -38,7 +38,7 @@ class Answers:
 
 
 def resolve(plan: AwsDl1Plan, recorded: Recorded) -> Answers:
-    """Raises RefusedError that lists everything missing."""
+    """Looks up everything. Raises RefusedError, which lists all problems."""
     search = _Search()
     account = search.account(plan)
     zones = search.zones(plan)
@@ -59,7 +59,8 @@ def resolve(plan: AwsDl1Plan, recorded: Recorded) -> Answers:
 
 
 def _zone(search: _Search, plan: AwsDl1Plan, zones: tuple[str, ...], recorded: Recorded) -> str:
-    """The file's, else the one that the stack has its subnet in: what AWS offers today must not move machines."""
+    """The zone in the file, or else that of the stack's existing subnet: a change of what AWS offers must not move
+    machines."""
     named = plan.network.zone
     if named and zones and named not in zones:
         message = f"the zone {named} has no DL1 instances"
@@ -84,7 +85,8 @@ def _existing_network(search: _Search, plan: AwsDl1Plan, subnet: str, zones: tup
 
 
 def _rules_within(search: _Search, place: Path, group: str) -> None:
-    """EFA's traffic passes only by rules that name the group itself. Where rules cannot be read, AWS's word counts."""
+    """Checks that the group allows all traffic from and to itself, which EFA needs. Nothing is reported if the rules
+    cannot be read."""
     try:
         ids = lookup("vpc", "getSecurityGroupRules", filters=[{"name": "group-id", "values": [group]}])["ids"]
         rules = [lookup("vpc", "getSecurityGroupRule", securityGroupRuleId=one) for one in ids]
@@ -111,7 +113,7 @@ def _existing_things(search: _Search, plan: AwsDl1Plan) -> None:
 
 
 class _Search:
-    """Looks things up one by one, and collects what is wrong."""
+    """Makes lookups one by one, and collects the problems."""
 
     def __init__(self) -> None:
         self.wrongs: list[Wrong] = []
@@ -120,7 +122,7 @@ class _Search:
         self.wrongs.append(Wrong(path, message, remedy))
 
     def look(self, path: Path, words: str, package: str, function: str, **arguments: Any) -> Mapping[str, Any]:
-        """The answer of a look-up. Empty if AWS refuses it, which is collected."""
+        """The result of a lookup. Empty if AWS refuses it; the error is collected."""
         try:
             return lookup(package, function, **arguments)
         except Exception as problem:  # Pulumi raises nothing more precise for what a provider answers
@@ -136,7 +138,7 @@ class _Search:
         return account
 
     def zones(self, plan: AwsDl1Plan) -> tuple[str, ...]:
-        """The zones that have the machines of all jobs, by name. Empty if AWS does not say."""
+        """The names of zones that offer the machines of all jobs. Empty if the lookup fails."""
         kinds = sorted({job.shape.name for job in plan.jobs.values()}) or [*table("aws_dl1")["shapes"]]
         having = [set(self._zones_of(kind)) for kind in kinds]
         common = tuple(sorted(set.intersection(*having)))
@@ -145,7 +147,8 @@ class _Search:
         return common
 
     def _nowhere(self, plan: AwsDl1Plan, kinds: Sequence[str]) -> None:
-        """Machines that a stack has are not lost by it: such a stack goes on, where its place is known."""
+        """No zone offers the machines. This is only a warning if the stack has a subnet already: existing machines
+        stay."""
         rows = table("aws_dl1")["shapes"]
         since = {rows[kind]["not_offered_since"] for kind in kinds if "not_offered_since" in rows.get(kind, ())}
         seen = f"; since {' and '.join(sorted(since))} no region is known to offer it" if since else ""
@@ -199,7 +202,7 @@ def _answer(problem: Exception) -> str:
 
 
 def find_departures(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
-    """A warning for each thing with contents that this `up` would give up. Raises RefusedError for another region."""
+    """A warning for each resource with data that this `up` would delete. Raises RefusedError if the region changes."""
     _require_same_region(plan, before)
     made = before.get("made") or ()
     looks: dict[str, _Look] = {"bucket": _bucket, "registry": _repository, "logs": _logs}
@@ -245,7 +248,7 @@ def _logs(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
 
 
 def _machines(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
-    """Machines of a removed job, or of a job with fewer nodes. What trains on them ends."""
+    """Warnings about machines of a removed job, or of a job with fewer nodes. Their runs end."""
     jobs: Mapping[str, Any] = before.get("jobs") or {}
     kept = {was for job in plan.jobs.values() for was in (job.name, *job.was)}
     for name, job in jobs.items():

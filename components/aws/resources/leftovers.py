@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in AWS under this stack's names and tags, and not in its state: left by a killed `up`, or another stack's.
+"""Finds resources in AWS with this stack's names or tags that its state does not have: a killed `up` left them, or they
+are another stack's.
 
-Pulumi's AWS provider does not know what an interrupted attempt of its own began. A name that is taken ends the next
-`up` half-way; a machine has no such name, so the next `up` would make, and AWS would bill, a second one.
+Pulumi's AWS provider does not know what an interrupted `up` has made. If a name is taken, the next `up` fails half-way.
+A machine has no unique name, so the next `up` would make a second one, for which AWS would charge.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ _ALIVE = ["pending", "running", "stopping", "stopped"]
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A name that AWS gives once: what has it, how it is looked up, and how Pulumi takes it in.
+    """A unique name of AWS: the resource, how it is looked up, and how Pulumi imports it.
 
-    `called` is its name in Pulumi, and those before it was renamed. `above` is the component that it is a part of, by
-    the last word of its type and its name.
+    `called`: its name in Pulumi, and earlier names. `above`: its parent component, by the last word of its type and its
+    name.
     """
 
     words: str
@@ -43,8 +44,8 @@ class _Name:
 
 
 def find_leftovers(plan: AwsDl1Plan, templates: Mapping[str, str], account: str, recorded: Recorded) -> Iterator[Wrong]:
-    """A warning for each name that is taken by what this stack made. Raises RefusedError for machines that its state
-    does not have, and for what is another stack's."""
+    """A warning for each taken name whose resource this stack made. Raises RefusedError for machines that its state
+    does not have, and for resources of another stack."""
     refused = [*_machines(plan, recorded)]
     warned: list[Wrong] = []
     for name in _names(plan, templates, account):
@@ -102,7 +103,7 @@ def _id(found: Mapping[str, Any]) -> str:
 
 
 def _look(name: _Name) -> Mapping[str, Any]:
-    """Empty if nothing has the name, or AWS does not say."""
+    """The resource with this name. Empty if there is none, or if the lookup fails."""
     try:
         return lookup(name.package, name.function, **dict([name.argument]))
     except Exception:  # Pulumi raises nothing more precise for what a provider answers
@@ -151,7 +152,7 @@ def _stray(words: str, plan: AwsDl1Plan, machine: str, how: str | None) -> Wrong
 
 
 def _instances(tags: Mapping[str, str]) -> frozenset[str]:
-    """Empty if AWS refuses to say: then nothing else of `up` is refused for it."""
+    """The machines with this stack's tags. Empty if the lookup fails: that must not stop `up`."""
     try:
         found = lookup("ec2", "getInstances", instanceTags=dict(tags), instanceStateNames=_ALIVE)
     except Exception:  # Pulumi raises nothing more precise for what a provider answers
@@ -162,11 +163,11 @@ def _instances(tags: Mapping[str, str]) -> frozenset[str]:
 def _import(
     plan: AwsDl1Plan, recorded: Recorded, token: str, called: str, there: str, above: tuple[str, str]
 ) -> str | None:
-    """The command that takes it into the state. None if the state has nothing yet that it could be a part of."""
+    """The command that imports it into the state. None if the state does not have its parent yet."""
     parent = recorded.urn(*above)
     if parent is None:
         return None
     stack = pulumi.get_stack()
     words = ["pulumi", "import", "--stack", stack, token, called, there, "--parent", f"parent={parent}"]
-    # Its place in the order of deletions is in the state only after an `up`.
+    # The order of deletions is in the state only after an `up`.
     return f"take it in: `{shlex.join(words)}`, and bring the stack up before you change anything else"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""VPC, the nodes' subnet in a zone that has the machines, and the ways from there to AWS's services and out."""
+"""VPC, the nodes' subnet in a zone that offers the machines, and routes to AWS's services and the internet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from schemas.model import PortRange
 
 HTTPS = PortRange(443, 443)
 EVERYTHING = "-1"
-# EC2 takes so many characters as the description of a rule, and few that are no letters.
+# The longest description of a rule in EC2, and the characters that it must not have.
 LONGEST_DESCRIPTION = 255
 _NOT_IN_DESCRIPTION = re.compile(r"[^A-Za-z0-9 ._:/()#,@\[\]+=&;{}!$*-]+")
 ANYWHERE = "0.0.0.0/0"
@@ -26,7 +26,7 @@ ANYWHERE = "0.0.0.0/0"
 
 @dataclass(frozen=True)
 class Peer:
-    """Whom the nodes reach: exactly one of block, group and prefix list. `key` is the name of the rule."""
+    """The peer of a rule: exactly one of block, group and prefix list. `key`: the name of the rule."""
 
     key: str
     why: str
@@ -44,7 +44,8 @@ def nodes_group(
     to_services: Iterable[Peer],
     opts: pulumi.ResourceOptions,
 ) -> pulumi.Output[str]:
-    """The group of the nodes: everything from and to itself, what the stack lets in, and the ways to services."""
+    """The security group of the nodes: all traffic from and to itself, what the stack file lets in, and access to
+    services."""
     group = _group("nodes", vpc, f"{prefix}-nodes", "Nodes of distributed training", tags, opts)
     # 0.0.0.0/0 does not cover EFA's traffic: only a rule that names the group itself does, in each direction.
     itself = {"security_group_id": group, "ip_protocol": EVERYTHING, "referenced_security_group_id": group}
@@ -67,7 +68,7 @@ def nodes_group(
 def endpoint_group(
     vpc: pulumi.Output[str], subnet: str, prefix: str, tags: Mapping[str, str], opts: pulumi.ResourceOptions
 ) -> pulumi.Output[str]:
-    """The group of the endpoints: HTTPS from the nodes' subnet, and nothing else."""
+    """The security group of the endpoints: HTTPS from the nodes' subnet, and nothing else."""
     group = _group("endpoints", vpc, f"{prefix}-endpoints", "Endpoints of the services of AWS", tags, opts)
     ours = _tcp(group, HTTPS, cidr_ipv4=subnet)
     for_endpoints = {**tags, OPEN_PORT: "endpoints"}
@@ -141,7 +142,7 @@ class NetworkArgs:
 class Network(pulumi.ComponentResource):
     """The network of one stack; in an existing VPC only the subnet and, unless it is named, the security group.
 
-    A node that starts needs all of it: the rules of the group, and the ways to the services.
+    Nodes depend on the whole component: when they start, they need the rules of the group and the routes to services.
     """
 
     vpc_id: pulumi.Output[str]
@@ -164,7 +165,7 @@ class Network(pulumi.ComponentResource):
         return resource_tags(self._args.tags, f"{self._args.prefix}-{what}")
 
     def _vpc(self) -> pulumi.Output[str]:
-        # Endpoints answer under the services' own names only in a VPC that has names at all.
+        # Services' names resolve to endpoints only in a VPC with DNS.
         return aws.ec2.Vpc(
             "vpc",
             cidr_block=self._args.plan.cidr,
@@ -182,14 +183,15 @@ class Network(pulumi.ComponentResource):
             availability_zone=self._args.zone,
             map_public_ip_on_launch=False,
             tags=self._tags(what),
-            # Another zone keeps the block of addresses, which only one subnet can have.
+            # A subnet in another zone has the same addresses, and no two subnets can have those.
             opts=self._replaced_by(),
         ).id
 
     def _replaced_by(self, *properties: str) -> pulumi.ResourceOptions:
-        """Options of what is deleted before it is made again. `properties`: further ones that it is replaced for.
+        """Options of resources that are deleted before they are replaced. `properties`: further ones whose change
+        replaces them.
 
-        AWS deletes no subnet while something is in it, so whatever is in one is replaced with it, and deleted first.
+        AWS deletes no subnet that contains something, so the content is replaced with the subnet, and deleted first.
         """
         again = pulumi.ResourceOptions(delete_before_replace=True, replace_on_changes=list(properties))
         return pulumi.ResourceOptions.merge(self._inside, again)
@@ -200,7 +202,7 @@ class Network(pulumi.ComponentResource):
         return [Peer("services", "services of AWS, where the routes of the VPC lead", HTTPS, cidr=ANYWHERE)]
 
     def _ways_out(self) -> list[Peer]:
-        """Routes and endpoints of a VPC of the stack's own, and whom the nodes reach by them."""
+        """Makes routes and endpoints in a VPC of the stack, and returns the peers that nodes reach by them."""
         plan = self._args.plan
         routes = aws.ec2.RouteTable("routes", vpc_id=self.vpc_id, tags=self._tags("nodes"), opts=self._inside).id
         self._associate("routes", self.subnet_id, routes)
@@ -227,7 +229,7 @@ class Network(pulumi.ComponentResource):
         return Peer("s3", "the bucket, through its gateway endpoint", HTTPS, prefix_list=gateway.prefix_list_id)
 
     def _endpoints(self) -> Peer:
-        """One in the subnet for each service. They have a group of their own: EFA's traffic has no business there."""
+        """One endpoint in the subnet for each service. They have a separate security group, without EFA's traffic."""
         args = self._args
         group = endpoint_group(self.vpc_id, args.plan.subnet_cidr, args.prefix, args.tags, self._inside)
         for service in args.plan.endpoints:
@@ -246,7 +248,7 @@ class Network(pulumi.ComponentResource):
         return Peer("services", "services of AWS, through their endpoints in the subnet", HTTPS, group=group)
 
     def _nat(self, cidr: str) -> pulumi.Output[str]:
-        """The gateway lies in a subnet of its own, which alone leads to the internet."""
+        """The NAT gateway is in a separate subnet, the only one with a route to the internet gateway."""
         public = self._subnet("gateway-subnet", cidr, "gateway")
         routes = aws.ec2.RouteTable(
             "gateway-routes", vpc_id=self.vpc_id, tags=self._tags("gateway"), opts=self._inside
@@ -264,7 +266,7 @@ class Network(pulumi.ComponentResource):
         ).id
 
     def _internet(self) -> pulumi.Output[str]:
-        # AWS detaches no gateway from a VPC that still has public addresses: each VPC has its own.
+        # AWS does not detach a gateway from a VPC with public addresses, so each VPC gets a new one.
         again = pulumi.ResourceOptions(replace_on_changes=["vpcId"])
         return aws.ec2.InternetGateway(
             "internet",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps data: the bucket, the image repository, and the log group.
+"""Resources with data: the bucket, the image repository and the log group.
 
 Bucket and repository are protected, and survive the stack, unless its file says otherwise.
 """
@@ -16,7 +16,7 @@ import pulumi_aws as aws
 from catalog.tables import table
 from components.plan.model import BucketPlan, LogsPlan, RegistryPlan
 
-# The value in the stack file -> S3's. S3 cannot turn versions off where they were on once.
+# The value in the stack file -> S3's value. S3 cannot turn versioning off again, only suspend it.
 VERSIONING: Mapping[bool | str, str] = {True: "Enabled", False: "Suspended", "suspended": "Suspended"}
 
 
@@ -59,7 +59,7 @@ class Storage(pulumi.ComponentResource):
         bucket = aws.s3.Bucket(
             "bucket", bucket=plan.name, force_destroy=not plan.keep, tags=self._tags, opts=self._kept(plan.keep)
         ).bucket
-        # The settings are resources of their own. Deleting them would open a bucket that stays.
+        # Settings are separate resources. If the bucket is kept, so are they: deleting them would make it public.
         kept = pulumi.ResourceOptions(parent=self, retain_on_delete=plan.keep)
         private = aws.s3.BucketPublicAccessBlock(
             "bucket",
@@ -70,7 +70,7 @@ class Storage(pulumi.ComponentResource):
             restrict_public_buckets=True,
             opts=kept,
         )
-        # Two changes of one bucket's policy and its public access at once are a conflict for S3.
+        # S3 refuses simultaneous changes of a bucket's policy and its public access.
         after = pulumi.ResourceOptions.merge(kept, pulumi.ResourceOptions(depends_on=[private]))
         aws.s3.BucketPolicy("bucket", bucket=bucket, policy=bucket.apply(only_encrypted_calls), opts=after)
         owner = {"object_ownership": "BucketOwnerEnforced"}
@@ -94,7 +94,7 @@ class Storage(pulumi.ComponentResource):
         )
 
 
-# Parts of uploads that were never ended cost money and are in no list of objects.
+# Parts of unfinished uploads cost money, and no list of objects shows them.
 _UNFINISHED = {
     "id": "unfinished-uploads",
     "status": "Enabled",
@@ -104,7 +104,7 @@ _UNFINISHED = {
 
 
 def _old_versions(jobs: Sequence[str]) -> Iterator[dict[str, object]]:
-    """Rules of the bucket's lifecycle. What is left of a removed object in the end is a marker, which goes as well."""
+    """Lifecycle rules for old versions. In the end, a removed object is only a delete marker, which is removed, too."""
     for row in table("aws_dl1")["old_versions"]:
         for prefix in dict.fromkeys(row["prefix"].format(job=job) for job in jobs):
             yield {
@@ -124,7 +124,7 @@ def _encryption(key: str | None) -> dict[str, object]:
 
 
 def only_encrypted_calls(bucket: str) -> str:
-    """The policy that refuses every call that is not over TLS."""
+    """The policy that refuses every call without TLS."""
     statement = {
         "Sid": "OnlyOverTls",
         "Effect": "Deny",

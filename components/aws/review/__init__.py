@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a review asks of AWS: groups, policies, losses and prices, evaluated from resources and never from a cloud."""
+"""The AWS part of a review: security groups, policies, losses and prices, computed from resources without a cloud."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what by the policies of snapshots: every identity, action and resource that any of them names.
+"""Computes who may do what by the policies of snapshots, for every identity, action and resource that any policy names.
 
-Actions that the same statements are about are judged once. A wildcard covers more than the actions that are known
-here: one that nobody has heard of stands for the rest.
+Actions that the same statements are about are judged once. A wildcard covers more than the actions that are known here:
+one that nobody has heard of stands for the rest.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ _Statements = tuple[PolicyStatement, ...]
 
 @dataclass(frozen=True)
 class _Asked:
-    """What one principal has on each side: its own statements, boundaries, and those of resources that may name it."""
+    """The statements for one principal on each side: its own, its boundaries', and those of resources that may name
+    it."""
 
     principal: AwsPrincipal
     own: tuple[_Statements, ...]
     boundaries: tuple[_Statements | None, ...]
     of_resources: tuple[_Statements, ...]
-    # The one resource that is meant, where statements name none.
+    # The only resource, if the statements name none.
     only: str = ""
 
     def all(self) -> _Statements:
@@ -98,12 +99,12 @@ def _principal(title: str) -> AwsPrincipal:
 
 
 def _of_resources(access: Sequence[Access]) -> Iterator[tuple[int, Ability]]:
-    """What policies of resources let principals do that they name, whoever else lets them."""
+    """What resource policies allow the principals that they name, whatever identity-based policies allow."""
     for what in dict.fromkeys(what for one in access for what in one.owned):
         rows = [one.owned.get(what) for one in access]
         known = next(row for row in rows if row is not None)
         if known.through and None in rows:
-            continue  # a way to the services grants nothing that was not granted before
+            continue  # an endpoint's policy only restricts access
         own: tuple[_Statements, ...] = tuple(() for _ in rows)
         of_resources = tuple(row.statements if row else () for row in rows)
         for arn in _named(of_resources):
@@ -115,7 +116,7 @@ def _of_resources(access: Sequence[Access]) -> Iterator[tuple[int, Ability]]:
 
 
 def _named(sides: Iterable[_Statements]) -> Iterator[str]:
-    """Every principal that a statement names, and somebody whom none does."""
+    """Every principal that a statement names, and one that no statement names."""
     names = dict.fromkeys(
         name
         for statements in sides
@@ -143,7 +144,7 @@ def _title(arn: str, access: Sequence[Access], owned: Owned) -> str:
 
 
 def _answers(asked: _Asked) -> Iterator[tuple[int, str, str]]:
-    """(side, action, resource) for all that is allowed."""
+    """Yields (side, action, resource) for everything that is allowed."""
     statements = asked.all()
     own = own_keys(statements)
     alike: dict[Any, list[str]] = defaultdict(list)
@@ -179,7 +180,7 @@ def _names_action(statement: PolicyStatement, action: str) -> bool:
 
 
 def _actions(statements: Iterable[PolicyStatement]) -> Iterator[str]:
-    """Those that are known or named; one for each pattern, and one of a service that nothing names."""
+    """The actions to test: all that are known or named, one for each pattern, and one of an unknown service."""
     named: dict[str, str] = {action.lower(): action for action in known_actions()}
     for pattern in (one for statement in statements for one in (*statement.actions, *statement.not_actions)):
         text = pattern.replace("?", "x").replace("*", OTHER)
@@ -225,7 +226,7 @@ def _keys(own: Keys, circumstances: Circumstances) -> Keys:
 
 
 def _decided(asked: _Asked, need: Need) -> tuple[int, ...]:
-    """The sides that allow it."""
+    """The sides that allow the action."""
     return tuple(
         number for number in range(len(asked.own)) if decide(need, asked.principal, _in_force(asked, number)).allowed
     )
@@ -241,7 +242,7 @@ def _in_force(asked: _Asked, number: int) -> InForce:
 
 
 def _resources(statements: Iterable[PolicyStatement], own: Keys) -> list[str]:
-    """One for each pattern; where statements exclude something, also those that two patterns have in common."""
+    """The resources to test: one for each pattern, and if statements exclude something, one that two patterns share."""
     every = tuple(statements)
     patterns = sorted({text for one in every for text in (*one.resources, *one.not_resources)})
     found = dict.fromkeys(witness(text, own) for text in patterns)
@@ -252,7 +253,8 @@ def _resources(statements: Iterable[PolicyStatement], own: Keys) -> list[str]:
 
 
 def _undenied(asked: _Asked, tried: Mapping[str, Sequence[str | None]], own: Keys) -> dict[str, str | None]:
-    """Keys that only denials look at which every side has: a value with which they do not hold says all there is."""
+    """Keys that only Deny statements use which all sides have: for these, one value with which they do not apply is
+    enough."""
     sides = [
         {one.text for row in (asked.own[number], asked.of_resources[number]) for one in row if not one.allows}
         for number in range(len(asked.own))
@@ -273,7 +275,7 @@ def _undenied(asked: _Asked, tried: Mapping[str, Sequence[str | None]], own: Key
 
 
 def _denies(statement: PolicyStatement, key: str, value: str | None, own: Keys) -> bool:
-    """Whether a denial may hold with this value, by those of its conditions that look at it."""
+    """Whether a Deny statement may apply with this value, by its conditions on this key."""
     own_conditions = tuple(one for one in statement.conditions if one[1].lower() == key.lower())
     keys = own if value is None else {**own, key: (value,)}
     try:

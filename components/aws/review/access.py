@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who has which policies in a snapshot: identities with theirs, and what has a policy of its own that names others."""
+"""Reads the policies of a snapshot: those of identities, and those of resources, which name other principals."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ BUCKET, BLOCK = "aws:s3/bucket:Bucket", "aws:s3/bucketPublicAccessBlock:BucketPu
 ENDPOINT = "aws:ec2/vpcEndpoint:VpcEndpoint"
 PUBLIC = "the whole internet, without signing in,"
 OPENERS = "a policy or an ACL"
-# In the names of keys that stand for conditions which the policy language here does not know.
+# The prefix of keys that replace conditions which this implementation does not know.
 STAND_IN = f"aws:RequestTag/{OTHER}"
 _PRINCIPALS = ("role", "group", "user")
-# Principals that are no ARN, as one.
+# Kinds of principal that are not ARNs, and their names within made-up ARNs.
 _KINDS = {"Service": "service", "Federated": "federated", "CanonicalUser": "canonical"}
 _ANYTHING = json.dumps({"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}]})
 
@@ -40,7 +40,8 @@ class Identity:
 
 @dataclass(frozen=True)
 class Owned:
-    """The policy of a resource. `judged`: its statements name resources; else the resource itself is meant."""
+    """The policy of a resource. `judged`: its statements name resources. Otherwise they are about the resource
+    itself."""
 
     statements: tuple[PolicyStatement, ...]
     judged: bool
@@ -49,7 +50,8 @@ class Owned:
 
 @dataclass(frozen=True)
 class Access:
-    """`identities` by title (`role nodes`), `owned` by what has the policy. `plain`: what needs no judging."""
+    """`identities`: by title (`role nodes`). `owned`: by the resource that has the policy. `plain`: abilities that are
+    known without evaluating policies."""
 
     identities: Mapping[str, Identity]
     owned: Mapping[str, Owned]
@@ -63,7 +65,7 @@ def read(side: Snapshot) -> Access:
 
 
 class _Reader:
-    """Reads the documents of one side, and remembers those that are none."""
+    """Reads the documents of one side, and collects those that cannot be parsed."""
 
     def __init__(self, side: Snapshot) -> None:
         self._side = side
@@ -143,7 +145,7 @@ def _named(resource: ReviewedResource) -> str:
 
 
 def _judgeable(statement: PolicyStatement) -> PolicyStatement:
-    """Principals of every kind as ARNs, and conditions that nothing here knows as ones on keys that stand for them."""
+    """The statement with all principals as ARNs, and with unknown conditions replaced by conditions on made-up keys."""
     return replace(
         statement,
         conditions=tuple(_known(*condition) for condition in statement.conditions),
@@ -169,7 +171,7 @@ def _as_arns(principals: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, 
 
 
 def _plain(side: Snapshot) -> Iterator[Ability]:
-    """What buckets give away, or may come to give away, by their settings."""
+    """Public access that the settings of buckets give, or allow others to give."""
     blocks = {str(one.inputs.get("bucket")): one for one in side.of(BLOCK)}
     for bucket in side.of(BUCKET):
         name = str(bucket.inputs.get("bucket") or bucket.name)

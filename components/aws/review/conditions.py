@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values with which conditions of policy documents are tried, and texts that fit their patterns."""
+"""Values with which conditions of policy documents are evaluated, and texts that match their patterns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from components.aws.iam.documents import PolicyStatement
 from components.platform.circumstances import OTHER, fitting
 
 _VARIABLE = re.compile(r"\$\{([^},]*)[^}]*\}")
-# What stands for the caller's own name, tag and so on in resources and values.
+# Replaces variables such as the caller's own name or tag in resources and values.
 OWN = f"{OTHER}own"
 _SECOND = timedelta(seconds=1)
 _ELSEWHERE = ("198.51.100.7", "2001:db8::7")
@@ -23,7 +23,7 @@ Keys = dict[str, tuple[str, ...]]
 
 
 def own_keys(statements: Iterable[PolicyStatement]) -> Keys:
-    """A value for each variable of the caller that the statements name."""
+    """A value for each variable of the caller in the statements."""
     texts = (
         text
         for one in statements
@@ -34,7 +34,7 @@ def own_keys(statements: Iterable[PolicyStatement]) -> Keys:
 
 
 def witness(pattern: str, own: Keys) -> str:
-    """A text that fits, and as few other patterns as possible. Everything stands for itself."""
+    """A text that matches this pattern, and as few other patterns as possible."""
     if pattern == "*":
         return pattern
     return _filled(pattern, own).replace("*", OTHER).replace("?", "x")
@@ -48,7 +48,8 @@ def _filled(text: str, own: Keys) -> str:
 
 
 def values(statements: Iterable[PolicyStatement], own: Keys) -> dict[str, tuple[str | None, ...]]:
-    """By condition key: what is compared with it, anything else where that can be, and nothing."""
+    """The values to test for each condition key: those that statements compare with it, another value if possible, and
+    none."""
     found: dict[str, set[str]] = defaultdict(set)
     patterns: dict[str, set[str]] = defaultdict(set)
     free: dict[str, bool] = defaultdict(lambda: True)
@@ -89,7 +90,7 @@ def _bounds(kind: str, texts: list[str]) -> Iterator[str]:
 
 
 def _addresses(text: str) -> Iterator[str]:
-    """The ends of a block, and what lies just beyond them."""
+    """The first and last address of a block, and those just outside of it."""
     block = ip_network(text, strict=False)
     first, last = int(block.network_address), int(block.broadcast_address)
     for number in (first - 1, first, last, last + 1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the machines of a stack cost an hour, and what costs beside them: by a team's own prices; none is here."""
+"""What the machines of a stack cost per hour, and further costs. The team gives the prices: none is built in."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
 
 
 def _machines(cluster: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
-    """Machines stay between runs, and stop where none has come for a while."""
+    """The costs of machines, which stay between runs and stop when they are idle."""
     shape = str(cluster["instanceType"])
     row = table("aws_dl1")["shapes"].get(shape, {})
     price, source = _price(shape, prices)
@@ -39,7 +39,7 @@ def _standing(side: Snapshot, prices: Mapping[str, Any]) -> Iterator[Standing]:
 
 
 def _disks(side: Snapshot) -> Iterator[Standing]:
-    """Disks cost while machines are stopped, too."""
+    """The costs of disks, also while machines are stopped."""
     sizes = Counter(
         int(job["cluster"].get("diskGb") or 0)
         for job in (side.plan.get("jobs") or {}).values()

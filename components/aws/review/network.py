@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the security groups of a snapshot let through, at which machines, and where routes lead.
+"""What the security groups of a snapshot allow, for which machines, and where routes lead.
 
-Machines are in groups, and a group is known by them: rules that move from one group of the same machines to another
-let the same through.
+A group is described by its machines. So if rules move from one group to another with the same machines, nothing
+changes.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ Direction = Literal["ingress", "egress"]
 
 @dataclass(frozen=True)
 class _Groups:
-    """`members`: what machines each group has, by its id. `names`: what a group is called that has none here."""
+    """`members`: the machines of each group, by its id. `names`: the names of groups without machines in this stack."""
 
     members: Mapping[str, tuple[str, ...]]
     names: Mapping[str, str]
     lists: Mapping[str, str]
 
     def where(self, group: str) -> str:
-        """The machines of a group: one text for all groups that have the same."""
+        """The machines of a group in words: the same text for all groups with the same machines."""
         if group in self.members:
             return " and ".join(self.members[group])
         return self.names.get(group, f"the security group {group}")
@@ -135,7 +135,7 @@ def _of_rule(rule: ReviewedResource, groups: _Groups) -> Iterator[Passage]:
 
 
 def _of_group(group: ReviewedResource, groups: _Groups) -> Iterator[Passage]:
-    """The rules that a group has in itself."""
+    """The rules in the group's own inputs."""
     for direction in ("ingress", "egress"):
         for row in _list(group.inputs.get(direction)):
             if isinstance(row, Mapping):
@@ -154,7 +154,7 @@ def _passages(groups: _Groups, group: str, direction: Direction, row: Mapping[st
 
 
 def _peers(groups: _Groups, group: str, row: Mapping[str, Any]) -> Iterator[str]:
-    """A group as a peer stands for its machines, each kind of them by itself."""
+    """The peers of a rule. For a group, these are its machines, each kind separately."""
     yield from map(str, (*_list(row.get("cidrBlocks")), *_list(row.get("ipv6CidrBlocks"))))
     yield from (groups.lists.get(one, f"the prefix list {one}") for one in _list(row.get("prefixListIds")))
     named = [*_list(row.get("securityGroups")), *_list(row.get("sourceSecurityGroupId"))]
@@ -163,7 +163,7 @@ def _peers(groups: _Groups, group: str, row: Mapping[str, Any]) -> Iterator[str]
 
 
 def _ports(protocol: str, first: Any, last: Any) -> tuple[int, int]:
-    """What is not known counts as every port."""
+    """The ports of a rule. Unknown ones count as all ports."""
     if protocol not in ("tcp", "udp", "icmp", "icmpv6"):
         return EVERY_PORT
     try:
@@ -178,7 +178,7 @@ def _ports(protocol: str, first: Any, last: Any) -> tuple[int, int]:
 
 
 def _service_names(side: Snapshot, groups: _Groups) -> list[str]:
-    """The peers behind which the platform's services are; none where a route leads there."""
+    """The peers through which the platform's services are reached. None if a route leads to them."""
     lists = [name for name in groups.lists.values() if name.startswith("S3")]
     has_endpoints = any(ENDPOINTS in members for members in groups.members.values())
     return [*lists, *([ENDPOINTS] if has_endpoints else [])]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions and ARNs as a person would say them: `read and write objects`, `objects in bucket vision-dev`."""
+"""Actions and ARNs in words: `read and write objects`, `objects in bucket vision-dev`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from components.aws.review.conditions import OWN
 from components.platform.circumstances import OTHER, merged, parted
 from schemas.names import and_list
 
-# More kinds of things than these are counted, and not named.
+# The most kinds that are named. Further ones are only counted.
 _MOST = 6
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*")
 _EVERYTHING = f"{OTHER}:{OTHER}"
@@ -56,7 +56,7 @@ def _special(operation: str) -> str:
 
 
 def _parts(name: str) -> tuple[str, str]:
-    """`PutObject`: write, objects. A pattern's rest: `Get…`: read, anything."""
+    """Verb and object of an action: `PutObject` is write, objects. The pattern `Get…` is read, anything."""
     words = _WORD.findall(name.replace(OTHER, ""))
     if not words:
         return "do", "anything else"
@@ -74,7 +74,7 @@ def _plural(noun: str) -> str:
 
 
 def _joined(verbs: dict[tuple[str, str], set[str]]) -> list[str]:
-    """Things with which one may do the same stand together; the service is said where it is not clear."""
+    """Groups objects with the same verbs. The service is named if it is not clear."""
     order = list(dict.fromkeys(table("aws_review")["verbs"].values()))
     alike: dict[tuple[str, ...], list[tuple[str, str]]] = defaultdict(list)
     for (service, noun), found in sorted(verbs.items()):
@@ -90,7 +90,7 @@ def _joined(verbs: dict[tuple[str, str], set[str]]) -> list[str]:
 
 
 def resource_words(resources: frozenset[str]) -> str:
-    """Everything stands for all else: whoever may do it with everything may do it with each."""
+    """Resources in words. If `everything` is among them, the others are left out."""
     circumstances: dict[str, set[str]] = defaultdict(set)
     for resource in resources:
         what, found = parted(resource)
@@ -116,7 +116,8 @@ def _arn_words(arn: str) -> str:
 
 
 def covers(resource: str, other: str) -> bool:
-    """By its pattern; with circumstances of its own it covers what has the same."""
+    """Whether one resource pattern includes another. With circumstances, it includes only those with the same
+    circumstances."""
     (wide, found), (narrow, others) = parted(resource), parted(other)
     if not wide or not narrow or found not in ("", others):
         return False

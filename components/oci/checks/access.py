@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what on OCI: groups, identity domains, and the statements that are made for them."""
+"""Checks of access on OCI: groups, identity domains, and the statements that are made for them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
 from schemas.names import suggestion
 
-# Names of groups and identity domains stand in policy statements. A group's may have its domain before it, where that
-# is another than the stack's.
+# Names of groups and identity domains are part of policy statements. A group's name may begin with its domain, if that
+# is not the stack's.
 _NAME = r"[A-Za-z0-9_.@+-](?:[A-Za-z0-9_.@+ -]{0,98}[A-Za-z0-9_.@+-])?"
 _DOMAIN, _GROUP = re.compile(_NAME), re.compile(rf"(?:{_NAME}/)?{_NAME}")
 _NAME_REMEDY = "use up to 100 letters, digits, `.`, `_`, `-`, `+`, `@` and spaces between them"

@@ -16,13 +16,13 @@ from schemas.findings import Path
 from schemas.names import suggestion
 
 _BUCKET = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.-]{1,256}")
-# The address of a registry: a mistake where a repository is named.
+# The address of a registry, which some people write in place of a repository's name.
 _HOST = re.compile(r"[a-z0-9-]+\.ocir\.io/[^/]+/|ocir\.[a-z0-9-]+\.oci\.[a-z0-9.-]+/[^/]+/")
 _REPOSITORY = re.compile(r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
 _SECRET_NAME = re.compile(r"[A-Za-z0-9_.-]{1,255}")
 COMMERCIAL = "oc1"
 LONGEST_NAME = 255
-# OCI allows ten free-form tags on a resource. A run has all of ours but the last.
+# OCI allows ten free-form tags on a resource. Runs have all of our tags except the last.
 MOST_TAGS = 10
 # Path of an OCID -> the kinds it may have.
 _KINDS: tuple[tuple[Path, tuple[str, ...]], ...] = (

@@ -42,7 +42,7 @@ def disk(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 
 
 def _shapes(stack: OciStack) -> Iterator[tuple[Path, Shape, bool]]:
-    """Every shape, and whether it is of whole machines: on a compute target a node may ask for less."""
+    """Every shape, and whether it describes a whole machine. On a compute target, a node may ask for a part of one."""
     for name, job in stack.jobs.items():
         yield at("jobs", name, "shape"), job.shape, job.compute_target is None
     for name, target in stack.compute_targets.items():
@@ -134,7 +134,7 @@ def machines_at_once(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 def too_much(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for run, one in job.runs.items():
-            # The environment also holds the command and its arguments: once for the launcher, once for ADS.
+            # The environment also has the command and its arguments twice: for the launcher and for ADS.
             words = 2 * sum(len(word) + 4 for word in (job.command, *one.args))
             largest = max((_characters({**job.env, **role.env, **one.env}) for role in job.roles.values()), default=0)
             if largest + words + OUR_CHARACTERS > MOST_CHARACTERS:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What NCCL is told of a network, and what images bring along for one, against the network that a shape of OCI has.
+"""Compares NCCL's network settings, and network plugins in images, with the network of an OCI shape.
 
-Job runs reach each other through the subnet: nothing in the API of OCI Data Science places them in a cluster network,
-so NCCL is told nothing of RDMA by itself. A team that has it sets the variables, and copies them from elsewhere.
+Job runs reach each other through the subnet: the API of OCI Data Science cannot place them in a cluster network. So
+trainyard sets no variables for RDMA. A team with RDMA sets them itself, and often copies them from examples.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def _problem(shape: str, variable: str, value: str) -> tuple[str, str] | None:
 
 
 def _strange(value: str, published: str) -> str:
-    """The first device that is not among the published ones. Without `=` a name means all that begin with it."""
+    """The first device that is not among the published ones. A name without `=` means all devices that begin with
+    it."""
     own = value.lstrip("=")
     if own.startswith("^"):
         return ""
@@ -75,7 +76,7 @@ def _strange(value: str, published: str) -> str:
     for device in (one.partition(":")[0] for one in own.split(",") if one):
         fits = device in known if value.startswith("=") else any(one.startswith(device) for one in known)
         if not fits:
-            # Values are not printed as they are: anything may be in them.
+            # Only values that look like names of devices are printed: others may contain anything.
             return f"`{device}`" if _NAME.fullmatch(device) else "something"
     return ""
 
@@ -93,7 +94,7 @@ def _images(stack: OciStack) -> Iterator[Wrong]:
 
 
 def _variables(name: str, job: Job) -> Iterator[tuple[Path, str, str]]:
-    """The variables of a job, its roles and its runs, each with its place. Secrets are nobody's to read."""
+    """The variables of a job, its roles and its runs, each with its place. Secrets are left out."""
     places: list[tuple[Path, Mapping[str, EnvValue]]] = [(at("jobs", name, "env"), job.env)]
     owners: tuple[tuple[str, Mapping[str, Any]], ...] = (("roles", job.roles), ("runs", job.runs))
     for key, own in owners:

@@ -187,7 +187,7 @@ class CompiledPolicies:
         return lineage
 
     def rules(self, principal: Principal, permission: str) -> Iterable[CompiledStatement]:
-        """Every rule that names this principal and this permission, wherever and under whatever condition."""
+        """Every statement for this principal and permission, in any compartment and with any condition."""
         for key in principal.keys:
             by_permission = self.index.get(key)
             if by_permission:

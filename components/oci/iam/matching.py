@@ -26,7 +26,7 @@ _TAG = re.compile(r"tag\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.value", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class MatchableResource:
-    """What a matching rule can see of a resource. Tags are defined tags: `namespace.key` to value."""
+    """The properties of a resource that a matching rule can use. Tags are defined tags: `namespace.key` to value."""
 
     ocid: str
     compartment: str
@@ -39,7 +39,7 @@ class MatchableResource:
         return parts[1] if len(parts) > 1 else ""
 
     def variables(self) -> dict[str, str]:
-        """What the rule's variables hold for this resource."""
+        """The values of the rule's variables for this resource."""
         variables = {"resource.id": self.ocid, "resource.type": self.type, "resource.compartment.id": self.compartment}
         if self.type == "instance":
             variables |= {"instance.id": self.ocid, "instance.compartment.id": self.compartment}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads policy statements, and refuses what OCI would refuse with the column and the word that was meant.
 
-Written by hand rather than on a grammar library: importing one takes longer than this whole room does, and the errors
-here know more than which tokens a grammar would accept.
+It uses no grammar library: importing one takes longer than importing this whole package, and these error messages say
+more than which tokens a grammar would accept.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def read_condition(scanner: Scanner, leaf: Leaf, depth: int = 0) -> Condition:
 
 
 def read_operator(scanner: Scanner, allowed: tuple[Operator, ...]) -> Operator:
-    """An operator out of those that may stand here."""
+    """One of the operators that are allowed here."""
     names = " ".join(f"`{name}`" for name in allowed)
     if scanner.peek("=="):
         raise scanner.wrong("expected `=`, found `==`")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What verbs and operations mean, read from the catalog's tables, and the smallest grant that covers what is needed."""
+"""The permissions of verbs and operations, from the catalog's tables, and the smallest grant that covers what is
+needed."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def families() -> Mapping[str, tuple[str, ...]]:
 
 @cache
 def known_words() -> frozenset[str]:
-    """Every word that may stand where a resource type is expected."""
+    """Every word that is allowed as a resource type."""
     tables = table("permissions")
     others = (word for row in tables["others"].values() for word in row.split())
     members = (word for row in families().values() for word in row)
@@ -83,7 +84,7 @@ def type_of(permission: str) -> str | None:
 
 
 def is_documented(permission: str) -> bool:
-    """Whether a document names it, so that it may be written into a statement."""
+    """Whether Oracle's documents name the permission, so that a statement may contain it."""
     name = type_of(permission)
     return name is not None and permission in resource_types()[name].documented
 
@@ -152,7 +153,8 @@ def _kinds(resource_type: str) -> tuple[str, ...]:
 
 
 def _verb_trust(kinds: tuple[str, ...], needed: frozenset[str], documented: frozenset[str]) -> Trust:
-    """How sure a verb's grant is: as sure as the names of the permissions, and as their place under the verb."""
+    """How certain a verb's grant is: it depends on the names of the permissions, and on whether they belong to the
+    verb."""
     placed = all(
         kind.placement == "documented" or not (needed & kind.covers["manage"])
         for kind in (resource_types()[name] for name in kinds)

@@ -25,7 +25,7 @@ from components.oci.iam.statement import (
 )
 
 _BARE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
-# Words that mean something where a name may stand.
+# Keywords that are quoted when they are used as a name.
 _RESERVED = frozenset({"id", "to", "in", "where", "tenancy", "compartment", "any-user", "any-group"})
 
 
@@ -90,7 +90,7 @@ def _comparison(comparison: Comparison) -> str:
 
 
 def condition_text(condition: Condition) -> str:
-    """What stands after `where`, or a whole matching rule."""
+    """The text after `where`, or a whole matching rule."""
     match condition:
         case Comparison():
             return _comparison(condition)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a text from left to right, and explains for people where it is not what was expected."""
+"""Reads a text from left to right, and makes clear error messages for unexpected words."""
 
 import re
 from collections.abc import Callable, Iterable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy statement says, as frozen values, and how its texts with `*` fit others.
+"""Policy statements as frozen values, and how patterns with `*` match texts.
 
 Every value can be printed and parsed back. A value that OCI's language cannot express raises StatementError.
 """
@@ -32,8 +32,8 @@ _PATTERN = re.compile(PATTERN_BODY)
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Whether the text has the pieces between the pattern's `*` in their order. Unlike GLOB and regular expressions it
-    never goes back in the text, so many stars take no longer than one."""
+    """Whether the text matches a pattern with `*`. Unlike GLOB and regular expressions, it never backtracks, so many
+    stars take no longer than one."""
     first, *middle = pattern.split("*")
     if not middle:
         return text == pattern
@@ -60,7 +60,7 @@ class StatementError(ValueError):
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """`; did you mean …?` for the word most like it, or an empty text. It ends an error message."""
-    # Only a mistake pays for this import.
+    # Imported here, because only error messages need it.
     from difflib import get_close_matches
 
     by_lower = {name.lower(): name for name in words}
@@ -231,7 +231,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """A tag that is there, whatever its value; only in matching rules of dynamic groups."""
+    """A tag exists, with any value. Only in matching rules of dynamic groups."""
 
     variable: str
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a stack on the local cloud is OCI's: stand-ins, what goes with a stack, and its part of a rehearsal."""
+"""The OCI part of stacks on the local cloud: stand-ins, removal, and rehearsals."""

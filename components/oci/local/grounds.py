@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI's statements as the grounds of a rehearsal: how others would have decided, and each statement mutated."""
+"""OCI's policy statements in a rehearsal: how other policies would have decided about the calls, and mutations of each
+statement."""
 
 from __future__ import annotations
 
@@ -89,7 +90,7 @@ def newly_refused(
 
 
 def inferred(call: RecordedCall) -> tuple[str, ...]:
-    """The permissions of a call that no document names. For these the catalog guesses, and so does the decision."""
+    """The permissions of a call that no document names. For these, the catalog and the decision are inferred."""
     return tuple(name for name in call.permissions if not is_documented(name))
 
 
@@ -109,7 +110,7 @@ def statement_mutations(policies: Sequence[PolicyInForce]) -> Iterator[Statement
 
 
 def _turned(policy: str, text: str, subjects: Sequence[iam.Subject]) -> Iterator[StatementMutation]:
-    """The statement with another subject in place of its own."""
+    """The statement with another subject."""
     statement = parse(text)
     others = [subject for subject in subjects if subject != statement.subject and subject.kind != "service"]
     if others:

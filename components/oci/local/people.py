@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The people of a stack as OCI knows them, with no more access than it gives them, and what they do around runs."""
+"""The users of a stack as principals of OCI, with only the access that the stack gives them, and their calls around
+runs."""
 
 from __future__ import annotations
 
@@ -24,14 +25,14 @@ from components.platform.rehearsal import LookedAt, People, Placeholders, Rehear
 from components.platform.status import WantedRuns
 from localcloud import admin
 
-# A shape that every local machine can stand in for.
+# A shape that every local machine can simulate.
 SMALL_SHAPE = {"name": "VM.Standard.E4.Flex", "ocpus": 1, "memoryGb": 8}
-# Frameworks whose tensors travel by NCCL where there are GPUs.
+# Frameworks that use NCCL if there are GPUs.
 _BY_NCCL = frozenset({"accelerate", "horovod", "lightning", "pytorch", "torchrun"})
 
 
 def stand_in_access(cloud: LocalCloud, plan: OciPlan, used: Plan | None) -> tuple[Plan, list[str]]:
-    """The plan by which access is given: the stack's, that of the one it takes access from, or of what stands in."""
+    """The plan that gives access: this stack's, that of the stack that it uses, or one that a stand-in gets."""
     if plan.access.create:
         return plan, []
     if used is not None and "access" in plan.taken:
@@ -53,7 +54,7 @@ def stand_in_access(cloud: LocalCloud, plan: OciPlan, used: Plan | None) -> tupl
 
 
 def stand_in_groups(cloud: LocalCloud, plan: OciPlan) -> Iterator[str]:
-    """The runs' group, where the stack names one that exists elsewhere."""
+    """Makes the runs' group, if the stack names an existing one."""
     access = plan.access
     if access.create and not access.make_runs_group:
         dynamic_group(session_of(cloud, DEPLOYER), cloud, access.runs_group, matching_rule(plan, "runs"))
@@ -70,7 +71,7 @@ def dynamic_group(deployer: Session, cloud: LocalCloud, name: str, rule: str) ->
 
 
 def people_of(cloud: LocalCloud, plan: OciPlan, granted: OciAccessPlan, outputs: Mapping[str, Any]) -> People:
-    """`granted` says to whom access is given: in the stack, or in the one it takes its access from."""
+    """`granted`: the plan that gives access, of this stack or of the one that it uses."""
     deployer = session_of(cloud, DEPLOYER)
     if granted.users_group:
         _join(deployer, cloud, granted.users_group)
@@ -83,7 +84,7 @@ def people_of(cloud: LocalCloud, plan: OciPlan, granted: OciAccessPlan, outputs:
 
 
 def _join(deployer: Session, cloud: LocalCloud, name: str) -> None:
-    """The tenancy's one plain user becomes a member of the group. The group is made if it does not exist."""
+    """Adds the tenancy's only user without further rights to the group. The group is made if it does not exist."""
     identity, models = deployer.client("identity"), import_module("oci.identity.models")
     groups = identity.list_groups(cloud.tenancy, name=name).data
     if not groups:
@@ -116,7 +117,7 @@ def _notebook(deployer: Session, cloud: LocalCloud, outputs: Mapping[str, Any]) 
 
 
 def act_as_people(who: People, cloud: LocalCloud, outputs: Mapping[str, Any]) -> None:
-    """Make the calls that people make around their runs. The cloud's record of calls says which were refused."""
+    """Makes the calls that users make around their runs. The cloud records which were refused."""
     storage = who.session.client("object_storage")
     science, bucket = who.session.client("data_science"), str(outputs["bucket"])
     namespace, name = cloud.namespace, ".trainyard-rehearsal"
@@ -146,7 +147,7 @@ def act_as_people(who: People, cloud: LocalCloud, outputs: Mapping[str, Any]) ->
 
 
 def look_at_metrics(who: People, cloud: LocalCloud) -> None:
-    """After a run: its processors and memory."""
+    """Reads a run's metrics of processor and memory, after its end."""
     models = import_module("oci.monitoring.models")
     monitoring, namespace = who.session.client("monitoring"), "oci_datascience_jobrun"
     now = datetime.now(UTC)
@@ -159,7 +160,7 @@ def look_at_metrics(who: People, cloud: LocalCloud) -> None:
 
 
 def _try(call: Callable[[], Any]) -> None:
-    """Make a call. A refusal is evidence, so it does not end the rehearsal."""
+    """Makes a call. A refusal is evidence, so it does not end the rehearsal."""
     from localcloud.control import CloudError
 
     try:
@@ -171,7 +172,7 @@ def _try(call: Callable[[], Any]) -> None:
 
 
 def answers(cloud: LocalCloud, outputs: Mapping[str, Any], rows: Sequence[Row]) -> Placeholders:
-    """What the placeholders of OCI stand for, now that the stack is up."""
+    """The values of OCI's placeholders, after `up`."""
     values = {
         "namespace": cloud.namespace,
         "registry": str(outputs["imagePushAddress"]),

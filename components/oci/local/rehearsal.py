@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI, as rehearsals ask for it, and what one left, read from OCI's API: objects, last lines of logs, the policies in
+"""OCI for rehearsals, and the results of a rehearsal, read from OCI's API: objects, last lines of logs, the policies in
 force."""
 
 from __future__ import annotations
@@ -107,11 +107,11 @@ class OciRehearsalPlatform(RehearsalPlatform):
         return people.watch(who, oci_plan(plan), started, tell)
 
     def caller(self, cloud: LocalCloud, who: People) -> str:
-        """The OCID of the tenancy's one plain user."""
+        """The OCID of the tenancy's only user without further rights."""
         return str(session_of(cloud, USER).credentials["user"])
 
     def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
-        """What lies in the run's output folder in the bucket, as its people see it."""
+        """The content of the run's output folder in the bucket, read as the stack's users."""
         folder = str(started.run.nodes[0].launch.get("folder") or "").partition("/")[2]
         if not folder or not started.nodes:
             return
@@ -127,7 +127,7 @@ class OciRehearsalPlatform(RehearsalPlatform):
             yield Artifact(one.name.removeprefix(f"{prefix}/{_OUTPUT}"), int(one.size or 0))
 
     def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
-        """As the run's people read them; those of ranks that succeeded have nothing to tell."""
+        """The last log lines of ranks that did not succeed, read as the stack's users."""
         science, call = who.session.client("data_science"), call_of("rehearse", tell)
         for node in seen.nodes:
             try:
@@ -167,7 +167,7 @@ class OciRehearsalPlatform(RehearsalPlatform):
 
 
 class OciPlannedNeeds(PlannedNeeds):
-    """Security lists, and policies that are sentences."""
+    """The needs of a plan on OCI: security lists and policy statements."""
 
     __slots__ = ()
 
@@ -206,7 +206,7 @@ def _properties(rule: RuleInForce) -> dict[str, Any]:
 
 
 def planned_needs(plan: OciPlan, network_of: OciPlan | None = None, access_of: OciPlan | None = None) -> PlannedNeeds:
-    """From plans alone, whatever a cloud made of them. The others are of stacks from which this one takes a part."""
+    """What plans need, independent of what the cloud made. The other plans are those of stacks that this one uses."""
     net, access = network_of or plan, access_of or plan
     network, lines = oci_rules.security_rules(net.network), oci_statements.policy_lines(access)
     rules = [
@@ -243,7 +243,7 @@ def _without_statement(cloud: LocalCloud, mutation: StatementMutation) -> Iterat
     places = (cloud.tenancy, cloud.compartment)
     (policy,) = (one for place in places for one in identity.list_policies(place, name=mutation.policy).data)
     rest = [text for text in policy.statements if canonical(text) != mutation.before]
-    # A policy is never empty: this one grants what nobody here asks for.
+    # A policy must not be empty: this statement allows a call that does not matter here.
     kept = rest or ["Allow group Administrators to inspect tag-namespaces in tenancy"]
     identity.update_policy(policy.id, models.UpdatePolicyDetails(statements=kept))
     try:

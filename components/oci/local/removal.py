@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes with a stack of OCI: its live job runs, their records and logs, objects and images."""
+"""What is lost when a stack on OCI is removed: live job runs, their records and logs, objects and images."""
 
 from __future__ import annotations
 
@@ -42,30 +42,31 @@ REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
 DYNAMIC_GROUP = "oci:Identity/dynamicGroup:DynamicGroup"
 JOB = "oci:DataScience/job:Job"
 LOG = "oci:Logging/log:Log"
-# Where a type's own name is not what people call it.
+# Types whose usual name differs from the type's name.
 _WORDS = {REPOSITORY: "repository", "oci:Core/vcn:Vcn": "VCN"}
 _HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
-# Enough to say how much it is; who keeps more knows that it is a lot.
+# Counting ends here: more than this is just shown as many.
 _MOST_COUNTED = 1000
 _MINUTES_TO_END = 20.0
 
 
 def read_last_lines(cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-    """The last lines of a job run, as anybody would read them; none where the stack keeps no logs."""
+    """The last log lines of a job run. Empty if the stack keeps no logs."""
     call = call_of("up", tell)
     session = session_of(cloud, DEPLOYER)
     try:
         run = attempt(call, "Read the job run", lambda: session.client("data_science").get_job_run(run_id).data)
         return last_lines(session, call, run, LINES_READ, looks=1)
     except ProviderError:
-        # The stack is up all the same.
+        # An error here is not shown: the stack itself is up.
         return [NOT_READ]
 
 
 def list_results(
     cloud: LocalCloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
 ) -> Iterator[str]:
-    """The objects that its present start has left, and what its result says; `nodes` has the main one first."""
+    """The objects that the current start has written, and the content of its result. The main node is the first of
+    `nodes`."""
     folder = attempt_folder(run)
     if not folder or not bucket or not nodes:
         return
@@ -84,18 +85,19 @@ def list_results(
 
 
 def describe_resource(row: Row) -> str:
-    """`security list demo-local-nodes`."""
+    """The resource in words, such as `security list demo-local-nodes`."""
     kind = _WORDS.get(row["type"]) or _HUMPS.sub(" ", row["type"].rpartition(":")[2]).lower()
     return f"{kind} {name_of(row)}"
 
 
 def is_named(row: Row, own: State, by: State, inputs: str) -> bool:
-    """Whether a stack names the resource: by its OCID or address in `inputs`, all of its resources' as text, or in an
-    output."""
+    """Whether a stack refers to the resource: by its OCID or address in `inputs` (the inputs of all its resources, as
+    text), or in an output."""
     if is_ocid(row["id"]) and row["id"] in inputs:
         return True
     outputs = by.outputs() if by.provider("oci") and any(by.made()) else {}
-    # A tenancy has no other dynamic group of this name. What else has a name has an address that no other cloud has.
+    # The name of a dynamic group is unique in the tenancy. Other named resources have an address that is unique to this
+    # cloud.
     if row["type"] == DYNAMIC_GROUP:
         return bool(outputs.get("runsGroup") == name_of(row))
     address = _address(row, own)
@@ -105,7 +107,7 @@ def is_named(row: Row, own: State, by: State, inputs: str) -> bool:
 
 
 def _address(row: Row, own: State) -> str:
-    """By what other stacks name the resource, if not by its OCID."""
+    """The address by which other stacks refer to the resource, if not by its OCID."""
     values = row.get("outputs") or row.get("inputs") or {}
     namespace, provider = str(values.get("namespace", "")), own.provider("oci") or {}
     if row["type"] == BUCKET:
@@ -115,7 +117,7 @@ def _address(row: Row, own: State) -> str:
 
 
 class RemovalReader:
-    """Into the local cloud, for what a state does not say."""
+    """Reads from the local cloud what a state does not contain."""
 
     def __init__(self, cloud: LocalCloud, tell: Tell) -> None:
         self._cloud = cloud
@@ -123,7 +125,7 @@ class RemovalReader:
         self._session = session_of(cloud, DEPLOYER)
 
     def describe_removal(self, rows: Sequence[Row], kept: Sequence[Row]) -> Removal:
-        """`rows` are removed, `kept` stay."""
+        """Describes a removal. `rows`: the resources that are removed. `kept`: those that stay."""
         runs = self._job_runs({row["id"] for row in rows if row["type"] == JOB})
         live = _together([run for run in runs if run.lifecycle_state not in TERMINAL])
         return Removal(live, (*self._records(rows, runs), *self._data(rows, "goes"), *self._data(kept, "stays")))
@@ -140,7 +142,7 @@ class RemovalReader:
                 yield data_line("images", repository.display_name, self._images(repository.id))
 
     def has_objects(self, bucket: str) -> bool:
-        """Not if it is gone."""
+        """Whether a bucket has objects. False if it does not exist any more."""
         try:
             return bool(self._objects(bucket))
         except ProviderError as error:
@@ -165,7 +167,7 @@ class RemovalReader:
                 yield f"{noun:8} {name_of(row)} {fate} with its {inside}"
 
     def _contents(self, row: Row) -> str:
-        """What lies in what holds data; nothing where that is gone behind Pulumi's back."""
+        """The number of objects or images in a bucket or repository. Nothing if it was deleted without Pulumi."""
         try:
             if row["type"] == BUCKET:
                 return self._objects(name_of(row))
@@ -176,7 +178,7 @@ class RemovalReader:
             return ""
 
     def _job_runs(self, jobs: set[str]) -> list[Any]:
-        """All of the jobs, also those that a person started without Pulumi."""
+        """All runs of the jobs, including those that were started without Pulumi."""
         if not jobs:
             return []
         list_all = sdk.module("pagination").list_call_get_all_results
@@ -223,7 +225,7 @@ def _state(states: set[str]) -> str:
 
 
 def empty_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:
-    """Removes the objects of the buckets that are `going`; how many there were."""
+    """Removes all objects of the buckets that are `going`, and returns their number."""
     session, removed = session_of(cloud, DEPLOYER), 0
     for row in going:
         if row["type"] != BUCKET:
@@ -231,20 +233,20 @@ def empty_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:
         try:
             removed += empty(session, tell, cloud.namespace, name_of(row))
         except ProviderError as error:
-            # Gone behind Pulumi's back: then there is nothing in it.
+            # The bucket was deleted without Pulumi: then it has no objects.
             if error.__cause__ is None or not is_gone(error.__cause__):
                 raise
     return removed
 
 
 def empty_and_delete(session: Session, tell: Tell, namespace: str, bucket: str) -> None:
-    """A bucket with all that is in it."""
+    """Deletes a bucket with all of its content."""
     empty(session, tell, namespace, bucket)
     session.client("object_storage").delete_bucket(namespace, bucket)
 
 
 def empty(session: Session, tell: Tell, namespace: str, bucket: str) -> int:
-    """Removes every object in all its versions; how many there were."""
+    """Removes every object in all versions, and returns their number."""
     client, removed = session.client("object_storage"), 0
     what, listed = f"Empty the bucket {bucket}", partial(client.list_object_versions, namespace, bucket, limit=1000)
     while items := ask(tell, what, listed).data.items:
@@ -256,7 +258,8 @@ def empty(session: Session, tell: Tell, namespace: str, bucket: str) -> int:
 
 
 def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
-    """`rows` are removed. The runs among them end with their own removal."""
+    """Ends runs that are in no Pulumi state, of the jobs in `rows`. Runs in `rows` end when they are removed
+    themselves."""
     platform, call = OciRunPlatform(session_of(cloud, DEPLOYER)), call_of("down", tell)
     own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}
     jobs = [row["id"] for row in rows if row["type"] == JOB]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI, as stacks on the local cloud ask for it: its one region and domain, stand-ins for what a file takes as there
-already, and what goes with a stack."""
+"""OCI for stacks on the local cloud: its only region and domain, stand-ins for existing resources that a file names,
+and what is lost when a stack is removed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from components.platform.local_cloud import LocalCloud
 from localcloud import admin
 from schemas.names import plural
 
-# What says who calls a real cloud, and where it is; the local one is told by the environment.
+# Provider settings with credentials and region of a real tenancy. For the local cloud, the environment has them.
 PROVIDER = "oci:"
 REGION = "oci:region"
 TARGETS = "trainyard:computeTargets"
-# The kinds that a file may name by their names, and where; what lies in another comes after it.
+# The kinds that a file may refer to by name, and the keys. A kind comes after the one that contains it.
 NAMED = (
     ("vcn", "trainyard:network", "vcn"),
     ("routetable", "trainyard:network", "routeTable"),
@@ -84,7 +84,7 @@ class OciLocalPlatform(LocalPlatform):
 
 
 def stand_in(made: LocalFile, plan: Plan, cloud: LocalCloud, stand_ins: StandIns) -> None:
-    """Makes what stands in for others, and changes the file so that it names that."""
+    """Makes stand-ins for existing resources, and changes the file so that it names them."""
     _region(made, cloud)
     _domain(made)
     _existing(made, stand_ins)
@@ -124,7 +124,7 @@ def _existing(made: LocalFile, stand_ins: StandIns) -> None:
 
 
 def _inputs(made: LocalFile, plan: Plan, stand_ins: StandIns) -> None:
-    """Buckets of others that jobs mount have to be there, as no node starts without them."""
+    """Makes stand-ins for other buckets that jobs mount: nodes do not start without them."""
     named = (item.bucket for job in plan.jobs.values() for item in job.inputs)
     for name in dict.fromkeys(name for name in named if name and name != plan.bucket.name):
         if stand_ins.bucket(name):
@@ -132,28 +132,28 @@ def _inputs(made: LocalFile, plan: Plan, stand_ins: StandIns) -> None:
 
 
 def _names(made: LocalFile, stand_ins: StandIns) -> None:
-    """What is named by its name, and is not in this cloud, is there under that name afterwards."""
+    """Makes stand-ins for resources that the file refers to by name and that this cloud does not have."""
     for kind, *path in (*NAMED, *_targets(made.config)):
         holder: Any = made.config
         for step in path[:-1]:
             holder = (holder.get(step) if isinstance(holder, dict) else None) or {}
         name = holder.get(path[-1]) if isinstance(holder, dict) else None
         if isinstance(name, str) and not is_ocid(name):
-            # A log is looked for in its group, which came before it.
+            # A log is looked up in its group, which was made before it.
             group = str(holder.get("group", "")) if kind == "log" else ""
             if stand_ins.named(kind, name, stand_ins.of(group) or group):
                 made.remarks.append(f"{KINDS[kind].words} {name}: an empty one stands in")
 
 
 def _targets(config: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Rows of `NAMED` for what a file names under names of its own."""
+    """Rows of `NAMED` for compute targets, whose keys the file chooses."""
     for name in config.get(TARGETS) or {}:
         yield "datasciencecomputetarget", TARGETS, name, "existing"
 
 
 def _ocids(made: LocalFile, stand_ins: StandIns) -> None:
     stood: dict[str, str] = {}
-    # A subnet's VCN and a log's group before what lies in them: in the order of the table, not of the file.
+    # In the order of the table and not of the file, so that a subnet's VCN and a log's group come first.
     ocids = {text for _, text in _texts(made.config) if is_ocid(text)}
     order = list(KINDS)
     for ocid in sorted(ocids, key=lambda one: (order.index(_type(one)) if _type(one) in KINDS else 0, one)):
@@ -187,10 +187,10 @@ def _replaced(value: Any, by: Mapping[str, str]) -> Any:
 
 
 def ready_images(cloud: LocalCloud, plan: Plan, borrowed: str = "") -> None:
-    """Makes every image the stack names ready, for the moment its repository is there. Which environment stands in for
-    an image is decided when a run starts.
+    """Registers every image that the stack names, so that it exists as soon as its repository does. The environment
+    that is used for an image is chosen when a run starts.
 
-    `borrowed` is the address of another stack's repository, where this one takes its images from there.
+    `borrowed`: the address of another stack's repository, if this stack uses that.
     """
     host = f"{registry_host(cloud.region)}/{cloud.namespace}/"
     names = {"namespace": cloud.namespace, "registry": borrowed or host + plan.registry.repository}

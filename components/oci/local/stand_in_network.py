@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network of others, stood in for: addresses for the plan's nodes, a way to Oracle's services, the planned rules."""
+"""A stand-in for an existing network: addresses for the plan's nodes, a route to Oracle's services, the planned
+rules."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from components.oci.client.session import Session
 from components.oci.plan import OciNetworkPlan
 from components.oci.rules import TCP, SecurityRule, security_rules
 
-# The largest VCN there can be.
+# The largest possible VCN.
 _VCN_PREFIX = 16
 _SERVICES = "SERVICE_CIDR_BLOCK"
 
 
 def fields(noun: str, network: OciNetworkPlan | None, session: Session, gateway: str) -> Mapping[str, Any]:
-    """What a stand-in of this kind is made with; `network` None where nobody asks what is in it."""
+    """The fields with which a stand-in of this kind is made. `network`: None if its content does not matter."""
     match noun:
         case "vcn":
             subnet = ip_network(network.subnet_cidr if network else "10.0.0.0/24")
@@ -60,7 +61,7 @@ def _side(model: str, end: str, rules: Iterable[SecurityRule], services: str) ->
 
 
 def _services(session: Session) -> Any:
-    """All of the region's services behind one gateway, as OCI offers them."""
+    """The service of OCI that stands for all services of the region."""
     services = session.client("core").list_services().data
     return next(service for service in services if service.name.startswith("All "))
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stack file takes as there already, made on the local cloud: once, and removed with the last stack."""
+"""Stand-ins for existing resources that a stack file names. They are made once on the local cloud, and removed with the
+last stack."""
 
 from __future__ import annotations
 
@@ -23,10 +24,10 @@ from components.platform.calls import ProviderError, Tell, call_of
 from components.platform.local_cloud import LocalCloud
 
 RECORD = "stand-ins.json"
-# Names that anybody may give need a mark: only what bears it is removed again.
+# Only resources with this tag are removed: users may make resources with the same names.
 MARK = {"trainyard-stands-in": "yes"}
 _SECONDS = 120.0
-# What nobody names, but something named lies in.
+# The name of a stand-in that the file does not name, but that has to contain one.
 OTHERS = "of others"
 AGAIN = "Run the same command again; `trainyard cloud log` shows the calls."
 
@@ -35,7 +36,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Kind:
-    """`within` is what must be there first; which one the file does not say, so any of its kind serves."""
+    """`within`: the kind that has to exist first. The file does not say which one, so any of that kind will do."""
 
     words: str
     client: str
@@ -45,13 +46,13 @@ class Kind:
     work_request: bool = False
 
 
-# As it goes over the wire. Which machines it has, a file that names an existing one does not say.
+# In the spelling of the API. A file that names an existing target does not say which machines it has.
 _CLUSTER = {
     "computeType": "MANAGED_COMPUTE_CLUSTER",
     "instanceConfiguration": {"instanceShape": "VM.Standard.E4.Flex"},
     "scalingPolicy": {"policyType": "FIXED_SIZE", "instanceCount": 1},
 }
-# By the type that an OCID names. Keys, vaults and their secrets are not here: nothing local reads them.
+# By the type in an OCID. Keys, vaults and their secrets are left out: the local cloud does not read them.
 KINDS: Mapping[str, Kind] = {
     "vcn": Kind("VCN", "core", "vcn", {}, {}),
     "servicegateway": Kind("service gateway", "core", "service_gateway", {}, {"vcn_id": "vcn"}),
@@ -74,21 +75,21 @@ KINDS: Mapping[str, Kind] = {
 
 
 class StandIns:
-    """Those of one local cloud, by the OCID or name that stack files call them."""
+    """The stand-ins of one local cloud, by the OCID or name in stack files."""
 
     def __init__(self, cloud: LocalCloud, tell: Tell, network: OciNetworkPlan | None = None) -> None:
-        """`network` is what the stack asks of a network: one that stands in has its addresses and its rules."""
+        """`network`: the planned network. A stand-in for one gets its addresses and rules."""
         self._cloud = cloud
         self._tell = tell
         self._network = network
         self._file = cloud.home / RECORD
         self._made: dict[str, str] = json.loads(self._file.read_text()) if self._file.exists() else {}
         self._session = session_of(cloud, DEPLOYER)
-        # The last of each kind that the file names: what it names next may lie in it.
+        # The last resource of each kind in the file: the next one may be in it.
         self._met: dict[str, str] = {}
 
     def of(self, ocid: str) -> str | None:
-        """The OCID that stands for this one here; None for what needs no stand-in."""
+        """The OCID in the local cloud for this one. None if it needs no stand-in."""
         kind = ocid.split(".")[1] if ocid.count(".") >= 4 else ""
         if kind in ("tenancy", "compartment"):
             return self._cloud.tenancy if kind == "tenancy" else self._cloud.compartment
@@ -100,7 +101,7 @@ class StandIns:
         return self._one(kind, ocid)
 
     def named(self, kind: str, name: str, group: str = "") -> bool:
-        """Whether one had to be made that stands for the one of this name; what is there serves as it is."""
+        """Makes a resource with this name, unless one exists already. Returns whether it had to be made."""
         if there := next((item for item in self._there(kind, group) if item.display_name == name), None):
             self._meet(kind, there)
         else:
@@ -108,7 +109,7 @@ class StandIns:
         return f"{kind} {name}" in self._made
 
     def _there(self, kind: str, group: str = "") -> Iterator[Any]:
-        """Those of a kind that this cloud has: logs by their groups, all else by the compartment."""
+        """The existing resources of a kind: logs of a group, all others of the compartment."""
         if kind == "log":
             for one in self._listed("loggroup", self._cloud.compartment):
                 if group in ("", one.id, one.display_name):
@@ -122,7 +123,7 @@ class StandIns:
         return list(ask(self._tell, f"List each {row.words}", lambda: list_all(place, limit=1000)).data)
 
     def bucket(self, name: str) -> bool:
-        """Whether one had to be made; what is there serves as it is."""
+        """Makes a bucket, unless it exists already. Returns whether it had to be made."""
         if f"bucket {name}" not in self._made:
             details = self._models("object_storage").CreateBucketDetails(
                 name=name, compartment_id=self._cloud.compartment, freeform_tags=MARK
@@ -150,7 +151,7 @@ class StandIns:
             )
 
     def remove(self, is_kept: Callable[[str, str], bool]) -> None:
-        """All but those that are kept, the last made first: what lies in another goes before it."""
+        """Removes all stand-ins but those to keep, in reverse order: a resource before the one that contains it."""
         for key, identifier in reversed(list(self._made.items())):
             if is_kept(key.partition(" ")[0], identifier):
                 continue
@@ -183,7 +184,7 @@ class StandIns:
         return self._met[what]
 
     def _meet(self, kind: str, item: Any) -> None:
-        """What the file names next may lie in this one, or beside it in its VCN."""
+        """Remembers this resource: the next one in the file may be in it, or in the same VCN."""
         self._met[kind] = str(item.id)
         if "vcn" in KINDS[kind].within.values():
             self._met.setdefault("vcn", str(item.vcn_id))
@@ -194,7 +195,7 @@ class StandIns:
         return ask(self._tell, f"Read what stands in for a {row.words}", lambda: get(identifier)).data
 
     def _widen(self, vcn: str) -> None:
-        """Stacks that share a VCN may have their subnets in different parts of it."""
+        """Adds addresses to a stand-in VCN: stacks that share it may have their subnets in different parts."""
         there = self._read("vcn", vcn).cidr_blocks
         for block in network_of_others.fields("vcn", self._network, self._session, "")["cidr_blocks"]:
             if self._network is not None and not any(ip_network(block).overlaps(ip_network(one)) for one in there):
@@ -228,9 +229,8 @@ class StandIns:
         self._save()
 
     def _any(self, what: str, inner: str) -> str:
-        """One of this kind for `inner`: the one the file names was met before, as the walk has them in order; else any.
-
-        Any of the same VCN, that is; and a VCN that nobody names is not shared, as the networks in it are not."""
+        """A resource of this kind that contains `inner`: the one that the file names, which came before, or else any of
+        the same VCN. A VCN that no file names is not shared, because the networks in it are not."""
         if what in self._met:
             return self._met[what]
         if "vcn" in KINDS[what].within.values():
@@ -238,7 +238,8 @@ class StandIns:
         return self._one(what, f"{OTHERS} around {inner}" if what == "vcn" else OTHERS)
 
     def _make_once(self, key: str, create: Callable[[str], T]) -> T:
-        """The same for the same stand-in, so that one made by a command that was killed is not made again."""
+        """Makes a stand-in with a retry token that depends on its key only, so that a stand-in of a killed command is
+        not made twice."""
         return make_once(
             call_of(key, self._tell), f"Make what stands in for {key}", f"{self._cloud.tenancy} {key}", create
         )
@@ -257,7 +258,7 @@ class StandIns:
     def _named(
         self, key: str, create: Callable[[str], Any], get: Callable[[], Any], identify: Callable[[Any], str]
     ) -> None:
-        """Where a stack has made one of this name, that serves as well, and is not ours to remove."""
+        """If a stack has made a resource with this name, that one is used, and is not removed with the stand-ins."""
         try:
             made = self._make_once(key, create)
         except ProviderError as error:

@@ -24,7 +24,8 @@ class AccessArgs:
 
 
 class Access(pulumi.ComponentResource):
-    """Who may do what. Resources that need the access depend on this component. It may take effect a little later."""
+    """Dynamic groups and policies. Resources that need the access depend on this component. It may take effect a little
+    later."""
 
     def __init__(self, name: str, args: AccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("trainyard:oci:Access", name, None, opts)
@@ -37,7 +38,7 @@ class Access(pulumi.ComponentResource):
     def _home(self) -> oci.Provider | None:
         """The provider for the home region: OCI changes groups and policies only there.
 
-        None if that is the stack's own region: another provider would be another process.
+        None if that is the stack's own region, because another provider is another process.
         """
         region = _home_region(self._args.plan)
         if region == self._args.plan.region:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every OCI component needs: the plan, values that only OCI knows, and the packages of pulumi_oci, imported
-leanly: `core` has 240 modules, `identity` 200 more."""
+"""What every OCI component needs: the plan, values that only OCI knows, and the packages of pulumi_oci. Their modules
+are imported on first use only: `core` has 240, `identity` 200 more."""
 
 from __future__ import annotations
 

@@ -97,10 +97,10 @@ def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
         **_logs(plan, borrowed),
         compute_targets=compute_targets(plan),
     )
-    # Before the runs: what their first packets meet is recorded, too.
+    # Made before the runs, so that it records their first packets, too.
     flow_logs = tuple(_flow_log(plan, place))
     jobs = _jobs(plan, here, place, folder, (storage, *access, *flow_logs))
-    # Stacks that take this one's network name its flow log, and others the machines that they share.
+    # Stacks that use this one's network refer to its flow log, others to the compute targets that they share.
     made: dict[str, Any] = {"flowLogGroupId": place.log_group, "flowLogId": flow_logs[0].id} if flow_logs else {}
     if place.compute_targets:
         made["computeTargetIds"] = dict(place.compute_targets)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks up everything a stack expects to exist: names become OCIDs. Fails before anything is made."""
+"""Looks up every existing resource that a stack names: names become OCIDs. Fails before anything is made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schemas.findings import Path
 from schemas.names import nearest, plural
 
 GONE = frozenset({"TERMINATING", "TERMINATED", "DELETING", "DELETED"})
-# The cloud's own answer, without what engine and provider wrap around it.
+# The cloud's own message, without the text that engine and provider add.
 _ANSWER = re.compile(r"\b\d{3}[ -][A-Za-z]+[^\n]*")
 _MAY_BE_UNSEEN = "correct it, or allow the deployer to read it: `trainyard access` prints what the deployer needs"
 # Outputs whose OCIDs contain the stack's region.
@@ -31,7 +31,8 @@ _REGIONAL = ("projectId", "subnetId", "logGroupId")
 
 @dataclass(frozen=True)
 class ExistingKind:
-    """How to look up one kind of thing: all of a compartment or group, and one by its OCID if OCI's provider can."""
+    """How to look up one kind of resource: all of a compartment or group, and one by its OCID if OCI's provider can do
+    that."""
 
     words: str
     lie_in: Callable[[str], Sequence[Any]]
@@ -73,7 +74,7 @@ COMPUTE_TARGET = ExistingKind(
 
 
 def resolve_existing(plan: OciPlan) -> OciPlan:
-    """The plan with the OCIDs of existing things. Raises RefusedError that lists everything missing."""
+    """The plan with the OCIDs of existing resources. Raises RefusedError, which lists all problems."""
     search, here = _Search(), plan.compartment or ""
     project = search.one(PROJECT, plan.project.project, at("project", "existing"), here)
     made = replace(
@@ -125,7 +126,7 @@ def _log(search: _Search, group: str | None, log: str | None, path: Path, place:
 
 
 class _Search:
-    """Looks things up one by one, and collects what is wrong."""
+    """Makes lookups one by one, and collects the problems."""
 
     def __init__(self) -> None:
         self.wrongs: list[Wrong] = []
@@ -143,10 +144,11 @@ class _Search:
         return text
 
     def addresses(self, vcn: str, cidr: str) -> None:
-        """Whether the VCN has the new subnet's addresses. Else OCI refuses the subnet, in the middle of an `up`."""
+        """Checks that the VCN has the new subnet's addresses. Otherwise OCI would refuse the subnet in the middle of an
+        `up`."""
         try:
             blocks = oci.core.get_vcn(vcn_id=vcn).cidr_blocks or ()
-        except Exception:  # what cannot be looked up is said already
+        except Exception:  # a failed lookup was reported before
             return
         if lies_outside(cidr, blocks):
             message = f"{cidr} lies outside of the VCN's addresses: {', '.join(blocks)}"
@@ -183,11 +185,11 @@ def _answer(problem: Exception) -> str:
 
 
 def find_departures(plan: OciPlan) -> Iterator[Wrong]:
-    """A warning for each thing with contents that this `up` would give up. Raises RefusedError for another region."""
+    """A warning for each resource with data that this `up` would delete. Raises RefusedError if the region changes."""
     before = last_outputs()
     _require_same_region(plan, before)
     for look in (_bucket, _repository, _departed_log):
-        # If a look-up is refused, OCI's own answer to the change is enough.
+        # If a lookup is refused, OCI's own response to the change is enough.
         yield from unless_refused(partial(look, plan, before))
 
 
@@ -211,7 +213,7 @@ def _bucket(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
     if not is_ours(plan, bucket.freeform_tags):
         return
     count = int(bucket.approximate_count or 0)
-    # OCI counts only from time to time. Newer objects are not included.
+    # OCI updates the count only from time to time, so newer objects may be missing.
     holds = f"holds about {plural(count, 'object')}" if count else "holds no object that OCI has counted yet"
     fate = (
         PROTECTED

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job, its runs, and the compute targets that it may run on: managed clusters, which exist and cost until they are
-deleted. The job holds what seldom changes. Runs hold the rest, so a new argument replaces only a run."""
+"""A job, its runs, and compute targets, which are managed clusters that cost money until they are deleted. The job has
+the settings that seldom change, and runs have the others, so that a new argument replaces a run only."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from components.plan.model import JobPlan, RunPlan
 from components.run import Run, RunProvider, aliases
 from schemas.code import CodeArtifact, folder_digest, folder_entries
 
-# The only type there is, of targets and of the jobs on them.
+# The only existing type of targets, and of jobs on them.
 MANAGED = "MANAGED_COMPUTE_CLUSTER"
-# Every run sets these itself. A change in the job would replace it, and delete the history of all its runs.
+# Every run sets these itself. If the job's values changed, the job would be replaced, and the history of its runs
+# deleted.
 RUNS_SAY = ["jobConfigurationDetails.maximumRuntimeInMinutes", "jobEnvironmentConfigurationDetails.image"]
 # Part of the digest: an archive in another format must get another name.
 FORMAT = b"zip, not compressed"
@@ -51,7 +52,7 @@ class JobArgs:
     place: JobPlace
     artifact: CodeArtifact | None
     runs: RunProvider
-    # Dependencies that no property shows: the access that runs need, and the bucket in which they meet.
+    # Dependencies without a property: the access that runs need, and the bucket in which nodes exchange addresses.
     after: tuple[pulumi.Resource, ...]
 
 
@@ -79,7 +80,7 @@ class Job(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=args.after,
-                # A job without runs is started by others, so its own values must be as in the file.
+                # People start the runs of a job without runs, so its own values must be those of the file.
                 ignore_changes=RUNS_SAY if args.plan.runs and not groups else None,
             ),
             **(self._node_groups() if groups else self._single_nodes()),
@@ -173,7 +174,7 @@ class Job(pulumi.ComponentResource):
         return settings
 
     def _on_target(self, target: str, share: MachineShare) -> dict[str, Any]:
-        """The same settings for one node and for a node group: neither has a shape, a disk or a subnet here."""
+        """Settings for a compute target, for one node or a node group: there is no shape, disk or subnet."""
         asked = {"ocpus": share.ocpus, "memory_in_gbs": share.memory_gb} | ({"gpus": share.gpus} if share.gpus else {})
         return {
             "job_infrastructure_type": MANAGED,
@@ -202,13 +203,14 @@ class Job(pulumi.ComponentResource):
 
 
 def _mounted_at(mount: str) -> dict[str, str]:
-    """OCI takes the path and the name of a folder separately. Without a path, it would be in /mnt."""
+    """The path and the name of a mounted folder, which OCI has separately. Without a path, it would be in /mnt."""
     path, _, name = mount.rstrip("/").rpartition("/")
     return {"destination_path": path or "/", "destination_directory_name": name}
 
 
 def build_artifact(folder: Path, into: Path, name: str) -> CodeArtifact:
-    """Writes the archive below `into`. Its name carries its digest: new code is a new path, which replaces the job."""
+    """Writes the archive below `into`. Its name has its digest, so that new code is a new path, which replaces the
+    job."""
     digest = folder_digest(folder, FORMAT)
     into.mkdir(parents=True, exist_ok=True)
     target = into / _file_name(name, digest)
@@ -218,7 +220,7 @@ def build_artifact(folder: Path, into: Path, name: str) -> CodeArtifact:
 
 
 def artifact_name(folder: Path, name: str) -> str:
-    """What the archive of this folder is called. A deployed job with an artifact of another name has other code."""
+    """The name of this folder's archive. If a deployed job's artifact has another name, it has other code."""
     return _file_name(name, folder_digest(folder, FORMAT))
 
 
@@ -227,7 +229,7 @@ def _file_name(name: str, digest: str) -> str:
 
 
 def _write(target: Path, entries: list[tuple[str, Path]]) -> None:
-    """Writes without compression: the zlibs of two machines give different bytes, and the length is part of the job."""
+    """Writes without compression: versions of zlib give different bytes, and the length is part of the job."""
     unfinished = target.with_suffix(f".{os.getpid()}.tmp")
     with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as archive:
         for inside, path in entries:

@@ -13,7 +13,7 @@ import pulumi_oci as oci
 from components.oci.plan import OciNetworkPlan
 from components.oci.rules import ANYWHERE, TCP, SecurityRule, SecurityRules, list_tags, security_lists, security_rules
 
-# Every region has one service of this kind of name: bucket, registry, logging and Data Science behind one gateway.
+# Every region has one service with such a name. It includes bucket, registry, logging and Data Science.
 ALL_SERVICES = r"All .* Services In Oracle Services Network"
 
 
@@ -27,7 +27,7 @@ class NetworkArgs:
 
 @dataclass(frozen=True)
 class Services:
-    """The region's services as a gateway and a rule name them."""
+    """The region's services, by the names for a gateway and for a rule."""
 
     id: pulumi.Output[str]
     cidr: pulumi.Output[str]
@@ -59,7 +59,8 @@ class Network(pulumi.ComponentResource):
         return oci.core.Vcn("vcn", cidr_blocks=[cidr], display_name=named, opts=self._inside, **self._shared).id
 
     def _routes(self, services: Services) -> pulumi.Output[str]:
-        """To Oracle's services through their gateway; to the rest of the world only where the stack asks for it."""
+        """Routes to Oracle's services through the service gateway, and to the internet only if the stack asks for
+        it."""
         gateway = oci.core.ServiceGateway(
             "services",
             vcn_id=self.vcn_id,
@@ -129,7 +130,7 @@ def _route(
 
 
 def _ports(rule: SecurityRule) -> dict[str, Any]:
-    # In a security list these are the ports at the destination; where they come from is left open.
+    # Destination ports. All source ports are allowed.
     return {"tcp_options": {"min": rule.ports.first, "max": rule.ports.last}} if rule.ports else {}
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes that OCI would refuse in the middle of an `up`: said by a preview, from the plan and the stack's state.
+"""Finds changes that OCI would refuse in the middle of an `up`, from the plan and the stack's state, so that a preview
+reports them.
 
-Oracle's provider sends them as they are. Its preview shows an update, and the refusal comes minutes later. Where
-`--replace` leads around it, this is a warning: a program cannot see that option. Where nothing does, it is an error.
+Oracle's provider does not check them: its preview shows an update, and OCI refuses it minutes later. If `--replace`
+avoids the refusal, this is a warning, because a program cannot see that option. If nothing avoids it, this is an error.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ GONE = frozenset({"TERMINATING", "TERMINATED"})
 
 
 def find_refusals(plan: OciPlan, recorded: Recorded) -> Iterator[Wrong]:
-    """A warning for each change that OCI refuses in place. Raises RefusedError for those with no way around."""
+    """A warning for each update that OCI refuses. Raises RefusedError for those that cannot be avoided."""
     if refused := [*_bucket(plan, recorded), *_secrets(plan, recorded)]:
         raise RefusedError(refused)
     yield from _network(plan, recorded)
@@ -52,7 +53,7 @@ def _given_up(subnet: Outputs) -> Wrong:
 
 
 def _left_outside(plan: OciPlan, vcn: Outputs, subnet: Outputs) -> dict[str, str]:
-    """Subnets of the VCN outside of its new range, by name: the stack's own, and those that others made in it."""
+    """The names of subnets outside of the VCN's new range: the stack's own, and those of others."""
     blocks = [plan.network.cidr]
     if list(vcn.get("cidrBlocks") or ()) == blocks:
         return {}
@@ -99,7 +100,7 @@ def _subnet_range(plan: OciPlan, recorded: Recorded, subnet: Outputs) -> Iterato
 
 
 def _move(plan: OciPlan, urn: str | None, what: str) -> str:
-    """How to replace a part of the network, and what goes with it."""
+    """How to replace a part of the network, and what is replaced with it."""
     command = shlex.join(["pulumi", "up", "--stack", pulumi.get_stack(), "--replace", str(urn)])
     grouped = [name for name, job in plan.jobs.items() if job.layout == "node-groups"]
     again = f" The jobs of node groups start their runs again: {listing(grouped)}." if grouped else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps data: the bucket, the image repository, and secrets in a vault.
+"""Resources with data: the bucket, the image repository, and secrets in a vault.
 
 Bucket and repository are protected, and survive the stack, unless its file says otherwise.
 """
@@ -29,7 +29,7 @@ class StorageArgs:
     namespace: pulumi.Output[str]
     prefix: str
     tags: Mapping[str, str]
-    # Object Storage must be allowed to use the team's own key before a bucket can be encrypted with it.
+    # The bucket depends on the policy that allows Object Storage to use the team's own key.
     key_access: tuple[pulumi.Resource, ...] = ()
 
 
@@ -99,7 +99,7 @@ class LogsArgs:
 
 
 class Logs(pulumi.ComponentResource):
-    """One log; in a group of its own, or in one that exists."""
+    """One log, in a new log group or in an existing one."""
 
     group_id: pulumi.Output[str]
     log_id: pulumi.Output[str]
@@ -134,7 +134,8 @@ class Logs(pulumi.ComponentResource):
 
 
 def make_flow_log(plan: OciPlan, group: pulumi.Input[str], subnet: pulumi.Input[str]) -> oci.logging.Log:
-    """Records what the rules of the subnet let through and refuse. OCI writes it, so nobody else needs access to it."""
+    """A flow log, which records what the rules of the subnet allow and refuse. OCI itself writes it, so no access is
+    needed."""
     source = oci.logging.LogConfigurationSourceArgs(
         source_type="OCISERVICE", service="flowlogs", category="all", resource=subnet
     )

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a review asks of OCI: rules, statements, losses and prices, evaluated from resources and never from a cloud."""
+"""The OCI part of a review: rules, statements, losses and prices, computed from resources without a cloud."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what by the policies of snapshots: every principal, permission and resource that any of them names.
+"""Computes who may do what by the policies of snapshots, for every principal, permission and resource that any policy
+names.
 
-Permissions that the same statements grant are judged once. A condition is tried with every value that any side names
-for its variables, with another value, and with none (components/platform/circumstances.py).
+Permissions that the same statements grant are evaluated once. A condition is evaluated with every value that any side
+names for its variables, with another value, and with none (components/platform/circumstances.py).
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ _LINK = "oci:ObjectStorage/preauthrequest:Preauthrequest"
 PUBLIC = "the whole internet, without signing in,"
 BY_LINK = "whoever has the link"
 READ = "READ"
-# The request says these itself, by its target.
+# Variables that follow from the target of the request.
 _OF_PLACE = frozenset({"target.compartment.id", PERMISSION})
 
 
 @dataclass(frozen=True)
 class _Question:
-    """What all sides are asked: the policies of each, the places, and names by kind. A kind is told apart by names, for
-    every principal alike, where any statement does so."""
+    """What all sides have in common: the policies of each, the places, and names by kind. If any statement depends on
+    the name of a kind, names of that kind are distinguished for all principals."""
 
     policies: tuple[CompiledPolicies, ...]
     places: Places
@@ -81,7 +82,7 @@ def abilities(sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
 
 
 def _permissions(access: Iterable[Side], others: Iterable[str]) -> tuple[str, ...]:
-    """All that can be asked: those of the catalog, those that statements list, and those that stand for a verb."""
+    """The permissions to evaluate: those of the catalog, those that statements list, and made-up ones for verbs."""
     known = {name for kind in resource_types().values() for name in kind.covers["manage"]}
     listed = {
         name
@@ -95,7 +96,7 @@ def _permissions(access: Iterable[Side], others: Iterable[str]) -> tuple[str, ..
 
 
 def _names(sides: Iterable[Snapshot], access: Iterable[Side]) -> dict[str, tuple[str | None, ...]]:
-    """What a thing of each kind may be called that statements narrow by name: as they say, or as stacks call theirs."""
+    """The names to evaluate for each kind that statements narrow by name: those in statements, and those of stacks."""
     conditions = [one.condition for side in access for policy in side.policies for one in policy.statements]
     tried, made = values(conditions), _made_names(sides)
     return {
@@ -118,7 +119,7 @@ def _made_names(sides: Iterable[Snapshot]) -> dict[str, set[str]]:
 
 
 def _principals(access: Iterable[Side]) -> Iterator[tuple[Principal, str]]:
-    """Every subject that a statement names, and everybody; the same one by whatever letters it is written in."""
+    """Every subject that a statement names, and everybody. Upper and lower case do not matter."""
     seen: dict[Any, tuple[Principal, str]] = {"any-user": (Principal("user"), EVERYBODY)}
     for subject in (one.subject for side in access for policy in side.policies for one in policy.statements):
         if subject.kind == "any-group":
@@ -186,7 +187,7 @@ def _looks_at(rule: CompiledStatement, variable: str) -> bool:
 def _resources(
     question: _Question, principal: Principal, permission: str, rules: Sequence[Sequence[CompiledStatement]]
 ) -> Iterator[tuple[int, str]]:
-    """On what each side grants the permission, in words."""
+    """The resources on which each side grants the permission, in words."""
     kind = _kind(permission)
     tried = values(rule.statement.condition for side in rules for rule in side)
     of_place = [name for name in tried if name in _OF_PLACE]
@@ -206,7 +207,7 @@ def _resources(
             (circumstances, _granting(question, principal, permission, Target(place, given), rules))
             for circumstances, given in rounds
         ]
-        # What a thing is called is always said, where statements tell things apart by it.
+        # A resource's name is always shown if statements depend on it.
         left_out = settled(outcomes, tried) - {kind["variable"] if kind else ""}
         for circumstances, granting in outcomes:
             told = {name: value for name, value in circumstances.items() if name not in left_out}
@@ -220,7 +221,7 @@ def _granting(
     target: Target,
     rules: Sequence[Sequence[CompiledStatement]],
 ) -> tuple[int, ...]:
-    """The sides that grant it."""
+    """The sides that grant the permission."""
     return tuple(
         number
         for number, policies in enumerate(question.policies)
@@ -229,7 +230,7 @@ def _granting(
 
 
 def _is_of_another(variable: str, own: tuple[str, ...]) -> bool:
-    """Whether only requests for something of another kind have this variable."""
+    """Whether only requests for other kinds of resource have this variable."""
     others = tuple(start for kind in table("oci_review")["kind"] for start in kind["own"])
     return variable.startswith(others) and not variable.startswith(own or ("-",))
 
@@ -248,13 +249,13 @@ def _words(kind: Mapping[str, Any] | None, place: str, circumstances: Circumstan
 
 
 def _telling(circumstances: Circumstances) -> Circumstances:
-    """Without variables that such a request never has."""
+    """The circumstances without variables that such a request never has."""
     others = tuple(start for kind in table("oci_review")["kind"] for start in kind["own"])
     return {name: one for name, one in circumstances.items() if one is not None or not name.startswith(others)}
 
 
 def _without_statements(side: Snapshot) -> Iterator[Ability]:
-    """What buckets and repositories give away themselves."""
+    """Public access by the settings of buckets and repositories."""
     for bucket in side.of(_BUCKET):
         name, access = bucket.inputs.get("name"), str(bucket.inputs.get("accessType") or "NoPublicAccess")
         if access != "NoPublicAccess":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policies and dynamic groups of snapshots, read and made comparable: one set of compartments for all sides."""
+"""Reads the policies and dynamic groups of snapshots, with one set of compartments for all sides, so that they can be
+compared."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from components.platform.review import UNKNOWN, ReviewedResource, Snapshot
 POLICY, DYNAMIC_GROUP = "oci:Identity/policy:Policy", "oci:Identity/dynamicGroup:DynamicGroup"
 DOMAIN_GROUP = "oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResourceGroup"
 _TENANCY = "ocid1.tenancy."
-# Between a verb and a resource type whose permissions nobody has listed.
+# Separates verb and resource type in a made-up permission.
 _ON = "__"
 # Resource types that no statement names.
 REST = "everything-else"
@@ -39,7 +40,7 @@ ELSEWHERE = "ocid1.compartment.any-other"
 
 @dataclass(frozen=True)
 class Side:
-    """One side's access. `unread`: texts that nothing here can judge."""
+    """One side's access. `unread`: texts that cannot be parsed here."""
 
     policies: tuple[AttachedPolicy, ...]
     members: Mapping[str, tuple[Condition, ...]]
@@ -48,7 +49,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Places:
-    """`own` is the stack's compartment, if it has the same on all sides. `names`: what people call each place."""
+    """`own`: the stack's compartment, if it is the same on all sides. `names`: the name of each place for people."""
 
     compartments: Compartments
     own: str
@@ -93,7 +94,7 @@ def _name_of(group: ReviewedResource) -> str:
 
 
 def group_names(sides: Iterable[Snapshot]) -> dict[str, str]:
-    """Dynamic groups that stacks make: their names by OCID, since a statement may use either."""
+    """The names of dynamic groups that stacks make, by OCID: a statement may use either."""
     return {
         group.id.lower(): _name_of(group)
         for side in sides
@@ -111,9 +112,9 @@ def _by_name(statement: Statement, known: Mapping[str, str]) -> Statement:
 
 
 def places_of(sides: Sequence[Snapshot], read_sides: Iterable[Side]) -> Places:
-    """Every compartment that anything names, and one for all that nothing names.
+    """Every compartment that is named anywhere, and one for all others.
 
-    What lies where is not known: a compartment that a policy names lies below that policy.
+    The real hierarchy is not known. A compartment that a policy names is taken to be below that policy's compartment.
     """
     plans = [side.plan for side in sides]
     root = next((str(plan["tenancy"]) for plan in plans if plan.get("tenancy")), "")
@@ -153,7 +154,8 @@ def _add_path(path: tuple[str, ...], below: str, parents: dict[str, str], names:
 
 
 def compiled(side: Side, places: Places, others: frozenset[str]) -> tuple[CompiledPolicies, tuple[str, ...]]:
-    """The statements in force, and those that OCI would refuse where they are. `others`: `unlisted` of all sides."""
+    """The statements in force, and those that OCI would refuse in their compartment. `others`: `unlisted` of all
+    sides."""
     root = places.compartments.root
     policies = [
         AttachedPolicy(
@@ -191,7 +193,8 @@ def _without_permissions(resource_type: str) -> Iterator[str]:
 
 
 def _listed(grant: Any, others: frozenset[str]) -> Any:
-    """The grant as permissions. A verb on what has no known permissions is a permission of its own."""
+    """The grant as permissions. For a resource type without known permissions, verb and type make a made-up
+    permission."""
     if isinstance(grant, PermissionGrant) or (grant.verb, grant.resource_type) == ("manage", ALL_RESOURCES):
         return grant
     everything = grant.resource_type == ALL_RESOURCES
@@ -206,6 +209,6 @@ def stands_for(verb: str, resource_type: str) -> str:
 
 
 def is_stand_in(permission: str) -> tuple[str, str] | None:
-    """The verb and the resource type of a permission that only stands for them."""
+    """The verb and the resource type of a made-up permission."""
     verb, on, resource_type = permission.partition(_ON)
     return (verb.lower(), resource_type.lower().replace("_", "-")) if on else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI's answers to a review: `ReviewPlatform` of components/platform/review.py."""
+"""Implements `ReviewPlatform` (components/platform/review.py) for OCI."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values with which conditions of statements and matching rules are tried: enough to tell any two of them apart."""
+"""Values with which conditions of statements and matching rules are evaluated: enough to distinguish any two of
+them."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def comparisons(condition: Condition | None) -> Iterator[Comparison | Exists]:
 
 
 def values(conditions: Iterable[Condition | None]) -> dict[str, tuple[str | None, ...]]:
-    """By variable: what the conditions compare it with, anything else, and nothing."""
+    """The values to test for each variable: those that conditions compare with it, another value, and none."""
     named: dict[str, set[str]] = defaultdict(set)
     patterns: dict[str, set[str]] = defaultdict(set)
     alike: list[tuple[str, str]] = []
@@ -50,7 +51,7 @@ def values(conditions: Iterable[Condition | None]) -> dict[str, tuple[str | None
 
 
 def _shared(named: Mapping[str, set[str]], alike: list[tuple[str, str]]) -> dict[str, set[str]]:
-    """Two variables that are compared with each other need values that are equal."""
+    """If two variables are compared with each other, both get the values of either, so that they can be equal."""
     found = {name: set(texts) for name, texts in named.items()}
     for one, other in alike:
         both = found.get(one, set()) | found.get(other, set()) | {"the same"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the jobs and the compute targets of a stack cost an hour, by rows of shapes, or by a team's own."""
+"""What the jobs and the compute targets of a stack cost per hour, by the prices of shapes or a team's own prices."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def _machines(job: Mapping[str, Any], targets: Mapping[str, Any], prices: Mappin
     nodes = sum(int(role["replicas"]) for role in job["roles"])
     share: Mapping[str, Any] = job.get("share") or {}
     if target := job.get("computeTarget"):
-        # Machines of a target cost while it is there, whether or not a job runs: they are standing costs. Those of
-        # somebody else's have a price that is not known here.
+        # Machines of a target cost money while it exists, whether a job runs or not, so they are standing costs. The
+        # price of an existing target, which the stack did not make, is not known.
         made = bool((targets.get(target) or {}).get("shape"))
         price, source = (0.0, "its machines are paid for as they stand") if made else (None, "")
         gpus = int(share.get("gpus") or 0)
@@ -50,7 +50,8 @@ def _standing(targets: Mapping[str, Any], prices: Mapping[str, Any]) -> Iterator
 
 
 def _price(shape: Mapping[str, Any], prices: Mapping[str, Any]) -> tuple[float | None, str]:
-    """For one machine an hour. A flexible shape is priced by OCPU and GiB; one without a size has no price."""
+    """The price of one machine per hour. A flexible shape is priced by OCPU and GiB, so it has no price without a
+    size."""
     name = str(shape["name"])
     own, rows = prices.get(name), table("shapes")
     row = own if isinstance(own, Mapping) else rows.get(name, {})

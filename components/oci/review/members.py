@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which resources belong to the dynamic groups of snapshots: a wider matching rule lets more of them in."""
+"""Which resources belong to the dynamic groups of snapshots. A wider matching rule adds members."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def memberships(sides: Sequence[_Members], places: Places) -> Iterator[tuple[int
 
 
 def _words(circumstances: Circumstances, places: Places) -> str:
-    """`job runs in the stack's compartment`."""
+    """The members in words, such as `job runs in the stack's compartment`."""
     rest = {name: value for name, value in circumstances.items() if name not in (_TYPE, _PLACE)}
     return described(f"{_kind(circumstances)}{_place(circumstances, places)}", rest)
 

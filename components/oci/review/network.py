@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the security lists and groups of a snapshot let through, at which subnets, and where routes lead."""
+"""What the security lists and groups of a snapshot allow, for which subnets, and where routes lead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIST, DEFAULT_LIST = "oci:Core/securityList:SecurityList", "oci:Core/defaultSecu
 GROUP = "oci:Core/networkSecurityGroup:NetworkSecurityGroup"
 GROUP_RULE = "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule"
 ROUTES, DEFAULT_ROUTES = "oci:Core/routeTable:RouteTable", "oci:Core/defaultRouteTable:DefaultRouteTable"
-# Kinds of gateways in words, as their OCIDs or resource types name them.
+# Kinds of gateways in words, by the kind in their OCIDs or resource types.
 _GATEWAYS = {
     "internetgateway": "an internet gateway",
     "natgateway": "a NAT gateway",
@@ -64,7 +64,8 @@ def _not_known(side: Snapshot) -> str:
 
 
 def _where(subnets: Sequence[ReviewedResource]) -> dict[str, str]:
-    """A subnet has no name that a rename leaves alone but the one in the program; that of the nodes needs none."""
+    """The words for each subnet. They use its name in the program, which stays when the stack is renamed. The nodes'
+    subnet needs no name."""
     nodes = _of_nodes(subnets).urn
     return {one.urn: "the subnet" if one.urn == nodes else f"the subnet `{one.name}`" for one in subnets}
 
@@ -89,7 +90,7 @@ def _blocks(resource: ReviewedResource) -> tuple[str, ...]:
 
 
 def _lists_of(subnet: ReviewedResource, side: Snapshot) -> Iterator[ReviewedResource | None]:
-    """The lists in force at a subnet. None stands for the list that OCI gives each VCN."""
+    """The security lists of a subnet. None means the default list of the VCN."""
     named = subnet.inputs.get("securityListIds")
     lists, defaults = side.of(LIST), side.of(DEFAULT_LIST)
     if not named:
@@ -100,7 +101,7 @@ def _lists_of(subnet: ReviewedResource, side: Snapshot) -> Iterator[ReviewedReso
         if text in by_id:
             yield by_id[text]
         elif _is_unknown(text):
-            # Whichever it is: nothing of the stack's own is left out.
+            # The list is not known, so all lists of the stack are assumed.
             yield from lists
         else:
             yield from (one for one in defaults if one.inputs.get("manageDefaultResourceId") == text)
@@ -155,7 +156,7 @@ def _peer(direction: Direction, row: Mapping[str, Any], side: Snapshot) -> str:
     end = "source" if direction == "ingress" else "destination"
     peer, kind = str(row.get(end, UNKNOWN)), row.get(f"{end}Type") or "CIDR_BLOCK"
     if kind == "SERVICE_CIDR_BLOCK":
-        # The region's own name for them differs from region to region.
+        # Their name differs from region to region.
         return SERVICES if peer.startswith(("all-", "all ", UNKNOWN)) else peer
     if kind == "NETWORK_SECURITY_GROUP":
         named = {one.id: _group_name(one) for one in side.of(GROUP) if one.id}
@@ -164,13 +165,13 @@ def _peer(direction: Direction, row: Mapping[str, Any], side: Snapshot) -> str:
 
 
 def _ports(protocol: str, row: Mapping[str, Any]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Ports at the destination and at the source. What is not known counts as every port."""
+    """Destination ports and source ports. Unknown ones count as all ports."""
     if protocol.startswith("icmp"):
         return _kinds(row.get("icmpOptions")), EVERY_PORT
     options = row.get(f"{protocol}Options")
     if not isinstance(options, Mapping):
         return EVERY_PORT, EVERY_PORT
-    # Groups have a range of its own for the destination, lists have it right there.
+    # Rules of groups have the destination's range in a field of its own. Those of lists have it directly.
     return _range(options.get("destinationPortRange") or options), _range(options.get("sourcePortRange"))
 
 
@@ -179,7 +180,7 @@ def _range(value: Any) -> tuple[int, int]:
         first, last = int(value["min"]), int(value["max"])
     except (KeyError, TypeError, ValueError):
         return EVERY_PORT
-    # OCI knows no port 0.
+    # OCI has no port 0.
     return EVERY_PORT if (first, last) == (1, EVERY_PORT[1]) else (first, last)
 
 
@@ -195,7 +196,7 @@ def _kinds(options: Any) -> tuple[int, int]:
 
 
 def _is_public(subnet: ReviewedResource, side: Snapshot) -> bool:
-    """Whether nodes there may have public addresses that lead somewhere."""
+    """Whether nodes in the subnet may have public addresses with a route to the internet."""
     closed = ("prohibitPublicIpOnVnic", "prohibitInternetIngress")
     if any(_is_true(subnet.inputs.get(key)) for key in closed):
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Permissions and resources as a person would say them: `read and change objects`, `any bucket in the tenancy`."""
+"""Permissions and resources in words: `read and change objects`, `any bucket in the tenancy`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from components.platform.circumstances import merged, parted
 from schemas.names import and_list
 
 READ = "READ"
-# More kinds of things than these are counted, and not named.
+# The most kinds that are named. Further ones are only counted.
 _MOST = 6
 _FEW = 3
 _PLACE = " in "
@@ -44,7 +44,7 @@ def operation_words(operations: frozenset[str]) -> str:
 
 
 def _joined(verbs_of: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """Things with which one may do the same stand together: `list and read buckets and objects`."""
+    """Groups objects with the same verbs: `list and read buckets and objects`."""
     nouns: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for noun, verbs in sorted(verbs_of.items()):
         nouns[verbs].append(noun)
@@ -52,7 +52,7 @@ def _joined(verbs_of: Mapping[str, tuple[str, ...]]) -> list[str]:
 
 
 def _part(verbs: tuple[str, ...], nouns: str) -> str:
-    """What is not one word stands behind: `read private ips (assign public ip)`."""
+    """Verbs of several words follow in parentheses: `read private ips (assign public ip)`."""
     plain = tuple(verb for verb in verbs if " " not in verb or verb in _plain_verbs())
     others = [verb for verb in verbs if verb not in plain]
     shown = f"{and_list(plain)} {nouns}" if plain else f"change {nouns}"
@@ -71,7 +71,7 @@ def _listing(parts: list[str], last: str = "; ") -> str:
 
 
 def _verbs(kind: str, names: set[str]) -> tuple[str, ...]:
-    """`manage` where all is granted that there is, else each verb of its own."""
+    """`manage` if all permissions of the kind are granted, otherwise the verb of each."""
     if kind not in resource_types():
         return (max(names, key=lambda verb: VERBS.index(verb) if verb in VERBS else -1),)
     if len(names) > 1 and names >= verb_covers("manage", kind):
@@ -87,7 +87,8 @@ def _order(verb: str, words: Mapping[str, str]) -> int:
 
 
 def _verb(kind: str, name: str, words: Mapping[str, str]) -> str:
-    """`DATA_SCIENCE_JOB_CREATE` of jobs: `create`. What most permissions of a kind begin with says nothing of one."""
+    """The verb of a permission: `create` for `DATA_SCIENCE_JOB_CREATE`. The prefix that most permissions of the kind
+    share is left out."""
     starts = Counter(
         one[: at + 1] for one in verb_covers("manage", kind) for at, letter in enumerate(one) if letter == "_"
     )

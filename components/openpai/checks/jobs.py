@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of what becomes part of a job: its resources, names, retries, code, plugins and ports."""
+"""Checks of the parts of a job: its resources, names, retries, code, plugins and ports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schemas.model import STALL_MINUTES, Shape
 from schemas.names import listing, suggestion
 from schemas.scalars import holds_secret
 
-# What OpenPAI's controller makes of a role's name is the name itself only if it looks so.
+# Role names that OpenPAI's controller does not change.
 _ROLE = re.compile(r"[a-z][a-z0-9]*")
 
 
@@ -25,7 +25,7 @@ _ROLE = re.compile(r"[a-z][a-z0-9]*")
 def sku(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     missing = {name: job.shape for name, job in stack.jobs.items() if job.shape.name not in stack.skus}
     if missing and not stack.skus:
-        # One key answers all of them.
+        # One finding for all shapes, because one key corrects all of them.
         shapes = {shape.name: _proposed(shape) for shape in missing.values()}
         message = f"`trainyard:skus` is missing, so nothing says what tasks of {listing(shapes)} get"
         remedy = f"add `trainyard:skus: {{ {', '.join(f'{name}: {row}' for name, row in shapes.items())} }}`"
@@ -50,7 +50,7 @@ def sku_of_role(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 
 
 def _proposed(shape: Shape) -> str:
-    """A row of `trainyard:skus` with what the file or the catalog says of a shape, and GPUs only where it has any."""
+    """A row of `trainyard:skus` for a shape, from the values in the file or the catalog."""
     known = table("shapes").get(shape.name, {})
     gpus = known.get("accelerators", 0 if known or "gpu" not in shape.name.lower() else 1)
     # An OCPU is two processors.
@@ -95,7 +95,7 @@ def again(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 @rule("TY882", "a role's name that OpenPAI changes")
 def role_name(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        # As it is, a script knows the names that OpenPAI gives it.
+        # Scripts that are started as they are use the names that OpenPAI gives.
         for role, spec in {}.items() if job.start == "as-is" else job.roles.items():
             called = spec.was.first(role)
             if not _ROLE.fullmatch(called):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of what is around the jobs: the cluster, where results go, what OpenPAI does not make, and what its runtime
-would refuse or change in a task's pod, after the cluster has taken the job."""
+"""Checks of the surroundings of jobs: the cluster, the place of results, resources that OpenPAI cannot make, and what
+its runtime would refuse or change in a task's pod after the cluster has accepted the job."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def certificate(stack: OpenPaiStack, facts: Facts) -> Iterator[Wrong]:
 
 
 def _why_no_authorities(text: str) -> str | None:
-    """Python's own reader decides, as it will when the cluster is called."""
-    # Other stacks do not wait for this import.
+    """Reads the file as Python does for calls to the cluster."""
+    # Imported here, so that other stacks do not wait for it.
     import ssl
 
     try:
@@ -114,7 +114,7 @@ _TAKEN = ("/bin", "/dev", "/etc", "/lib", "/proc", "/sys", "/usr")
 
 
 def _images(stack: OpenPaiStack) -> Iterator[tuple[str, OpenPaiJob, str]]:
-    """The image of each job. One that is malformed (TY304), or in a registry that is missing (TY873), says nothing."""
+    """The image of each job, without malformed ones (TY304) and those in a missing registry (TY873)."""
     for row in images_of(stack):
         uri = row.text.replace(OURS, stack.registry.existing or OURS)
         if "${" not in uri and not has_capitals(row):
@@ -146,7 +146,7 @@ def other_registry(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 @rule("TY879", "a password that OpenPAI changes", severity="warning")
 def password(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        # Where only the file is read, its value is sealed.
+        # The value is None if only the stack file is read, where it is encrypted.
         value = job.image_auth.password.value if job.image_auth else None
         if value and (changed := changed_in_password(value)):
             what = "cannot read a password that is only `=`" if value == changed else "reads & < > \" and ' as HTML's"
@@ -180,7 +180,7 @@ def unreadable(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 
 
 def _texts(job: OpenPaiJob) -> Iterator[tuple[_Place, Any]]:
-    """What the runtime reads beside commands."""
+    """Texts other than commands that the runtime reads."""
     for index, one in enumerate(job.prerequisites):
         if one.before or one.after:
             yield from ((("prerequisites", index, "uri", number), uri) for number, uri in enumerate(one.uri))
@@ -199,7 +199,7 @@ def _texts_in(value: Any) -> Iterator[str]:
 
 
 def _commands(job: OpenPaiJob) -> Iterator[tuple[_Place, str]]:
-    """The plan carries most of them in another form, in which all of them arrive."""
+    """Commands that the runtime would change. The plan rewrites most commands so that they arrive unchanged."""
     for index, one in enumerate(job.prerequisites):
         for key, commands in (("before", one.before), ("after", one.after)):
             yield from ((("prerequisites", index, key, number), text) for number, text in enumerate(commands))

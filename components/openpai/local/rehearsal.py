@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenPAI, as rehearsals ask for it, and what one left on the cluster: files on its storage, and last lines of logs."""
+"""OpenPAI for rehearsals, and the results of a rehearsal on the cluster: files on its storage, and last lines of
+logs."""
 
 from __future__ import annotations
 
@@ -45,9 +46,9 @@ PROCESSES, BACKEND = "processes", "backend"
 _NO_GPUS = "GPUs: there are none here; it trains on processors"
 _NCCL = "NCCL: there is no GPU here; gloo carries the tensors"
 _SMALL = {"gpus": 0, "cpus": 1, "memoryGb": 4, "shmMb": 1024}
-# Cells and their types are the cluster's own scheduler's, which the local cluster has not.
+# Settings of the hived scheduler, which the local cluster does not have.
 _HIVED = ("sku", "pinnedCellId")
-# What a real cluster may refuse, and a local one cannot know.
+# What a local cluster cannot prove.
 NOT_PROVEN = (
     "access: OpenPAI has no policies to take away; whether a cluster gives this user its virtual cluster and storage, "
     "only that cluster says",
@@ -72,7 +73,7 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
         return PlannedNeeds(least=False, rules=(), statements=())
 
     def act_as_people(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
-        """No policy decides about what they do, so no call of theirs shows anything."""
+        """Does nothing: OpenPAI has no policies that calls could test."""
 
     def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
         """The same."""
@@ -103,13 +104,13 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
         return str(who.session.name)
 
     def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
-        """What the run's present start has put into its output folder."""
+        """The files that the current start has written to its output folder."""
         output = output_folder(cloud, started.nodes[0].id, lambda line: None) if started.nodes else None
         for name, size in (output.sizes() if output else {}).items():
             yield Artifact(name, size)
 
     def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
-        """As the run's people read them; those of ranks that succeeded have nothing to tell."""
+        """The last log lines of ranks that did not succeed, read as the stack's users."""
         call = call_of("rehearse", tell)
         for node in seen.nodes:
             if node.run.state == "SUCCEEDED":
@@ -144,7 +145,7 @@ def small_tasks(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, A
 
 
 def _shapes(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]) -> None:
-    """SKUs of its own, because other jobs may name the same ones."""
+    """Gives the job its own SKUs, because other jobs may use the same ones."""
     own = {role: row for role, row in entry["roles"].items() if isinstance(row, dict) and row.get("shape")}
     names = dict.fromkeys([job.shape.name, *(row["shape"] for row in own.values())])
     written = {sku: made.config.get(SKUS, {}).get(sku) or {} for sku in names}
@@ -177,7 +178,7 @@ def _options(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, An
 
 @dataclass(frozen=True)
 class ClusterUser:
-    """The `session` of People: runs in the user's name, and what the user sees on the cluster's storages."""
+    """The `session` of People: the user's runs, and the files that the user can read on the cluster's storages."""
 
     runs: OpenPaiRunPlatform
     storages: Storages
@@ -189,8 +190,8 @@ class ClusterUser:
 
 @dataclass(frozen=True)
 class OpenPaiPlaceholders(Placeholders):
-    """`stacks`: the folder of the stack file, where the code of its jobs is. All that a job's text refers to is in the
-    plan already."""
+    """`stacks`: the folder of the stack file and of the jobs' code. Everything else that a job refers to is in the
+    plan."""
 
     stacks: Path
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenPAI, as stacks on the local cloud ask for it: what stands in for the storages that a file names, who calls the
-cluster, and the live runs that go with a stack. Storages belong to the cluster, and stay."""
+"""OpenPAI for stacks on the local cloud: stand-ins for storages that a file names, the user who calls the cluster, and
+live runs that end when a stack is removed. Storages belong to the cluster, and are not removed."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ RECORD = "stand-ins-openpai.json"
 DEPLOYER, USER = "deployer", "user"
 CLUSTER, STORAGE, JOBS = "trainyard:cluster", "trainyard:storage", "trainyard:jobs"
 _DEFAULT = "default"
-# Enough to say how much it is; who keeps more knows that it is a lot.
+# Counting ends here: more than this is just shown as many.
 _MOST_COUNTED = 1000
 _MINUTES_TO_END = 20.0
 _OUTPUT = "output"
 _MOST_FILES, _MOST_SECONDS = 10_000, 10.0
-# More than anybody asks for. A file may grow after it was listed.
+# The most bytes that are read of a file: it may grow after it was listed.
 _LONGEST_BYTES = 1 << 20
 
 
@@ -66,11 +66,11 @@ class OpenPaiLocalPlatform(LocalPlatform):
         return f"{row['type'].rpartition(':')[2].lower()} {name_of(row)}"
 
     def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
-        """A run is all that a stack makes here, and no other stack names one."""
+        """Always false: a stack makes nothing but runs here, and no other stack refers to a run."""
         return False
 
     def stand_in(self, made: LocalFile, plan: Plan, cloud: LocalCloud, tell: Tell) -> None:
-        # A cluster has no policies that somebody would have to make first.
+        # A cluster has no policies that have to be made first.
         made.has_access = True
         _cluster(made, made.config.get(CLUSTER) or {}, cloud)
         _storage(made, made.config.get(STORAGE) or {}, cloud)
@@ -120,7 +120,7 @@ class OpenPaiLocalPlatform(LocalPlatform):
         return [f"storage  {name} with its {inside}" for name, inside in contents.items() if inside]
 
     def end_other_runs(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
-        """Tries of the jobs that go. Runs of the stack itself end with their own removal."""
+        """Ends tries of removed jobs. The stack's own runs end when they are removed themselves."""
         platform, call = runs_of(cloud), call_of("down", tell)
         own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}
         living = _living(platform, rows, tell)
@@ -132,12 +132,12 @@ class OpenPaiLocalPlatform(LocalPlatform):
             wait_for_end(call, platform, others, _MINUTES_TO_END)
 
     def empty_buckets(self, cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> int:
-        """No stack makes one here."""
+        """Does nothing: no stack makes a bucket here."""
         return 0
 
 
 def session_of(cloud: LocalCloud, user: str = DEPLOYER) -> Session:
-    """By the variables that lead every client there."""
+    """A session of the local cluster, by the cloud's environment variables."""
     return Session.of({}, cloud.env_for(user))
 
 
@@ -146,7 +146,7 @@ def runs_of(cloud: LocalCloud, user: str = DEPLOYER) -> OpenPaiRunPlatform:
 
 
 def _cluster(made: LocalFile, written: Mapping[str, Any], cloud: LocalCloud) -> None:
-    """Who calls the local cluster is told by the environment, so no token is written down."""
+    """Replaces the cluster by the local one. The environment has its user and token, so the file needs no token."""
     local = {"uri": cloud.endpoint, "user": DEPLOYER}
     if dict(written) != local:
         made.remarks.append(
@@ -168,7 +168,7 @@ def _storage(made: LocalFile, written: Mapping[str, Any], cloud: LocalCloud) -> 
 
 
 def _plugins(made: LocalFile) -> None:
-    """A task's own log says it too, where nobody looks while all is well."""
+    """Remarks on plugins that the local cluster does not have. A task's log says so, too, but few people read it."""
     jobs = made.config.get(JOBS) or {}
     named = {(name, row["plugin"]): None for name, job in jobs.items() for row in job.get("plugins") or ()}
     for name, plugin in named:
@@ -181,7 +181,7 @@ def _storage_folder(cloud: LocalCloud, name: str) -> Path:
 
 
 def _stand_in_storage(cloud: LocalCloud, name: str) -> bool:
-    """Makes the storage if it is not there. Whether one stands in, made now or at some time before."""
+    """Makes a stand-in for the storage if it does not exist. Returns whether the storage is a stand-in."""
     made = _recorded(cloud)
     if name not in made and not _storage_folder(cloud, name).is_dir():
         made = [*made, name]
@@ -191,7 +191,7 @@ def _stand_in_storage(cloud: LocalCloud, name: str) -> bool:
 
 
 def _contents(folder: Path) -> str:
-    """`12 files`; empty if there are none. Links are not followed: tasks may have made them."""
+    """The number of files, such as `12 files`, or "". Links are not followed, because tasks may have made them."""
     count = 0
     for _, _, files in os.walk(folder):
         count += len(files)
@@ -215,7 +215,7 @@ def _record(cloud: LocalCloud, names: list[str]) -> None:
 
 
 def _living(platform: OpenPaiRunPlatform, rows: Sequence[Row], tell: Tell) -> Iterator[Job]:
-    """The runs that have not ended, of the jobs whose runs go."""
+    """The runs of removed jobs that have not ended."""
     tags = [inputs.get("tags") or {} for row in rows if (inputs := row.get("inputs") or {}).get("platform") == PLATFORM]
     going = {(one.get("stack"), one.get("job")) for one in tags}
     if going:
@@ -226,14 +226,14 @@ def _living(platform: OpenPaiRunPlatform, rows: Sequence[Row], tell: Tell) -> It
 
 @dataclass(frozen=True)
 class OutputFolder:
-    """What training left in a folder of a storage. All in the storage is a stranger's: no link is followed, also none
-    on the way to the folder."""
+    """The files that training wrote to a folder of a storage. Any task may write there, so no link is followed, neither
+    in the folder nor on the path to it."""
 
     storage: Path
     folder: str
 
     def sizes(self) -> dict[str, int]:
-        """By the names of the files."""
+        """The sizes of the files, by name."""
         walk = regular_files(str(self.storage), lambda *_: True, Budget(_MOST_FILES, _MOST_SECONDS), self.folder)
         rows = sorted(walk, key=lambda row: row[0])
         return {name.removeprefix(f"{self.folder}/"): status.st_size for name, status in rows}
@@ -244,7 +244,7 @@ class OutputFolder:
 
 
 def output_folder(cloud: LocalCloud, run_id: str, tell: Tell) -> OutputFolder | None:
-    """The output folder of a run's present start. None if the run keeps nothing on a storage, or cannot be read."""
+    """The output folder of a run's current start. None if the run keeps nothing on a storage, or cannot be read."""
     run, platform, call = RunId.parse(run_id), runs_of(cloud), call_of("up", tell)
     try:
         job = platform.run_of(call, run.user, run.job) if run else None

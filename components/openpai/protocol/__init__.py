@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenPAI's job protocol, version 2: its text, its rules, and what a cluster makes of a job's commands.
+"""OpenPAI's job protocol, version 2: its text, its rules, and how a cluster fills in a job's commands.
 
-Whether a job is valid is judged by the protocol's shape first, then by the rules that no schema can say. `check`
-holds a plan to `problems`, and the provider asks it before it sends a job. A cluster's REST server refuses less than we
-do: `refusals` is its judge, and what the local cluster refuses. `obstacles` is what then keeps a job from running.
+Whether a job is valid is judged by the protocol's shape first, then by the rules that no schema can say. `check` holds
+a plan to `problems`, and the provider asks it before it sends a job. A cluster's REST server refuses less than we do:
+`refusals` is its judge, and what the local cluster refuses. `obstacles` is what then keeps a job from running.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from components.openpai.protocol.text import (
     text_of,
 )
 
-if TYPE_CHECKING:  # the library takes as long as the rest of a program that judges nothing
+if TYPE_CHECKING:  # importing the library takes long, and most programs check no job
     from jsonschema.exceptions import ValidationError
 
 __all__ = [
@@ -63,14 +63,14 @@ __all__ = [
 ]
 
 _FOLDER = Path(__file__).parent
-# A value of a job may be a secret, so a sentence about it shows only so much.
+# Values of a job may be secrets, so messages show only this many characters of one.
 _LONGEST = 200
-# What a schema says of a value itself.
+# Keywords of a schema whose error messages contain the value.
 _OF_VALUES = ("type", "anyOf", "not")
 
 
 def problems(job: Mapping[str, Any]) -> list[Problem]:
-    """All that is wrong with a job, for those who submit it. The meaning is judged only where the shape is right."""
+    """All problems of a job, for those who submit it. The rules are checked only if the schema holds."""
     return refusals(job) or _misfits("runnable.json", job) or _broken((*OBSTACLES, *ADVICE), job)
 
 
@@ -80,7 +80,7 @@ def refusals(job: Mapping[str, Any]) -> list[Problem]:
 
 
 def obstacles(job: Mapping[str, Any]) -> list[Problem]:
-    """What keeps a job from running that the REST server has taken."""
+    """Why a job that the REST server accepts cannot run."""
     shape = _misfits("runnable.json", job)
     return [each._replace(code=each.code or POD_REFUSED) for each in shape] or _broken(OBSTACLES, job)
 
@@ -107,7 +107,8 @@ def _is_text(_: Any, value: Any) -> bool:
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[ValidationError]:
-    """`$` is only the end of the text. Python's also allows a last line break."""
+    """Checks a pattern in which `$` is the end of the text only. In Python, it also matches before a last line
+    break."""
     from jsonschema.exceptions import ValidationError
 
     if validator.is_type(instance, "string") and not re.search(pattern.replace("$", r"\Z"), instance):
@@ -123,7 +124,7 @@ def _problem(error: ValidationError) -> Problem:
 
 
 def _sentence(error: ValidationError) -> str:
-    """The library's sentence, without values: they may be long, and they may be secret."""
+    """The library's message without values, which may be long or secret."""
     match error.validator:
         case "type":
             return f"is not of type {' or '.join(_listed(error.validator_value))}"

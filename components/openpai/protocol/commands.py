@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cluster makes of a task role's commands: one text for bash, with references filled in.
+"""Joins a task role's commands into one text for bash, and fills in references, as a cluster does.
 
 Tags `<% … %>` are read as a cluster's REST server reads them: mustache 2.3, by `render` of
 rest-server/src/middlewares/v2/protocol.js (v1.8.0).
@@ -19,7 +19,7 @@ _CLOSES, _CLOSES_CURLY = re.compile(r"\s*%>"), re.compile(r"\s*}\s*%>")
 _KIND = re.compile(r"[#^/>{&=!]")
 _SPACE = re.compile(r"\s*")
 _INDEX = re.compile(r"\[(\d+)\]")
-# The kinds of tags that leave a line to its text: any other tag takes an otherwise empty line away.
+# The kinds of tags that print a value. A line with no text but another tag is removed.
 _SHOWN = ("", "{", "&")
 # `<% $parameters.model %>`, `<% $data.uri[0] %>`
 _REFERENCE = re.compile(r"<%\s*\$([^%\s]*)\s*%>")
@@ -27,9 +27,9 @@ _PREREQUISITES = ("script", "output", "data")
 
 
 def entrypoint(job: Mapping[str, Any], role: str) -> str:
-    """The command of a role's tasks: `USER_CMD`. References to secrets stay; each task's runtime fills them in.
+    """The command of a role's tasks (`USER_CMD`). References to secrets are left: each task's runtime fills them in.
 
-    Raises `TemplateError` where the REST server cannot read it.
+    Raises `TemplateError` if the REST server cannot read it.
     """
     return _rendered(written(job, role), _scope(job, role))
 
@@ -42,22 +42,22 @@ def written(job: Mapping[str, Any], role: str) -> str:
 
 
 def require_readable(text: str) -> None:
-    """Raises `TemplateError` where the REST server cannot read a text."""
+    """Raises `TemplateError` if the REST server cannot read a text."""
     render(text, lambda name: None)
 
 
 def with_secrets(text: str, secrets: Mapping[str, Any] | None) -> str:
-    """A text with its references to secrets filled in, as a task's runtime does it."""
+    """A text with references to secrets filled in, as a task's runtime does it."""
     return filled(text, {"secrets": secrets or {}})
 
 
 def runtime_text(job: Mapping[str, Any], role: str, text: str) -> str:
-    """A text of a runtime plugin, with all its references filled in: a task's runtime knows the secrets, too."""
+    """A text of a runtime plugin with all references filled in, including secrets, as a task's runtime does it."""
     return filled(text, {**_scope(job, role), "secrets": job.get("secrets") or {}})
 
 
 def filled(text: str, scope: Mapping[str, Any]) -> str:
-    """References that the scope lacks stay as they are."""
+    """Fills in references. Those that are not in the scope are left."""
 
     def fill(reference: re.Match[str]) -> str:
         value = looked_up(scope, reference[1])
@@ -67,7 +67,7 @@ def filled(text: str, scope: Mapping[str, Any]) -> str:
 
 
 def _rendered(text: str, scope: Mapping[str, Any]) -> str:
-    """As the REST server fills in a text. It hides `$` before the names of what it knows."""
+    """Fills in a text as the REST server does. It puts `$` before the names that it knows."""
 
     def fill(name: str) -> str | None:
         value = looked_up(scope, name.removeprefix("$")) if name.startswith("$") else None
@@ -77,7 +77,7 @@ def _rendered(text: str, scope: Mapping[str, Any]) -> str:
 
 
 def references(text: str) -> Iterator[str]:
-    """What a text refers to, such as `parameters.model`."""
+    """The references in a text, such as `parameters.model`."""
     return (reference[1] for reference in _REFERENCE.finditer(text))
 
 
@@ -116,11 +116,11 @@ def _deployment(job: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class TemplateError(ValueError):
-    """A text that mustache cannot read: the REST server answers 500 to the job."""
+    """A text that mustache cannot read. The REST server responds to such a job with 500."""
 
 
 def render(text: str, fill: Callable[[str], str | None]) -> str:
-    """The text with its names filled in. `fill` returns None for what there is none of: that tag stays."""
+    """The text with its tags filled in. If `fill` returns None, the tag is left."""
     reader = _Reader(text)
     while found := _OPENS.search(text, reader.at):
         reader.letters(text[reader.at : found.start()])
@@ -136,7 +136,7 @@ def render(text: str, fill: Callable[[str], str | None]) -> str:
 class _Reader:
     text: str
     at: int = 0
-    # Pieces of the text: letters as they are, and what names refer to. Sections hide their content.
+    # The text in pieces: plain text, and the values of tags. The content of sections is left out.
     pieces: list[str] = field(default_factory=list)
     sections: list[str] = field(default_factory=list)
     line: int = 0

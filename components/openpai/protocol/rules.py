@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of the protocol that no schema can say. Each takes a job of the right shape.
+"""The rules of the protocol that a schema cannot express. Each gets a job that the schema allows.
 
 `REFUSED`: what the REST server refuses, by rest-server/src/middlewares/v2/protocol.js and hived.js (v1.8.0).
-`OBSTACLES`: what it takes, and Kubernetes cannot start. `ADVICE`: what runs there, and not as its author means it.
+`OBSTACLES`: what it accepts, but Kubernetes cannot start. `ADVICE`: what runs, but not as its author expects.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from components.openpai.protocol.commands import (
 from components.openpai.protocol.text import LONGEST_TEXT, text_of
 
 Job = Mapping[str, Any]
-# A task gets its command in one environment variable. Linux takes no longer text there, name and end included.
+# A task gets its command in one environment variable. Linux limits its length, including name and end.
 LONGEST_COMMAND = 128 * 1024 - len("USER_CMD=") - 1
-# How jobs end that the REST server takes. Kubernetes makes no such framework (setFailed of
-# database-controller/src/common/framework.js), or no such pod (pkg/apis/frameworkcontroller/v1/completion.go).
+# Exit codes of jobs that the REST server accepts but Kubernetes refuses: the framework (setFailed of
+# database-controller/src/common/framework.js), or the pod (pkg/apis/frameworkcontroller/v1/completion.go).
 FRAMEWORK_REFUSED, POD_REFUSED = -1100, -200
 _PLUGINS = "com.microsoft.pai.runtimeplugin"
 _KINDS = {"dockerImage": "dockerimage", "data": "data", "output": "output", "script": "script"}
-# What a role refers to by these exists for that role only if the role names such a prerequisite.
+# A role's references of these kinds exist only if the role names such a prerequisite.
 _OF_ROLE = ("data", "output", "script")
 
 
 class Problem(NamedTuple):
-    """What is wrong, and where: `path` leads from the job to the value. `is_size`: there is too much of it.
+    """A problem. `path`: the keys from the job to the value. `is_size`: the value is too large.
 
-    `unhandled`: the REST server fails at it. `code`: how a job with it ends that the REST server has taken.
+    `unhandled`: the REST server fails with an internal error. `code`: the exit code of a job that the REST server
+    accepts nevertheless.
     """
 
     path: tuple[str | int, ...]
@@ -64,7 +65,7 @@ def _hived(job: Job) -> Mapping[str, Any]:
 
 
 def _keys(value: Any) -> list[str]:
-    """`Object.keys` of JavaScript."""
+    """The result of JavaScript's `Object.keys`."""
     if isinstance(value, Mapping):
         return list(value)
     return [str(at) for at in range(len(value))] if isinstance(value, str | list) else []
@@ -79,14 +80,14 @@ def _names_once(job: Job) -> Iterator[Problem]:
 
 
 def named_storages(job: Job) -> list[Mapping[str, Any]]:
-    """The storages that a job asks for. Rows without a name are none."""
+    """The storages that a job asks for. Rows without a name do not count."""
     rows = _extras(job).get("storages")
     named = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
     return [row for row in named if row.get("name") not in (None, "", 0)]
 
 
 def _mounts_differ(job: Job) -> Iterator[Problem]:
-    """Two volumes of a pod have neither one name nor one place."""
+    """Two volumes of a pod must not have the same name or the same path."""
     rows = named_storages(job)
     path = ("extras", "storages")
     yield from _repeated(path, (str(row["name"]) for row in rows), "storages", POD_REFUSED)
@@ -119,7 +120,7 @@ def _deployment_exists(job: Job) -> Iterator[Problem]:
 
 
 def _sku_or_cell(job: Job) -> Iterator[Problem]:
-    """What the scheduler hived is told. Which SKUs there are is the cluster's own."""
+    """Checks the settings of the hived scheduler. Which SKUs exist depends on the cluster."""
     path, groups = ("extras", "hivedScheduler", "taskRoles"), dict[str, tuple[Any, Any]]()
     by_role = _hived(job).get("taskRoles")
     yield from _roles_exist(job, path, _keys(by_role))
@@ -147,7 +148,7 @@ def _roles_exist(job: Job, path: tuple[str | int, ...], roles: Iterable[str]) ->
 
 
 def controller_name(role: str) -> str:
-    """What the controller calls a role: `FC_TASKROLE_NAME`, and the role in the names of `PAI_HOST_IP_…`."""
+    """The controller's name of a role, in `FC_TASKROLE_NAME` and in the names of `PAI_HOST_IP_…`."""
     return "".join(letter for letter in role.lower() if letter.isascii() and letter.isalnum())
 
 
@@ -188,7 +189,7 @@ def _references_exist(job: Job) -> Iterator[Problem]:
 
 
 def _auth(row: Mapping[str, Any]) -> dict[str, str]:
-    """The texts of an image's `auth`. It may have more than a cluster reads."""
+    """The texts of an image's `auth` that a cluster reads."""
     auth = row.get("auth") if row["type"] == "dockerimage" else None
     return {key: text for key, text in (auth or {}).items() if isinstance(text, str)}
 
@@ -251,7 +252,8 @@ def _minima_count(job: Job) -> Iterator[Problem]:
 
 
 def _switches_switch(job: Job) -> Iterator[Problem]:
-    """JavaScript takes any text for true, and only `false` itself ends a gang."""
+    """Checks that switches are booleans: JavaScript takes any text for true, and only `false` itself turns off a
+    gang."""
     if not isinstance(_extras(job).get("gangAllocation", True), bool):
         yield Problem(("extras", "gangAllocation"), "is not of type boolean")
     for role, row in job["taskRoles"].items():

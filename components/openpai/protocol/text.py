@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job as text: YAML, as a cluster's REST server takes it, and values as JavaScript writes them.
+"""A job as text: YAML that a cluster's REST server reads, and values in JavaScript's spelling.
 
-Bare values are read as js-yaml 3.13 reads them, which the REST server uses: lib/js-yaml/type/*.js of that package. YAML
-1.1's `yes`, `no`, `on`, `off` and `=` are texts there, `1e3` is a number, and a date is none of the values that a job
-has.
+Unquoted values are read as js-yaml 3.13 does, which the REST server uses (lib/js-yaml/type/*.js of that package): YAML
+1.1's `yes`, `no`, `on`, `off` and `=` are texts, `1e3` is a number, and no value of a job may be a date.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ LONGEST_TEXT = 100 * 1024
 _SECRETS, _MASK = "secrets", "******"
 _MERGE = "tag:yaml.org,2002:merge"
 _MOST_TAKEN_OVER = 10_000
-# By these two codes a task ends that was stopped and did not fail.
+# The two exit codes of a task that was stopped and did not fail.
 STOPPED = frozenset({-210, -220})
-# A code of the platform that has no row.
+# The words for a code of the platform without a row.
 _UNDEFINED = -8000
 
 
@@ -60,12 +59,12 @@ _ROWS = (
     ("merge", ("<<",)),
 )
 RESOLVERS = tuple((f"tag:yaml.org,2002:{name}", re.compile(rf"(?:{'|'.join(texts)})\Z")) for name, texts in _ROWS)
-# JavaScript has one kind of numbers: below this one, 2.0 and 2 are the same.
+# JavaScript has one kind of numbers. Below this one, it writes 2.0 as 2.
 _EXACT = 1 << 53
 
 
 class Moment(str):
-    """A date as JavaScript writes it. It is no text: a field that wants one refuses it."""
+    """A date in JavaScript's spelling. It does not count as a text, so fields for texts refuse it."""
 
     __slots__ = ()
 
@@ -89,18 +88,18 @@ def number(value: float) -> int | float:
 
 
 class NotAJobError(ValueError):
-    """A text that is not one YAML mapping."""
+    """The text is not one YAML mapping."""
 
 
 class NotYamlError(NotAJobError):
-    """A text that is not even YAML."""
+    """The text is not YAML."""
 
 
 def text_of(job: Mapping[str, Any]) -> str:
-    """The job as a cluster takes it.
+    """The job as YAML for a cluster.
 
-    Each top-level key begins a line: a cluster hides secrets by that, and shows those of any other text. Values are in
-    quotation marks: YAML in JavaScript takes some bare texts, such as 1e3, for numbers.
+    Each top-level key begins a line, because otherwise a cluster would not find and hide the secrets. Values are
+    quoted, because YAML in JavaScript takes some unquoted texts, such as 1e3, for numbers.
     """
     return yaml.dump(_quoted(job), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9)
 
@@ -117,16 +116,16 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def masked(job: Mapping[str, Any]) -> dict[str, Any]:
-    """The job without its secrets, as everybody may read it.
+    """The job without its secrets, which all users may read.
 
-    A cluster looks for them in the text, in lines that begin with `secrets:`. Here the job's value is replaced, so that
-    no way of writing it hides the secrets from us.
+    A cluster searches the text for lines that begin with `secrets:`. Here the parsed value is replaced, so that secrets
+    are found in any spelling.
     """
     return {key: _MASK if key == _SECRETS else value for key, value in job.items()}
 
 
 def shares_secrets(text: str) -> bool:
-    """Whether YAML's references carry a value of a job's secrets elsewhere. The text is one that `parse` reads."""
+    """Whether a value of a job's secrets is used elsewhere by a YAML alias. `parse` must be able to read the text."""
     loader = _Loader(text)
     own: list[yaml.Node] = []
     others: list[yaml.Node] = []
@@ -140,7 +139,7 @@ def shares_secrets(text: str) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value as JavaScript writes it into a text."""
+    """A value in the spelling of JavaScript."""
     match value:
         case None:
             return "null"
@@ -166,10 +165,9 @@ class _Dumper(yaml.SafeDumper):
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads bare values as js-yaml does.
+    """Reads unquoted values as js-yaml does.
 
-    `<<` takes keys over from other mappings. Chained, it doubles them at each step, so what one text may take over is
-    bounded.
+    `<<` copies keys from other mappings. A chain of them can double their number at each step, so the total is limited.
     """
 
     def __init__(self, text: str) -> None:
@@ -186,7 +184,7 @@ class _Loader(yaml.SafeLoader):
         super().flatten_mapping(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Keys are texts, and none stands twice: js-yaml's loader.js."""
+        """Keys are texts, and must not repeat, as in js-yaml's loader.js."""
         if not isinstance(node, yaml.MappingNode):
             return super().construct_mapping(node, deep)
         own = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE]
@@ -207,7 +205,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _twice(keys: list[str]) -> str | None:
-    """The first key that stood before."""
+    """The first repeated key."""
     seen: set[str] = set()
     for key in keys:
         if key in seen:
@@ -217,7 +215,7 @@ def _twice(keys: list[str]) -> str | None:
 
 
 def _reached(nodes: Iterable[yaml.Node]) -> set[int]:
-    """These nodes and all below them. A node that is referred to is the same one at each place."""
+    """These nodes and all below them. An alias gives the same node at each place."""
     left, seen = list(nodes), set[int]()
     while left:
         node = left.pop()
@@ -237,7 +235,7 @@ def _merged(value: yaml.Node) -> list[yaml.MappingNode]:
 
 
 _Loader.yaml_implicit_resolvers = {None: list(RESOLVERS)}
-_Loader.add_constructor(_MERGE, _Loader.construct_text)  # as a value it is one
+_Loader.add_constructor(_MERGE, _Loader.construct_text)  # as a value, `<<` is a text
 _Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_moment)
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_number)
 _Dumper.add_representer(_Text, lambda dumper, data: dumper.represent_scalar("tag:yaml.org,2002:str", data, style='"'))
@@ -257,7 +255,7 @@ def _quoted(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """`kind`: transient, permanent or unknown, which decides whether OpenPAI tries again."""
+    """`kind`: transient, permanent or unknown, by which OpenPAI decides about retries."""
 
     code: int
     phrase: str
@@ -267,7 +265,7 @@ class Exit:
 
     @property
     def text(self) -> str:
-        """For people. A program's own code needs no explanation."""
+        """The code in words. A program's own exit code has no explanation."""
         return f"exit code {self.code}" + (f": {self.words}" if self.words else "")
 
 
@@ -278,7 +276,7 @@ def _exits() -> Mapping[int, Exit]:
 
 
 def exit_of(code: int) -> Exit:
-    """What a code means. A code that no row has is the program's own, or one of a newer OpenPAI."""
+    """The meaning of a code. A code without a row is the program's own, or of a newer OpenPAI."""
     if code in _exits():
         return _exits()[code]
     undefined = _exits()[_UNDEFINED]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python3 -m launcher.aws_dl1.machine serve|wake|check`: the program on a machine, and what people ask it."""
+"""`python3 -m launcher.aws_dl1.machine serve|wake|check`: the commands of the program on a machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from launcher.aws_dl1.machine.cluster import Cluster
 from launcher.aws_dl1.machine.facts import Instance, Places, Settings, places, read_instance, read_settings
 from launcher.aws_dl1.machine.serve import Server
 from launcher.aws_dl1.machine.starting import Machine
-from launcher.aws_dl1.machine.wake import Bell, ring
+from launcher.aws_dl1.machine.wake import WakePipe, wake
 from launcher.errors import LaunchError, MissingError
 from launcher.escaping import terminal_lines
 from launcher.exits import CONFIGURATION, TEMPORARY
@@ -24,24 +24,24 @@ from launcher.say import Voice, secret_values
 from launcher.supervise import Signals
 
 _HELP = """\
-trainyard-node serve    serve the runs of this machine's cluster, until the machine goes
+trainyard-node serve    serve the runs of this machine's cluster, until the machine shuts down
 trainyard-node wake     look into the queue now; AWS Systems Manager calls this
-trainyard-node check    say what the machine has of what it needs
+trainyard-node check    list what the machine needs, and whether it has it
 """
 _TAGS_SECONDS = 120.0
 _USAGE = 64
 
 
 def main(arguments: list[str]) -> int:
-    """The code to end with."""
+    """Returns the exit code."""
     here, environment = places(os.environ), dict(os.environ)
     say = Voice("machine", secret_values(environment, ()))
     try:
         if arguments == ["serve"]:
             return _serve(here, environment, say)
-        # Words behind it name a start: people see them in the list of commands.
+        # Further arguments name a start. They are only for people who read the list of commands.
         if arguments[:1] == ["wake"]:
-            woken = ring(here)
+            woken = wake(here)
             print("woken" if woken else "the program is not up; it looks into the queue when it comes up")
             return 0
         if arguments == ["check"]:
@@ -70,7 +70,7 @@ def _serve(here: Places, environment: Mapping[str, str], say: Voice) -> int:
         folder = Store(identity.environment, say).folder(f"s3://{settings.bucket}/.trainyard/clusters/{settings.job}")
         folder.give_up_when(signals.ended)
         machine = _machine(here, settings, me, identity, Cluster(folder, me.node, say), say)
-        return Server(machine, Bell(here), signals).run()
+        return Server(machine, WakePipe(here), signals).run()
 
 
 def _machine(
@@ -81,7 +81,7 @@ def _machine(
 
 
 def _instance(identity: Identity, signals: Signals, say: Voice) -> Instance:
-    """Tags come with the instance, and the metadata service shows them a moment later."""
+    """Retries, because the metadata service shows an instance's tags a moment after its start."""
     until = time.monotonic() + _TAGS_SECONDS
     while True:
         try:
@@ -89,7 +89,7 @@ def _instance(identity: Identity, signals: Signals, say: Voice) -> Instance:
         except MissingError as error:
             if time.monotonic() > until or signals.ended():
                 raise
-            say(f"{error}; trying on")
+            say(f"{error}; trying again")
         time.sleep(1.0)
 
 

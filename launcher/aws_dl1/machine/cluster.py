@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster's objects in the bucket: reports of nodes, the queue, how starts go."""
+"""The cluster's objects in the bucket: reports of nodes, the queue, and the state of each start."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _STATE = re.compile(r"starts/([0-9]{8})/([A-Za-z0-9][A-Za-z0-9._-]*)\.json")
 
 
 def rfc3339(moment: float) -> str:
-    """A time as all objects have it."""
+    """A time in the form that all objects use."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
 
 
 @dataclass
 class Queue:
-    """What a look showed. `states` by number and node; `canceled`: numbers of starts that are to end."""
+    """The queue at one moment. `states` by number and node; `canceled`: numbers of the canceled starts."""
 
     tickets: list[Ticket]
     states: dict[int, dict[str, Mapping[str, Any]]]
     canceled: frozenset[int]
 
     def names(self) -> dict[int, dict[str, str]]:
-        """How each node does, in one word."""
+        """The state of each node, in one word."""
         return {
             number: {node: str(row.get("state")) for node, row in rows.items()} for number, rows in self.states.items()
         }
@@ -41,7 +41,7 @@ class Queue:
 
 @dataclass
 class Cluster:
-    """One job's cluster as one of its nodes sees it. Objects that have not changed are not read again."""
+    """The cluster of one job, as one of its nodes sees it. It reads objects again only after they have changed."""
 
     folder: Folder
     node: str
@@ -49,7 +49,7 @@ class Cluster:
     _seen: dict[str, tuple[str, Any]] = field(default_factory=dict, init=False)
 
     def look(self) -> Queue:
-        """All tickets, and how their nodes do."""
+        """Reads all tickets, and the states of their nodes."""
         tickets = []
         for row in self.folder.list("queue/"):
             match = _TICKET.fullmatch(row.name)
@@ -69,11 +69,11 @@ class Cluster:
         return Queue(tickets, states, frozenset(canceled))
 
     def canceled(self, number: int) -> bool:
-        """Whether this start is to end."""
+        """Whether this start was canceled."""
         return self.folder.get(f"starts/{number:08}/cancel") is not None
 
     def peers(self, ticket: Ticket) -> dict[str, Mapping[str, Any]]:
-        """How the nodes of one start do."""
+        """The states of one start's nodes."""
         rows = {row.name: row for row in self.folder.list(f"starts/{ticket.number:08}/")}
         found = {}
         for node in ticket.names:
@@ -90,7 +90,7 @@ class Cluster:
         self.folder.put(f"nodes/{self.node}.json", json.dumps(report).encode())
 
     def silent(self, node: str, longer_than: float) -> bool:
-        """Whether a node has not renewed its report for so many seconds."""
+        """Whether a node has not renewed its report for `longer_than` seconds."""
         content = self.folder.get(f"nodes/{node}.json")
         try:
             at = seconds(str(read_state(content or b"")["at"]))
@@ -99,7 +99,7 @@ class Cluster:
         return time.time() - at > longer_than
 
     def _read(self, name: str, etag: str, made: Any) -> Any:
-        """None for an object that is not what its name says; it is said once."""
+        """Returns None for an object whose content does not fit its name, and says so once."""
         kept = self._seen.get(name)
         if kept is None or kept[0] != etag:
             content = self.folder.get(name)
@@ -113,15 +113,15 @@ class Cluster:
 
 
 def read_state(content: bytes) -> Mapping[str, Any]:
-    """What a node wrote of itself or of a start. TicketError for anything else."""
+    """A node's report or its state of a start. Raises TicketError for anything else."""
     try:
         state = json.loads(content)
     except (ValueError, RecursionError):
         state = None
     if not isinstance(state, dict):
         raise TicketError("it is not a JSON object")
-    # The training of another node may have written it.
+    # The training script of another node may have written it.
     port = state.get("sshPort", 1)
     if not isinstance(state.get("state", ""), str) or type(port) is not int or not 0 < port < 65536:
-        raise TicketError("its state is no word, or its SSH port no port")
+        raise TicketError("its state is not text, or its SSH port is not a port number")
     return state

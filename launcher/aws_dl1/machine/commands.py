@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of the machine: docker, and the tools of Gaudi and EFA."""
+"""Runs programs of the machine: docker, and the tools of Gaudi and EFA."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from launcher.say import Voice
 
 _SECONDS = 60.0
 _ECR = re.compile(r"([0-9]{12}\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?)/.+")
-# No other try mends these.
+# A retry would fail in the same way.
 _FINAL = ("not found", "manifest unknown", "invalid reference", "no such image", "does not exist")
 _TRIES, _PAUSE, _PULL_SECONDS = 4, 5.0, 3600.0
 
 
 class CommandError(Exception):
-    """A program that is missing or failed; the text says what it said last."""
+    """A program that is missing or failed; the text has its last line."""
 
 
 def run(words: Sequence[str], seconds: float = _SECONDS, given: str = "") -> str:
-    """What the program prints."""
+    """Runs a program and returns its output."""
     try:
         done = subprocess.run(words, input=given.encode(), capture_output=True, timeout=seconds, check=False)
     except FileNotFoundError:
@@ -48,7 +48,7 @@ def run(words: Sequence[str], seconds: float = _SECONDS, given: str = "") -> str
 
 @dataclass(frozen=True)
 class Container:
-    """How docker says that one is. `code`: None while it runs."""
+    """The state of a container by docker. `code`: None while it runs."""
 
     code: int | None
     out_of_memory: bool
@@ -56,7 +56,7 @@ class Container:
 
 
 def inspect(name: str) -> Container | None:
-    """None where there is no such container."""
+    """The state of a container; None if there is no such container."""
     try:
         state: Mapping[str, Any] = json.loads(
             run(["docker", "inspect", "--type=container", "--format={{json .State}}", name])
@@ -72,7 +72,7 @@ def inspect(name: str) -> Container | None:
 
 
 def wait(name: str, ended: Callable[[], None]) -> None:
-    """Calls `ended` when the container has ended, or docker does not know. Whoever asks has to look by itself, too."""
+    """Calls `ended` when the container has ended, or docker has failed. So `ended` has to inspect the container."""
     with suppress(OSError):
         subprocess.run(
             ["docker", "wait", name], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -82,17 +82,17 @@ def wait(name: str, ended: Callable[[], None]) -> None:
 
 
 def stop(name: str, seconds: int) -> None:
-    """SIGTERM, and SIGKILL later."""
+    """Sends SIGTERM, and SIGKILL after `seconds`."""
     run(["docker", "stop", f"--time={seconds}", name], seconds + _SECONDS)
 
 
 def remove(name: str) -> None:
-    """With what it has written inside."""
+    """Removes a container with the files that it has written inside."""
     run(["docker", "rm", "--force", "--volumes", name])
 
 
 def pull(identity: Identity, image: str, say: Voice, stopped: Callable[[], bool]) -> None:
-    """LaunchError where the image is not there; MissingError where the registry does not give it in time."""
+    """Pulls an image. LaunchError: it does not exist. MissingError: it could not be pulled in time."""
     started = time.monotonic()
     for number in range(1, _TRIES + 1):
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine's own NVMe disks: docker's folder and scratch space, much faster than the root volume.
+"""Uses the machine's own NVMe disks for docker's folder and scratch space: they are much faster than the root volume.
 
 They are empty after each stop of the instance. A disk with a file system, a partition or a mount is never touched.
 """
@@ -18,7 +18,7 @@ from launcher.aws_dl1.machine.commands import CommandError, run
 from launcher.aws_dl1.machine.facts import Places
 from launcher.say import Voice
 
-# How these disks call themselves; those of Elastic Block Store have another name.
+# The model name of these disks. Those of Elastic Block Store have another one.
 _MODEL = "Amazon EC2 NVMe Instance Storage"
 _LABEL, _ARRAY = "trainyard", "/dev/md/trainyard"
 _COLUMNS = "NAME,TYPE,MODEL,FSTYPE,LABEL,MOUNTPOINT"
@@ -29,8 +29,8 @@ _MAKE_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class Disks:
-    """`made`: what this program made at an earlier boot, and `mounted` whether it is in place. `idle`: disks that
-    nobody uses."""
+    """`made`: the device that this program made at an earlier boot; `mounted`: whether that is in place. `idle`: unused
+    disks."""
 
     made: str
     mounted: bool
@@ -38,7 +38,7 @@ class Disks:
 
 
 def prepare(places: Places, say: Voice) -> None:
-    """A machine without such disks, or where something goes wrong, trains on its root volume."""
+    """Prepares the disks. A machine without such disks, or where this fails, trains on its root volume."""
     if not _owns_the_machine(places):
         return
     try:
@@ -55,18 +55,18 @@ def prepare(places: Places, say: Voice) -> None:
 
 
 def _owns_the_machine(places: Places) -> bool:
-    """Not in a test, and not in a machine that a user namespace stands in for: the disks would be somebody else's."""
+    """False in tests, and if a user namespace stands in for the machine: there the disks belong to the host."""
     with suppress(OSError):
         return str(places.root) == "/" and Path("/proc/self/uid_map").read_text().split() == _WHOLE_MACHINE
     return False
 
 
 def read(text: str) -> Disks:
-    """From what `lsblk` says."""
+    """Reads the output of `lsblk`."""
     rows = json.loads(text)["blockdevices"]
     made = [row for row in _every(rows) if row.get("label") == _LABEL]
     idle = [f"/dev/{row['name']}" for row in rows if _is_idle(row)]
-    # A member of an array is there beside the array, which has the label.
+    # The members of an array are listed beside the array itself. Only the array has the label.
     return Disks(
         f"/dev/{made[0]['name']}" if made else "", any(row.get("mountpoint") for row in made), tuple(sorted(idle))
     )
@@ -84,8 +84,8 @@ def _is_idle(row: Mapping[str, Any]) -> bool:
 
 
 def make(devices: Sequence[str]) -> str:
-    """The device with a new file system; empty where no disk is blank. Several become one, where mdadm is there."""
-    # lsblk asks the database of udev. This reads the disk itself, and finds tables of partitions, too.
+    """Makes a file system and returns its device; empty if no disk is blank. mdadm, if there, joins several disks."""
+    # lsblk reads the database of udev. wipefs reads the disk itself, and finds partition tables, too.
     blank = [device for device in devices if not run(["wipefs", "--noheadings", device]).strip()]
     if not blank:
         return ""
@@ -111,7 +111,8 @@ def _has_mdadm() -> bool:
 
 
 def _move_docker(folder: Path, say: Voice) -> None:
-    """By a mount, which no boot keeps: after a stop the disks are empty, and docker begins in its own folder again."""
+    """Moves docker's folder by a mount, which ends with this boot: after a stop the disks are empty, and docker uses
+    its own folder again."""
     if os.path.ismount(_DOCKER) or run(["docker", "info", "--format={{.DockerRootDir}}"]).strip() != str(_DOCKER):
         return
     if run(["docker", "ps", "--all", "--quiet"]).strip() or run(["docker", "images", "--quiet"]).strip():
@@ -119,7 +120,7 @@ def _move_docker(folder: Path, say: Voice) -> None:
         return
     folder.mkdir(mode=0o710, parents=True, exist_ok=True)
     with suppress(CommandError):
-        # It would start docker again.
+        # The socket would start docker again.
         run(["systemctl", "stop", "docker.socket"])
     run(["systemctl", "stop", "docker.service"])
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine must have before it takes runs. The image (AMI) of a Gaudi release brings all of it."""
+"""Checks that a machine has what runs need. The AMI of a Gaudi release brings all of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLACEMENT = "start the instance with so many interfaces of type `efa`, by its s
 
 @dataclass(frozen=True)
 class Equipment:
-    """One thing that is needed. `problem` is empty where it is there."""
+    """Something that runs need. `problem` is empty if it is there."""
 
     what: str
     problem: str
@@ -26,7 +26,7 @@ class Equipment:
 
 
 def checked(settings: Settings, places: Places) -> list[Equipment]:
-    """All of it, each with what is wrong."""
+    """Checks everything that runs need."""
     remedy = _IMAGE.format(settings.release)
     rows: list[tuple[str, Callable[[], str], str]] = [
         ("docker with the runtime habana", _runtime, remedy),
@@ -40,7 +40,7 @@ def checked(settings: Settings, places: Places) -> list[Equipment]:
 
 
 def problems(equipment: list[Equipment]) -> str:
-    """In one line, empty where nothing is wrong."""
+    """All problems in one line; empty if there are none."""
     return "; ".join(f"{one.problem}: {one.remedy}" for one in equipment if one.problem)
 
 
@@ -69,7 +69,7 @@ def _ssh() -> str:
 
 
 def _efa(wanted: int, places: Places) -> str:
-    """libfabric names each interface with its ways to send: `rdmap16s27-rdm` and `-dgrm` are one interface."""
+    """Counts interfaces. libfabric lists each one per transport: `rdmap16s27-rdm` and `-dgrm` are one interface."""
     try:
         count = len(set(_domains(run(["fi_info", "-p", "efa"]))))
     except CommandError as error:

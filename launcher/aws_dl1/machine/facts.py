@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine is told: its settings from node.json, its name and rank from its own tags."""
+"""Reads what a machine knows of itself: its settings from node.json, its name and rank from its own tags."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REMEDY = "give the instance the tags `node` and `rank`, and show tags in its me
 
 @dataclass(frozen=True)
 class Places:
-    """All below one root: `/` but in tests."""
+    """The machine's paths, below one root: `/`, except in tests."""
 
     root: Path
 
@@ -46,7 +46,7 @@ class Places:
 
     @property
     def scratch(self) -> Path:
-        """The local disk, where the machine has one."""
+        """The folder of the local disk, if the machine has one."""
         return self.root / "var/lib/trainyard/scratch"
 
     @property
@@ -63,7 +63,7 @@ class Places:
         return self.root / "dev/infiniband"
 
     def boot(self) -> str:
-        """The name of this boot: a file that no boot leaves to the next."""
+        """The id of this boot, from a file that each boot removes."""
         file = self.run / "boot"
         try:
             return file.read_text("ascii")
@@ -78,7 +78,7 @@ def places(environment: Mapping[str, str]) -> Places:
 
 
 def write(file: Path, content: bytes, mode: int = 0o600) -> None:
-    """Beside its place and then moved there; it survives a power cut."""
+    """Writes a draft beside the file and moves it there, so that a power cut leaves no partial file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
@@ -95,7 +95,7 @@ def write_json(file: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_json(file: Path) -> dict[str, Any] | None:
-    """None where there is no such file, or no whole one."""
+    """The content of a file; None if it does not exist or is not whole."""
     try:
         content = json.loads(file.read_bytes())
     except (FileNotFoundError, ValueError, RecursionError):
@@ -136,7 +136,7 @@ class Instance:
 
 
 def read_settings(places: Places) -> Settings:
-    """LaunchError where user data wrote something else."""
+    """Reads the settings. LaunchError if user data wrote something else."""
     try:
         content = json.loads(places.settings.read_text("utf-8"))
         return Settings(
@@ -158,7 +158,7 @@ def read_settings(places: Places) -> Settings:
 
 
 def read_instance(metadata: Metadata) -> Instance:
-    """MissingError where the metadata service does not say it (yet)."""
+    """Reads the instance. MissingError if the metadata service does not have it (yet)."""
     try:
         node, rank = metadata.get(f"{_DATA}/tags/instance/node"), metadata.get(f"{_DATA}/tags/instance/rank")
         instance, address = metadata.get(f"{_DATA}/instance-id"), metadata.get(f"{_DATA}/local-ipv4")
@@ -170,7 +170,7 @@ def read_instance(metadata: Metadata) -> Instance:
 
 
 def interruption(metadata: Metadata) -> str:
-    """When AWS takes a spot instance back, and how; empty while it does not."""
+    """The notice that AWS takes this spot instance back, for people; empty if there is none."""
     try:
         text = metadata.get(_INTERRUPTION)
         notice: Mapping[str, str] = json.loads(text) if text else {}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One start on this machine, from its ticket to its end. It is written down before it is done, so a program that was
-killed anywhere goes on from there, and none runs a start twice without a word."""
+"""One start on this machine, from its ticket to its end. Each step is recorded before it is carried out. So the program
+can resume after a kill at any point, and never runs a start twice."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from launcher.stores import StoreError
 
 _LOOK_SECONDS = 1.0
 _SPOT_SECONDS = 5.0
-# The launcher ends its processes within seconds, and then puts the output into the bucket. A spot instance is there
-# for two minutes more.
+# The launcher ends its processes within seconds, and then puts the output into the bucket. A spot instance goes two
+# minutes after the notice.
 _GRACE_SECONDS, _SPOT_GRACE_SECONDS = 120, 75
 _DOCKER_TRIES = 30
 _CANCELED = "was canceled"
@@ -47,13 +47,13 @@ class End:
 
 @dataclass
 class Life:
-    """`pause` sleeps until the time is over or somebody rings, which it returns. `leaving` says that this program is to
-    end, and the container goes on."""
+    """`pause` sleeps for a time or until this program is woken, and returns whether it was woken. `wake` wakes it.
+    `leaving`: whether this program is to end while the container goes on. `tick` is called while the start goes on."""
 
     machine: Machine
     ticket: Ticket
     pause: Callable[[float], bool]
-    ring: Callable[[], None]
+    wake: Callable[[], None]
     leaving: Callable[[], bool]
     tick: Callable[[], None]
     _looked: float = field(default=-math.inf, init=False)
@@ -63,7 +63,7 @@ class Life:
     _began: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        self.say = _Both(self)
+        self.say = _ConsoleAndLog(self)
         self.stream: Stream | None = None
         if self.machine.settings.log_group:
             name = self.ticket.stream(self.machine.settings.job, self.machine.me.node)
@@ -71,7 +71,8 @@ class Life:
             self.stream = Stream(self.machine.identity, self.machine.settings.log_group, plain, self.machine.say)
 
     def run(self, elsewhere: bool) -> bool:
-        """False where the program left before the end. `elsewhere`: the bucket has a start that is not on this disk."""
+        """Returns False if the program left before the start's end. `elsewhere`: the bucket says that this node began
+        the start, but this disk has no record of it."""
         kept = record.read(self.machine.places, self.ticket.number)
         if kept is None:
             kept = self._accepted()
@@ -102,7 +103,7 @@ class Life:
         return kept
 
     def _interrupted(self, kept: Record) -> End | None:
-        """Another program of this machine has begun: how far did it come?"""
+        """Resumes a start that an earlier process of this program began. Returns its end if it cannot go on."""
         if kept.phase == record.ENDED:
             return None
         if kept.boot != self.machine.boot:
@@ -118,7 +119,7 @@ class Life:
         return None
 
     def _carry_out(self, kept: Record) -> End | None:
-        starting = Starting(self.machine, self.ticket, kept, self.say, self._stops)
+        starting = Starting(self.machine, self.ticket, kept, self.say, self._must_stop)
         if kept.phase != record.RUNNING:
             stopped = self._stopped()
             if stopped is not None:
@@ -130,14 +131,14 @@ class Life:
         if self.stream is not None:
             forwarder = Forwarder(self.stream, starting.container, kept.folder / "delivered.json")
             forwarder.start()
-        threading.Thread(target=commands.wait, args=(starting.container, self.ring), daemon=True).start()
+        threading.Thread(target=commands.wait, args=(starting.container, self.wake), daemon=True).start()
         end = self._watch(starting.container)
         if end is not None and forwarder is not None:
             forwarder.finish()
         return end
 
     def _watch(self, name: str) -> End | None:
-        """Until the container has ended, or must. None: the program is to leave, and the container goes on."""
+        """Waits for the container's end, or stops it. None: this program leaves, and the container goes on."""
         while True:
             container = self._container()
             if container is None:
@@ -163,14 +164,14 @@ class Life:
             self.machine.say(f"docker does not stop the container: {error}")
             self.pause(_LOOK_SECONDS)
 
-    def _stops(self) -> bool:
-        """Asked while something is waited for before the container is there."""
+    def _must_stop(self) -> bool:
+        """Called at every turn of the waits that come before the container: whether they have to end."""
         self.tick()
         self._reason = self._reason or self._stopped()
         return self._reason is not None or self.leaving()
 
     def _stopped(self) -> End | None:
-        """Why the start should end; None while it should not."""
+        """Why the start should end now; None if it should not."""
         now = time.monotonic()
         if now - self._looked >= _LOOK_SECONDS:
             self._looked = now
@@ -190,20 +191,20 @@ class Life:
         return None
 
     def _container(self) -> commands.Container | None:
-        """docker may be starting anew itself."""
+        """Inspects the container. Retries, because docker itself may be restarting."""
         name = container_name(self.machine.settings.job, self.ticket.number)
         for number in range(_DOCKER_TRIES):
             try:
                 return commands.inspect(name)
             except commands.CommandError as error:
                 if number == _DOCKER_TRIES - 1:
-                    raise MissingError(f"docker does not say how the container does: {error}") from None
+                    raise MissingError(f"docker does not answer what became of the container: {error}") from None
                 self.pause(1.0)
         return None
 
     def _end(self, kept: Record, end: End) -> None:
         if kept.phase != record.RUNNING:
-            # By this the other nodes know that this one is not going to start.
+            # A state without a port tells the other nodes that this one will not start.
             kept.state.pop("sshPort", None)
         kept.phase = record.ENDED
         kept.state.update(state=end.state, finishedAt=rfc3339(time.time()))
@@ -215,7 +216,7 @@ class Life:
 
 
 def tidy(machine: Machine, kept: Record) -> None:
-    """The container of a start that has ended goes, and what it was shown: nothing secret stays on the disk."""
+    """Removes the container of an ended start, and the files that were made for it: no secret stays on the disk."""
     try:
         commands.remove(container_name(machine.settings.job, kept.number))
     except commands.CommandError as error:
@@ -224,8 +225,8 @@ def tidy(machine: Machine, kept: Record) -> None:
     clean(machine.places, kept)
 
 
-class _Both(Voice):
-    """Says it on the machine's console, and in the run's log."""
+class _ConsoleAndLog(Voice):
+    """Prints on the machine's console, and into the run's log."""
 
     def __init__(self, life: Life) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a container prints, put into a stream of CloudWatch Logs: no line is lost.
+"""Forwards a container's output to a stream of CloudWatch Logs. No line is lost.
 
-docker keeps the lines. What has been delivered is noted beside the start's record, so whoever comes after a kill goes
-on behind it. Only a kill between a delivery and its note makes that delivery come twice.
+docker keeps the lines. A file beside the start's record has the position of the last delivery, so a new process
+resumes after it. Only after a kill between a delivery and its record is that delivery sent twice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from launcher.aws_dl1.machine.facts import read_json, write_json
 from launcher.aws_dl1.services import ask
 from launcher.say import Voice
 
-# CloudWatch's own limits of a batch; each event counts 26 bytes more.
+# CloudWatch's own limits of a batch; each event counts 26 bytes in addition.
 _EVENTS, _BYTES, _MORE, _LONGEST = 10000, 1048576, 26, 262144 - 26
 _FLUSH_SECONDS = 1.0
 _LONGEST_PAUSE = 20.0
@@ -41,7 +41,7 @@ class Stream:
     _made: bool = field(default=False, init=False)
 
     def put(self, events: list[dict[str, Any]]) -> None:
-        """Events in order of time; AwsError or OSError where it is refused."""
+        """Puts events, which are ordered by time. AwsError or OSError: CloudWatch did not take them."""
         if not self._made:
             self._make()
         request = {"logGroupName": self.group, "logStreamName": self.name, "logEvents": events}
@@ -63,7 +63,7 @@ class Stream:
 
 
 class Forwarder:
-    """Follows a container's output in a thread. `mark` is the file that says what has been delivered."""
+    """Follows a container's output in a thread. `mark` is the file with the position of the last delivery."""
 
     def __init__(self, stream: Stream, container: str, mark: Path) -> None:
         self._stream, self._container, self._mark = stream, container, mark
@@ -81,7 +81,7 @@ class Forwarder:
         self._writer.start()
 
     def finish(self) -> bool:
-        """Waits until all is delivered, within reason; False where something was not."""
+        """Waits for the delivery of all lines, up to `_LAST_SECONDS`. False if some were not delivered."""
         self._hurry = time.monotonic() + _LAST_SECONDS
         self._reader.join(_LAST_SECONDS)
         with self._room:
@@ -102,14 +102,14 @@ class Forwarder:
         assert process.stdout is not None
         for raw in process.stdout:
             moment, _, text = raw.decode(errors="replace").rstrip("\r\n").partition(" ")
-            # `--since` takes the lines of that very moment again.
+            # `--since` includes the lines of that very moment again.
             if moment < first:
                 continue
             if behind and moment == first:
                 behind -= 1
                 continue
             with self._room:
-                # docker keeps what we do not take yet.
+                # docker keeps the lines that we do not read yet.
                 self._room.wait_for(lambda: len(self._lines) < _EVENTS or self._ended)
                 self._lines.append((moment, text))
         process.wait()
@@ -128,7 +128,7 @@ class Forwarder:
                 self._stream.put([event for line in batch for event in _events(*line)])
             except (AwsError, OSError, http.client.HTTPException, ValueError) as error:
                 if pause == _FLUSH_SECONDS:
-                    self._stream.say(f"CloudWatch does not take the run's lines ({error}); trying on")
+                    self._stream.say(f"CloudWatch does not take the run's lines ({error}); trying again")
                 if self._ended and time.monotonic() > self._hurry:
                     self._stream.say(f"{len(self._lines)} lines of the run are not in CloudWatch")
                     return
@@ -148,7 +148,7 @@ class Forwarder:
 
 
 def say_into(stream: Stream, text: str) -> None:
-    """A line of the machine's own in the run's stream. The run does not depend on it."""
+    """Puts a line of this program into the run's stream. A failure does not affect the run."""
     try:
         stream.put([{"timestamp": int(time.time() * 1000), "message": text or " "}])
     except (AwsError, OSError, http.client.HTTPException, ValueError) as error:
@@ -173,7 +173,7 @@ def _events(moment: str, text: str) -> Iterator[dict[str, Any]]:
 
 
 def _milliseconds(moment: str) -> int:
-    """Of docker's times, which have nanoseconds."""
+    """The milliseconds of a time by docker, which has nanoseconds."""
     try:
         whole = calendar.timegm(time.strptime(moment[:19], "%Y-%m-%dT%H:%M:%S"))
         return whole * 1000 + int((moment[20:23] or "0").rstrip("Z").ljust(3, "0"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine has done about a start, on its own disk: whoever comes after a kill or a boot reads it first."""
+"""Records on the machine's own disk how far it is with a start. After a kill or a boot the program reads them first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ACCEPTED, STARTING, RUNNING, ENDED = "accepted", "starting", "running", "ended"
 
 @dataclass
 class Record:
-    """`phase` STARTING: docker was asked to start the container. `state` is what the bucket is told."""
+    """`phase` STARTING: docker was asked to start the container. `state` is the start's state in the bucket."""
 
     number: int
     boot: str
@@ -29,7 +29,7 @@ class Record:
 
 
 def read(places: Places, number: int) -> Record | None:
-    """None where this machine has done nothing about it."""
+    """The record of a start; None if this machine has done nothing for it."""
     folder = folder_of(places, number)
     kept = read_json(folder / "record.json")
     return _record(kept, folder) if kept else None
@@ -40,7 +40,7 @@ def folder_of(places: Places, number: int) -> Path:
 
 
 def ended(places: Places) -> Iterator[Record]:
-    """Of starts that have ended."""
+    """The records of ended starts."""
     for folder in sorted(places.starts.glob("[0-9]" * 8)):
         kept = read_json(folder / "record.json")
         record = _record(kept, folder) if kept else None
@@ -49,7 +49,7 @@ def ended(places: Places) -> Iterator[Record]:
 
 
 def goes_on(places: Places, boot: str) -> bool:
-    """Whether a start that this boot began has not ended."""
+    """Whether a start that began in this boot has not ended."""
     every = (read_json(folder / "record.json") for folder in places.starts.glob("[0-9]" * 8))
     return any(kept["boot"] == boot and kept["phase"] != ENDED for kept in every if kept)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serves the queue until the machine goes: one start after the other, and limits that nobody else has to keep."""
+"""Serves the queue until the machine ends: runs one start after the other, and stops the machine when it is idle."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from launcher.aws_dl1.machine.facts import interruption, read_json, write_json
 from launcher.aws_dl1.machine.life import End, Life, tidy
 from launcher.aws_dl1.machine.starting import Machine, in_progress, renew, shown
 from launcher.aws_dl1.machine.tickets import CANCELED, FAILED, IN_PROGRESS, Ticket, turn
-from launcher.aws_dl1.machine.wake import Bell
+from launcher.aws_dl1.machine.wake import WakePipe
 from launcher.aws_dl1.services import secret
 from launcher.errors import MissingError
 from launcher.stores import StoreError
 from launcher.supervise import Signals
 
-# Being woken is a matter of a moment. Without: a lost command costs no more than this.
+# How often it polls the queue: usually it is woken, but the command that wakes it may be lost; and while nodes wait.
 _LOOK_SECONDS, _WAITING_SECONDS = 20.0, 1.0
 _RENEW_SECONDS, _SILENT_SECONDS = 60.0, 600.0
 _SECRET_SECONDS = 300.0
@@ -34,10 +34,10 @@ PREPARING, READY, BUSY, STOPPING, UNFIT = "preparing", "ready", "busy", "stoppin
 
 @dataclass
 class Server:
-    """The program's one loop."""
+    """The program's main loop."""
 
     machine: Machine
-    bell: Bell
+    wake_pipe: WakePipe
     signals: Signals
     _state: str = field(default=PREPARING, init=False)
     _reason: str = field(default="", init=False)
@@ -45,11 +45,11 @@ class Server:
     _idle_since: float = field(default_factory=time.monotonic, init=False)
     _since: str = field(default="", init=False)
     _swept: float = field(default=0.0, init=False)
-    _rung: bool = field(default=False, init=False)
+    _woken: bool = field(default=False, init=False)
 
     def run(self) -> int:
-        """Until a signal, or until the machine has been told to stop."""
-        self.signals.target = lambda _: self.bell.ring()
+        """Runs until a signal comes."""
+        self.signals.target = lambda _: self.wake_pipe.wake()
         self._since = self._came_up()
         for kept in record.ended(self.machine.places):
             if shown(kept.folder):
@@ -61,18 +61,18 @@ class Server:
         while not self.signals.ended():
             try:
                 if self._state == STOPPING:
-                    # It is down before that, but for somebody who forbids it.
+                    # The machine should be down before this ends. If it is not, somebody prevented it.
                     self._pause(_DOWN_SECONDS)
                     self._report(READY)
                 else:
                     self._turn()
             except StoreError as error:
-                self._unheard(error)
+                self._without_bucket(error)
                 self._pause(_WAITING_SECONDS)
         return 0
 
     def _came_up(self) -> str:
-        """When this boot's first program began."""
+        """When this program first began in this boot."""
         file = self.machine.places.run / "since.json"
         kept = read_json(file)
         if kept is None:
@@ -81,7 +81,7 @@ class Server:
         return str(kept["since"])
 
     def _prepare(self) -> bool:
-        """Whether the machine can take runs. What it lacks is in its report, so nobody waits for nothing."""
+        """Whether the machine can take runs. Its report says what it lacks, so nobody waits in vain."""
         machine = self.machine
         checked = equipment.checked(machine.settings, machine.places)
         for row in checked:
@@ -102,14 +102,14 @@ class Server:
             ssh.install(machine.places.home / ".ssh", machine.ssh_key, ssh.config({}, inside=False))
 
     def _renew_key(self) -> None:
-        """A key that was rotated holds from the next start on, and no machine is made anew for it."""
+        """Reads the key again before each start, so that a rotated key needs no new machine."""
         try:
             self._install(secret(self.machine.identity, self.machine.settings.ssh_secret))
         except (AwsError, OSError, http.client.HTTPException, ValueError, KeyError, MissingError) as error:
-            self.machine.say(f"the SSH key cannot be read again, so this start has the one from before: {error}")
+            self.machine.say(f"the SSH key cannot be read again, so this start uses the previous one: {error}")
 
     def _key(self) -> str:
-        """A role that was made with the machine comes into force some minutes later."""
+        """Reads the key. Retries, because a role made together with the machine comes into force minutes later."""
         until, pause = time.monotonic() + _SECRET_SECONDS, 1.0
         name = self.machine.settings.ssh_secret
         while True:
@@ -123,7 +123,7 @@ class Server:
             pause = min(pause * 2, 15.0)
 
     def _turn_unfit(self) -> None:
-        """Runs that are this machine's turn fail, because they would wait for ever."""
+        """One turn of a machine that cannot take runs: a run whose turn it is fails, or it would wait for ever."""
         try:
             self._renew()
             found = self.machine.cluster.look()
@@ -132,7 +132,7 @@ class Server:
                 self._refuse(now.ticket)
             self._stop_when_idle(found, frozenset())
         except StoreError as error:
-            self._unheard(error)
+            self._without_bucket(error)
         self._pause(_UNFIT_SECONDS)
 
     def _refuse(self, ticket: Ticket) -> None:
@@ -152,7 +152,7 @@ class Server:
         )
 
     def _turn(self) -> None:
-        """One look at the queue, and what it asks for."""
+        """Reads the queue once, and does what it asks for."""
         self._renew()
         found = self.machine.cluster.look()
         self._cancel(found, 0)
@@ -177,25 +177,25 @@ class Server:
         self._report(BUSY, f"start {ticket.number}")
         self._renew_key()
         life = Life(
-            self.machine, ticket, self._pause, self.bell.ring, self.signals.ended, lambda: self._meanwhile(ticket)
+            self.machine, ticket, self._pause, self.wake_pipe.wake, self.signals.ended, lambda: self._meanwhile(ticket)
         )
         if life.run(mine.get("state") == IN_PROGRESS):
             self._idle_since = time.monotonic()
             self._report(READY)
 
     def _meanwhile(self, current: Ticket) -> None:
-        """While one start runs: the report stays fresh, and whoever canceled a later start need not wait for it."""
+        """Called while a start runs: renews the report, and ends later starts that were canceled meanwhile."""
         self._renew()
-        if not self._rung and time.monotonic() - self._swept < _SWEEP_SECONDS:
+        if not self._woken and time.monotonic() - self._swept < _SWEEP_SECONDS:
             return
-        self._rung, self._swept = False, time.monotonic()
+        self._woken, self._swept = False, time.monotonic()
         try:
             self._cancel(self.machine.cluster.look(), current.number)
         except StoreError as error:
             self.machine.say(f"the bucket does not answer: {error}")
 
     def _cancel(self, found: Queue, current: int) -> None:
-        """Starts that were canceled before they began here have ended here."""
+        """Ends starts that were canceled before they began here."""
         for ticket in found.tickets:
             node = self.machine.me.node
             begun = node in found.states.get(ticket.number, {}) or ticket.number == current
@@ -203,7 +203,8 @@ class Server:
                 self._put_end(ticket, End(CANCELED, None, "was canceled before it began"))
 
     def _stop_when_idle(self, found: Queue, others: frozenset[str]) -> None:
-        """Money: a machine without a run stops itself. Nodes that have been silent for long keep nobody awake."""
+        """Stops a machine that has had no run for long, to save money. It stays up while `others` have runs, unless
+        they have sent no report for long."""
         minutes = self.machine.settings.stop_when_idle_minutes
         if not minutes or self._state == STOPPING:
             return None
@@ -214,7 +215,7 @@ class Server:
             return None
         unfit = self._state == UNFIT
         self._report(STOPPING, f"no run for {minutes:g} minutes")
-        # Whoever put a ticket before this report sees a machine that is up; whoever comes later sees that it stops.
+        # A ticket from before this report counts on this machine, so it must not stop. Later ones see the report.
         last = self.machine.cluster.look()
         known = {ticket.number for ticket in found.tickets}
         if not unfit and any(ticket.number not in known for ticket in last.tickets):
@@ -227,8 +228,8 @@ class Server:
             self._report(READY, str(error))
             self._idle_since = time.monotonic()
 
-    def _unheard(self, error: StoreError) -> None:
-        """Without its bucket a machine takes no run, and nobody sees that it waits: then it stops when idle as well."""
+    def _without_bucket(self, error: StoreError) -> None:
+        """Stops an idle machine that cannot reach its bucket, too: it can take no run."""
         self.machine.say(f"the bucket does not answer: {error}")
         minutes = self.machine.settings.stop_when_idle_minutes
         idle = time.monotonic() - self._idle_since
@@ -241,7 +242,7 @@ class Server:
             self.machine.say(f"the machine cannot stop: {refused}")
 
     def _until_idle(self) -> float:
-        """How long the queue may be left alone."""
+        """How long to wait until the next look at the queue."""
         minutes = self.machine.settings.stop_when_idle_minutes
         left = self._idle_since + minutes * 60 - time.monotonic() if minutes else _LOOK_SECONDS
         return min(_LOOK_SECONDS, max(left, _WAITING_SECONDS))
@@ -252,7 +253,7 @@ class Server:
             self._report(self._state, notice or self._reason)
 
     def _report(self, state: str, reason: str = "") -> None:
-        """Only what is new, and the same again each minute."""
+        """Puts the report if it has changed, and once a minute if not."""
         if (state, reason) == (self._state, self._reason) and time.monotonic() - self._reported < _RENEW_SECONDS:
             return
         if reason != self._reason or state != self._state:
@@ -268,10 +269,10 @@ class Server:
             self.machine.say(f"the report cannot be put into the bucket: {error}")
 
     def _pause(self, seconds: float) -> bool:
-        """Until somebody rings, a signal comes, or the time is over; whether somebody rang."""
-        # Machines of a cluster do not look in step.
-        spread = seconds * random.uniform(0.9, 1.1)
-        rung, _, _ = select.select([self.bell.number], [], [], spread)
-        self._rung = self._rung or bool(rung)
-        self.bell.silence()
-        return bool(rung)
+        """Sleeps until this program is woken, a signal comes, or the time is over. Returns whether it was woken."""
+        # Jitter: the machines of a cluster should not poll at the same moments.
+        jittered = seconds * random.uniform(0.9, 1.1)
+        woken, _, _ = select.select([self.wake_pipe.number], [], [], jittered)
+        self._woken = self._woken or bool(woken)
+        self.wake_pipe.drain()
+        return bool(woken)

@@ -15,17 +15,17 @@ from launcher.errors import MissingError
 
 _PRIVATE, _PUBLIC, _AUTHORIZED, _CONFIG = "id_rsa", "id_rsa.pub", "authorized_keys", "config"
 _COMMENT = "trainyard-cluster"
-# Machines that come and go have new host keys. The network between them is the security group's.
+# New machines have new host keys, so these are not checked. The security group keeps others out of this network.
 _EVERYWHERE = ("StrictHostKeyChecking no", "UserKnownHostsFile /dev/null", "LogLevel ERROR")
 _BEGIN, _END = "# trainyard: begin", "# trainyard: end"
-# Each further container on a host listens so much higher.
+# How far apart the ports of the containers on one host are, and how many ports are tried.
 _STEP, _TRIES = 1000, 60
 _FOLDER_MODE, _FILE_MODE = 0o700, 0o600
 
 
 @dataclass(frozen=True)
 class Peer:
-    """How a node of the run is reached: its container's sshd."""
+    """The address of a node's sshd, which runs in its container."""
 
     name: str
     address: str
@@ -33,7 +33,7 @@ class Peer:
 
 
 def config(peers: Mapping[str, Peer], inside: bool) -> str:
-    """~/.ssh/config. Outside of containers the agent is forwarded; inside, each peer has its own port."""
+    """~/.ssh/config. Outside of containers it forwards the agent; inside it has each peer's port."""
     lines = [line for peer in peers.values() for line in _of_peer(peer)] if inside else []
     everywhere = [*_EVERYWHERE, *(() if inside else ("ForwardAgent yes",))]
     return "\n".join([*lines, "Host *", *(f"    {line}" for line in everywhere)]) + "\n"
@@ -47,44 +47,42 @@ def _of_peer(peer: Peer) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class KeyPair:
-    """Both halves, as files of ssh have them."""
+    """Both halves, in the format of ssh's files."""
 
     private: str = ""
     public: str = ""
 
 
 def key_pair(private: str, folder: Path) -> KeyPair:
-    """The public half follows from the private one. `folder` takes the key for that moment."""
+    """Derives the public half from the private one. `folder` holds the key meanwhile."""
     text = private.strip() + "\n"
     file = folder / "key"
     write(file, text.encode())
     try:
-        # The comment of the key file, if it has one, is no part of the key.
+        # Without the comment that a key file may have.
         public = " ".join(run(["ssh-keygen", "-y", "-P", "", "-f", str(file)]).split()[:2])
     except CommandError as error:
-        raise MissingError(
-            f"the cluster's SSH key cannot be used ({error}): have a new one made by its stack"
-        ) from None
+        raise MissingError(f"the cluster's SSH key cannot be used ({error}): let its stack make a new one") from None
     finally:
         unlink(file)
     return KeyPair(text, f"{public} {_COMMENT}\n")
 
 
 def show(folder: Path, key: KeyPair, configuration: str) -> None:
-    """The files for a container, which installs them for its own user."""
+    """Writes the files that a container installs for its own user."""
     write(folder / _PRIVATE, key.private.encode())
     write(folder / _PUBLIC, key.public.encode())
     write(folder / _CONFIG, configuration.encode())
 
 
 def install_shown(folder: Path, shown: Path) -> None:
-    """The other end of `show`."""
+    """Installs the files that `show` wrote; runs in the container."""
     key = KeyPair(*((shown / name).read_text("utf-8") for name in (_PRIVATE, _PUBLIC)))
     install(folder, key, (shown / _CONFIG).read_text("utf-8"))
 
 
 def install(folder: Path, key: KeyPair, configuration: str) -> None:
-    """Key and configuration with the modes that ssh insists on. What people wrote there beside it stays."""
+    """Installs key and configuration with the modes that ssh requires. Other lines in these files stay."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(_FOLDER_MODE)
     write(folder / _PRIVATE, key.private.encode(), _FILE_MODE)
@@ -94,7 +92,7 @@ def install(folder: Path, key: KeyPair, configuration: str) -> None:
 
 
 def _with(file: Path, lines: list[str]) -> str:
-    """A file of somebody else's with our lines in it, which replace those of the last time."""
+    """The content of a user's file with our lines in it. They replace those of the last time."""
     kept = []
     ours = False
     for line in file.read_text("utf-8", "replace").splitlines() if file.exists() else ():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A container is made ready and started: code, launcher, image, secrets, SSH; then all nodes start theirs together.
-Before that a machine takes the program of a newer release that a ticket names: it is not made anew for it."""
+"""Prepares and starts a container: code, launcher, image, secrets, SSH. All nodes start theirs together.
+If a ticket names a newer release of this program, the machine switches to that first. So it need not be replaced."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from launcher.say import Voice
 _LOOK_SECONDS = 1.0
 _REMEDY = "look at the reports of these nodes (`trainyard runs`), and start the run again"
 _SHOWN, _VARIABLES = "shown", "variables"
-# Where AWS is, if it is not at its own addresses.
+# AWS's own variables for other endpoints.
 _PLACES = ("AWS_ENDPOINT_URL", "AWS_EC2_METADATA_SERVICE_ENDPOINT")
 
 
 @dataclass
 class Machine:
-    """What all starts of this machine share."""
+    """This machine: what all its starts share."""
 
     places: Places
     settings: Settings
@@ -55,7 +55,7 @@ class Machine:
 
 @dataclass
 class Starting:
-    """One start on its way to a container. `stopped` says why it should end; empty while it should not."""
+    """Prepares one start up to its container. `stopped` is called while it waits: whether it should end."""
 
     machine: Machine
     ticket: Ticket
@@ -68,7 +68,7 @@ class Starting:
         return container_name(self.machine.settings.job, self.ticket.number)
 
     def begin(self) -> None:
-        """LaunchError or MissingError where the container cannot be started; StoppedError where it should not."""
+        """Starts the container. LaunchError or MissingError: it cannot start. StoppedError: it should not any more."""
         machine, ticket = self.machine, self.ticket
         code, launcher = self._fetched("code"), self._fetched("launcher")
         if launcher is None:
@@ -100,19 +100,19 @@ class Starting:
         except commands.CommandError as error:
             if commands.inspect(self.container) is None:
                 raise LaunchError(f"docker does not start the container: {error}") from None
-            self.say(f"the container is there already ({error}): a program before this one started it")
+            self.say(f"the container exists already ({error}): this program started it before it was restarted")
         self.record.phase = record.RUNNING
         self.record.save()
 
     def _made_scratch(self) -> Path:
         folder = _scratch(self.machine.places, self.ticket.number)
         folder.mkdir(parents=True, exist_ok=True)
-        # The image's user may be any.
+        # The image may run as any user.
         folder.chmod(0o1777)
         return folder
 
     def _fetched(self, what: str) -> Path | None:
-        """The folder of the ticket's own archive, else of the machine's."""
+        """Fetches the archive that the ticket names, otherwise the machine's, and returns its folder."""
         machine = self.machine
         name = self.ticket.own.get(what, getattr(machine.settings, what))
         if name is None:
@@ -128,7 +128,7 @@ class Starting:
         self.machine.cluster.put_state(self.ticket.number, self.record.state)
 
     def _meet(self) -> Mapping[str, ssh.Peer]:
-        """All nodes of the start have their image: none idles in a container while another still pulls."""
+        """Waits until all nodes of the start have their image, so that no container idles while another node pulls."""
         own = self.ticket.environments[self.machine.me.node]
         missing: set[str] = set()
         wait = Wait(
@@ -148,7 +148,7 @@ class Starting:
                 raise MissingError(wait.missed())
 
     def _show(self, peers: Mapping[str, ssh.Peer], port: int) -> None:
-        """What the container is shown, and the file with its variables. Only root reads either."""
+        """Writes the files for the container, and the file with its variables. Only root may read them."""
         shown = self.record.folder / _SHOWN
         ssh.show(shown / inside.SSH, self.machine.ssh_key, ssh.config(peers, inside=True))
         plain, hidden = self._variables(port)
@@ -157,7 +157,7 @@ class Starting:
         write(self.record.folder / _VARIABLES, lines.encode())
 
     def _variables(self, port: int) -> tuple[dict[str, str], dict[str, str]]:
-        """Those for docker, and those that docker must not know, or cannot take because they have line breaks."""
+        """The variables for docker's file, and those that docker must not know or cannot take (line breaks)."""
         machine, ticket = self.machine, self.ticket
         mine = machine.me
         given = {
@@ -184,12 +184,12 @@ class Starting:
 
     @staticmethod
     def _own(environment: Mapping[str, str]) -> dict[str, str]:
-        """The container cannot tell what the stack file set from what the machine set."""
+        """Lists what the stack file set: the container could not tell that from what the machine set."""
         names = [name for name in host_nic.CHOSEN if name in environment]
         return {host_nic.OWN_VARIABLE: ",".join(names)} if names else {}
 
     def _secrets(self, node: str) -> dict[str, str]:
-        """The secret variables that all nodes share, and those that stand under the node's own name."""
+        """The secret variables that all nodes share, and those under the node's own name."""
         name = self.ticket.secret
         if name is None:
             return {}
@@ -205,12 +205,12 @@ class Starting:
             ) from None
 
     def clean(self) -> None:
-        """Nothing secret stays on the disk."""
+        """Removes the container's files, so that no secret stays on the disk."""
         clean(self.machine.places, self.record)
 
 
 def clean(places: Places, record: Record) -> None:
-    """What the container of a start was shown, and what it wrote for itself."""
+    """Removes the files that were made for a start's container, and its scratch folder."""
     remove(record.folder / _SHOWN)
     unlink(record.folder / _VARIABLES)
     remove(_scratch(places, record.number))
@@ -221,12 +221,12 @@ def _scratch(places: Places, number: int) -> Path:
 
 
 def shown(folder: Path) -> bool:
-    """Whether something of that is there."""
+    """Whether a start's container still has files here."""
     return (folder / _SHOWN).exists() or (folder / _VARIABLES).exists()
 
 
 def container_name(job: str, number: int) -> str:
-    """One name, so that docker itself refuses a second container of a start."""
+    """The container's name. It is the same in each attempt, so docker refuses a second container of a start."""
     return f"trainyard-{job}-{number:08}"
 
 
@@ -236,7 +236,7 @@ def in_progress(instance: str, began: float) -> dict[str, Any]:
 
 
 def _peer(node: str, row: Mapping[str, Any]) -> ssh.Peer:
-    """Another node wrote this: only what cannot be anything else goes into a configuration."""
+    """Reads another node's state. Another node wrote it, so it is validated before it goes into ssh's configuration."""
     address, port = str(row.get("address")), int(row["sshPort"])
     if not all(part.isdigit() for part in address.split(".")):
         raise MissingError(f"the node {node} has no address: {address!a}")
@@ -244,8 +244,8 @@ def _peer(node: str, row: Mapping[str, Any]) -> ssh.Peer:
 
 
 def renew(machine: Machine, ticket: Ticket) -> None:
-    """Becomes the program that the ticket names, unless that is this one, or does not start here. Nothing is lost: the
-    start has not begun, and whoever comes next finds it in the queue."""
+    """Becomes the program that the ticket names, unless that is this one or does not start here. The start has not
+    begun yet, so the new program finds it in the queue."""
     running, name = Path(__file__).resolve().parents[3], ticket.own.get("launcher")
     if (
         name is None
@@ -256,13 +256,13 @@ def renew(machine: Machine, ticket: Ticket) -> None:
     try:
         folder = unpacked(machine.identity, machine.settings.bucket, name, machine.places.launchers)
     except (AwsError, OSError, http.client.HTTPException, tarfile.TarError):
-        # The start itself fetches it once more, and says what is wrong.
+        # The start fetches it again, and then reports the error.
         return
     if folder.name == running.name:
         return
     problem = flaw(str(folder))
     if problem:
-        machine.say(f"the program of {ticket.start} is not taken: {problem}")
+        machine.say(f"the program of {ticket.start} is not used: {problem}")
         return
-    machine.say(f"{ticket.start} names a newer program: goes on as {folder.name}")
+    machine.say(f"{ticket.start} names a newer program: continuing as {folder.name}")
     os.execv(sys.executable, program_words(str(folder), "serve"))

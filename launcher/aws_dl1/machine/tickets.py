@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tickets of the queue, and whose turn it is. Pure."""
+"""Tickets of the queue, and which node's turn it is. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class TicketError(Exception):
-    """An object of the queue that is no ticket. Whoever may write to the bucket may write anything."""
+    """An object of the queue that is not a valid ticket. Anything may be in it: other programs write to the bucket."""
 
 
 @dataclass(frozen=True)
 class Ticket:
-    """One start of a run. `own` says of `code` and `launcher` what the ticket itself names."""
+    """One start of a run. `own`: the ticket's own `code` and `launcher`, if it names them."""
 
     number: int
     start: str
@@ -46,7 +46,7 @@ class Ticket:
 
 
 def parse(number: int, content: bytes) -> Ticket:
-    """TicketError where it cannot be carried out."""
+    """Reads a ticket. TicketError if it is not valid."""
     try:
         read: dict[str, Any] = json.loads(content)
         if read["version"] != VERSION:
@@ -61,7 +61,7 @@ def parse(number: int, content: bytes) -> Ticket:
             maximum_minutes=None if minutes is None else float(minutes),
             secret=None if read.get("secret") is None else _text(read["secret"]),
             environments={_name(node["name"]): _environment(node) for node in read["nodes"]},
-            # A ticket that names a launcher is a whole one: without `code` it has none.
+            # A ticket with a launcher but without `code` means a run without code.
             own={key: _archive(read.get(key)) for key in ("code", "launcher") if "launcher" in read or key in read},
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -102,8 +102,8 @@ def variable(name: str) -> str:
 
 @dataclass(frozen=True)
 class Turn:
-    """What a node has to do. `ticket` None: nothing. `waits_for`: nodes that have not ended an earlier ticket, by name
-    with its number. `goes_on`: nodes with a start that has not ended, this one's tickets only."""
+    """What a node has to do next. `ticket` None: nothing. `waits_for`: the nodes that have to end an earlier ticket
+    first, each with the ticket's number. `goes_on`: all nodes with unended tickets that this node takes part in."""
 
     ticket: Ticket | None
     waits_for: Mapping[str, int]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wakes the program that serves: a pipe with a name."""
+"""A named pipe that wakes the program that serves the queue."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ def _pipe(places: Places) -> Path:
     return places.run / "wake"
 
 
-class Bell:
-    """What rings where `serve` waits."""
+class WakePipe:
+    """The end at which `serve` waits."""
 
     def __init__(self, places: Places) -> None:
         places.run.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
             os.mkfifo(_pipe(places), 0o600)
-        # With a writer of our own it never ends.
+        # Opened for writing too: without any writer a reader would see the end of the file.
         self.number = os.open(_pipe(places), os.O_RDWR | os.O_NONBLOCK)
 
-    def ring(self) -> None:
-        """As others do; a full pipe rings as well."""
-        with suppress(BlockingIOError):
+    def wake(self) -> None:
+        """Wakes this program itself."""
+        with suppress(BlockingIOError):  # a full pipe wakes as well
             os.write(self.number, b"\n")
 
-    def silence(self) -> None:
-        """Forgets all rings so far."""
+    def drain(self) -> None:
+        """Empties the pipe."""
         with suppress(BlockingIOError):
             os.read(self.number, 4096)
 
 
-def ring(places: Places) -> bool:
-    """False where nobody listens: whoever comes up looks into the queue by itself."""
+def wake(places: Places) -> bool:
+    """Wakes the program. Returns False if it does not run: it reads the queue by itself when it begins."""
     try:
         number = os.open(_pipe(places), os.O_WRONLY | os.O_NONBLOCK)
     except OSError as error:
@@ -45,8 +45,7 @@ def ring(places: Places) -> bool:
             return False
         raise
     try:
-        # A full pipe rings as well.
-        with suppress(BlockingIOError):
+        with suppress(BlockingIOError):  # a full pipe wakes as well
             os.write(number, b"\n")
     finally:
         os.close(number)

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What moto lacks and stacks need. Its state is in moto's backends, its operations are a table of ours (`OPERATIONS`)
-that stands before moto's.
+"""Adds to moto what stacks need and moto lacks. The state is in moto's backends. The operations are in `OPERATIONS`,
+and override moto's own.
 
 | module | what it adds | why |
 | --- | --- | --- |
 | instance_types | dl1.24xlarge, where it is offered, images, quotas of EC2 | moto's data has no Gaudi machine |
-| launches, interfaces | whole launch templates, network cards, quota, capacity, client tokens | moto runs anything |
-| machine_view | instances that are pending until the hosts say that they run | moto runs nothing |
+| launches, interfaces | whole launch templates, network cards, quota, capacity, client tokens | moto accepts all |
+| machine_view | instances that are pending until the hosts report that they run | moto starts no machines |
 | placement | placement groups | moto has none |
 | reservations | capacity reservations | moto has none |
 | changes | tags, peers of rules, attributes of subnets, keys of log groups, deletions | moto ignores these changes |
-| buckets | what new buckets have | moto's have nothing |
-| log_filters | filter patterns of logs | moto lets every line through that it cannot read |
+| buckets | default settings of new buckets | moto has no defaults |
+| log_filters | filter patterns of logs | with a pattern that it cannot read, moto returns all lines |
 | policy_simulation | SimulatePrincipalPolicy | moto has none |
 | descriptions | descriptions of a security group's rules | moto loses those of rules without a CIDR |
-| provider_calls | what only the real provider asks, such as tags of S3 Control | moto knows no missing bucket there |
+| provider_calls | calls of the real provider, such as tags of S3 Control | moto accepts missing buckets there |
 | commands | commands of Systems Manager that really run | moto answers Success at once |
 """
 
@@ -39,7 +39,7 @@ from localcloud.aws.additions import (
 )
 from localcloud.aws.additions.outside import Operations, Outside, attach
 
-# Operations that stand before moto's, by the module of moto that has the service.
+# The operations that override moto's, by the module of moto that has the service.
 OPERATIONS: Mapping[str, tuple[type[Operations], ...]] = {
     "ec2": (
         placement.PlacementGroups, reservations.CapacityReservations, launches.Launches, changes.Changes,
@@ -56,21 +56,21 @@ OPERATIONS: Mapping[str, tuple[type[Operations], ...]] = {
 
 
 def install(outside: Outside) -> None:
-    """Completes moto's classes, once in a process, and gives `outside` to what they got."""
+    """Completes moto's classes, once in a process, and makes `outside` available to our operations."""
     attach(outside)
     add_to_moto()
 
 
 @cache
 def with_ours(responses: type[Any]) -> type[Any]:
-    """A class of moto's responses with our operations before its own."""
+    """A subclass of one of moto's classes of responses, in which our operations override moto's."""
     ours = OPERATIONS.get(responses.__module__.split(".")[1], ())
     return type(f"Local{responses.__name__}", (*ours, responses), {}) if ours else responses
 
 
 @cache
 def add_to_moto() -> None:
-    """Changes what moto uses in the middle of its own operations: no operation before or after it could."""
+    """Changes what moto uses in the middle of its operations, where overriding an operation would not help."""
     from moto import settings
     from moto.ec2.models.elastic_network_interfaces import Attachment
     from moto.ec2.models.launch_templates import LaunchTemplate
@@ -86,16 +86,16 @@ def add_to_moto() -> None:
     changes.install(LaunchTemplate)
     buckets.install(S3Backend)
     descriptions.install(SecurityGroupRule)
-    # Bucket policies were judged before, with their conditions, which moto's own judge of them does not read.
+    # Our judge has already evaluated the bucket policy. moto's own evaluation ignores conditions.
     FakeBucket.get_permission = lambda self, action, resource: PermissionResult.NEUTRAL
-    # moto frees every version of a key that goes, and forgets that a delete marker holds nothing: a bucket with one of
-    # an object's name, and nothing else, could not be emptied.
+    # moto disposes of every version of a removed key, and fails at delete markers, which have no content. Then a bucket
+    # that has only delete markers of an object could not be emptied.
     FakeDeleteMarker.dispose = lambda self: None
     _show_cards(Attachment)
 
 
 def _show_cards(attachment: type) -> None:
-    """Lets the attachment of an interface show its network card."""
+    """Makes the attachment of an interface show its network card."""
     original = attachment.__init__  # type: ignore[misc]
 
     def make(self: object, eni: object) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every bucket of S3 has from its start: encryption by S3's own keys, a block of public access, and no ACLs."""
+"""The default settings of S3 buckets: encryption by S3's own keys, public access blocked, and no ACLs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from localcloud.aws.additions.outside import Operations
 
 
 def install(backend: Any) -> None:
-    """Once in a process."""
+    """Changes moto's backend. Called once in a process."""
     create, get_encryption = backend.create_bucket, backend.get_bucket_encryption
 
     def create_bucket(self: Any, bucket_name: str, *args: Any, **named: Any) -> Any:
@@ -22,7 +22,7 @@ def install(backend: Any) -> None:
         return bucket
 
     def get_bucket_encryption(self: Any, bucket_name: str) -> Any:
-        # Nobody can switch it off: without a rule of its own, a bucket has the default.
+        # Encryption cannot be switched off: a bucket without a rule has the default.
         return get_encryption(self, bucket_name) or _encryption()
 
     backend.create_bucket, backend.get_bucket_encryption = create_bucket, get_bucket_encryption
@@ -32,7 +32,7 @@ class Payers(Operations):
     """Operations of S3."""
 
     def list_objects(self) -> Any:
-        """moto lists objects where somebody asks who pays for requests."""
+        """Answers GetBucketRequestPayment, for which moto lists objects."""
         from moto.core.responses import ActionResult
 
         if "requestPayment" not in self.querystring:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes that moto refuses, or answers without keeping them."""
+"""Changes that moto refuses, or accepts without storing them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from localcloud.aws.additions import placement, reservations
 from localcloud.aws.additions.descriptions import change, with_ports
 from localcloud.aws.additions.outside import Operations, ec2_error
 
-# What moto does not know to have tags: the kind of resource, and how its ids begin.
+# The kinds of resources for which moto has no tags, with the prefix of their ids.
 _TAGGED = {"placement-group": "pg", "capacity-reservation": "cr"}
 # The peers that a rule of a security group may have, in AWS's words.
 _PEERS = {
@@ -25,7 +25,7 @@ _NAMES_ON_LAUNCH = {
 
 
 def install(template: Any) -> None:
-    """Once in a process."""
+    """Changes moto's class of launch templates. Called once in a process."""
     from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
 
     EC2_RESOURCE_TO_PREFIX.update(_TAGGED)
@@ -50,7 +50,7 @@ class Changes(Operations):
         return self._by_moto("create_tags")
 
     def create_launch_template(self) -> Any:
-        """The tags of a template are not among those that it gives to what it starts."""
+        """The tags of a template itself are not among the tags that it gives to instances."""
         answer = self._by_moto("create_launch_template")
         template = self.ec2_backend.get_launch_template(answer.result["LaunchTemplate"]["LaunchTemplateId"])
         data = template.default_version().data
@@ -64,7 +64,7 @@ class Changes(Operations):
         return self._by_moto("create_vpc_endpoint")
 
     def delete_nat_gateway(self) -> Any:
-        """A NAT gateway takes its interface with it, and lets go of its address. moto keeps both."""
+        """Also deletes the gateway's interface and releases its address. moto keeps both."""
         answer = self._by_moto("delete_nat_gateway")
         interface = self.ec2_backend.nat_gateways[answer.result["NatGatewayId"]]._eni.id
         if self.ec2_backend.enis.pop(interface, None) is not None:
@@ -72,7 +72,7 @@ class Changes(Operations):
         return answer
 
     def delete_vpc_endpoints(self) -> Any:
-        """moto describes them as deleted for ever. The real provider waits until AWS knows them no more."""
+        """Removes the endpoints. moto lists them as deleted for ever, but the real provider waits for their absence."""
         answer = self._by_moto("delete_vpc_endpoints")
         for identifier in self._get_param("VpcEndpointIds", []):
             self.ec2_backend.vpc_end_points.pop(identifier, None)
@@ -105,7 +105,7 @@ class Changes(Operations):
 
 
 def _check_peer(rule: dict[str, Any], existing: Any) -> None:
-    """AWS changes a peer, and never its kind."""
+    """Refuses another kind of peer: AWS only changes a peer within its kind."""
     given = next((kind for kind in _PEERS if rule.get(kind) is not None), None)
     if existing is None or given is None:
         return
@@ -122,7 +122,7 @@ def _check_peer(rule: dict[str, Any], existing: Any) -> None:
 
 
 def _give_peer(rule: dict[str, Any], existing: Any) -> None:
-    """moto gives a rule another CIDR of IPv4 only."""
+    """Sets a rule's peer. moto itself only changes IPv4 CIDRs."""
     if block := rule.get("CidrIpv6"):
         existing.ip_range["CidrIpv6"] = block
     if prefixes := rule.get("PrefixListId"):
@@ -132,14 +132,14 @@ def _give_peer(rule: dict[str, Any], existing: Any) -> None:
 
 
 def let_go_of_addresses(backend: Any, interfaces: set[str]) -> None:
-    """Elastic addresses of interfaces that end are free again."""
+    """Disassociates the elastic addresses of deleted interfaces."""
     for address in backend.addresses:
         if address.eni is not None and address.eni.id in interfaces:
             address.eni.public_ip = address.eni = address.instance = address.association_id = None
 
 
 class ChangesOfKeys(Operations):
-    """Operations of KMS. moto looks for a key under the text that a call gives, which may be an ARN."""
+    """Operations of KMS. They accept a key's ARN, while moto only finds keys by their ids."""
 
     def disable_key(self) -> str:
         self._change("disable_key")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Descriptions of a security group's rules, and changes of rules for every protocol.
 
-moto keeps only the descriptions of rules with a CIDR, and counts the description of a referenced group as a part of the
-rule. To AWS a rule is its protocol, its ports and its peer, and a rule for every protocol has no ports.
+moto keeps only the descriptions of rules with a CIDR, and treats the description of a referenced group as part of the
+rule. AWS identifies a rule by its protocol, its ports and its peer, and a rule for every protocol has no ports.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _KEY = "Description"
 
 
 class _Group(dict[str, Any]):
-    """A referenced group. The same group with another description is the same group."""
+    """A referenced group. Its description does not count when groups are compared."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, dict) and _bare(self) == _bare(other)
@@ -26,7 +26,7 @@ class _Group(dict[str, Any]):
 
 
 def install(rule: Any) -> None:
-    """Once in a process."""
+    """Changes moto's class of rules. Called once in a process."""
     original = rule.__init__
 
     def make(self: Any, *given: Any, **named: Any) -> None:
@@ -41,13 +41,13 @@ def install(rule: Any) -> None:
 
 
 def with_ports(rules: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Changes of rules as moto takes them: those for every protocol have ports there."""
+    """Changes of rules in moto's form, in which rules for every protocol have ports."""
     every = {"FromPort": -1, "ToPort": -1}
     return {key: {**every, **rule} if rule.get("IpProtocol") == "-1" else rule for key, rule in rules.items()}
 
 
 def change(rule: Any, changed: Mapping[str, Any]) -> None:
-    """Completes a rule that moto has changed."""
+    """Completes moto's change of a rule."""
     if rule.ip_protocol == "-1":
         rule.from_port = rule.to_port = None
     _describe(rule, changed.get(_KEY))
@@ -65,7 +65,7 @@ def _description(rule: Any) -> str | None:
 
 
 def _describe(rule: Any, text: str | None) -> None:
-    """AWS takes a change as the whole rule: one without a description has none from then on."""
+    """Sets or removes a description. To AWS a change is the whole rule: without a description it has none."""
     rule.ip_range.pop(_KEY, None)
     rule.source_group.pop(_KEY, None)
     rule.trainyard_description = None

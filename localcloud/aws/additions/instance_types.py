@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instance types, images and quotas that moto's data lacks. Their facts are rows of catalog/aws_local.toml."""
+"""Adds instance types, images and quotas that moto's data lacks. Their facts are rows of catalog/aws_local.toml."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def is_offered(backend: Any, kind: str, zone: str) -> bool:
 
 
 def _there(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without the types that a fault takes away: the limit of their name is 0."""
+    """Leaves out the types that a fault takes away, by a limit of 0."""
     gone = {name for name in _rows() if outside().limit(name) == 0}
     return [row for row in rows if row["InstanceType"] not in gone]
 

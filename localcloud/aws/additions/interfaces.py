@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What network interfaces an instance type takes: cards, EFA, and public addresses."""
+"""Checks the network interfaces of a launch against its instance type: cards, EFA, and public addresses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from localcloud.aws.additions.outside import ec2_error
 
-# moto keeps interfaces by device index. Interfaces of different cards get numbers this far apart.
+# moto stores interfaces by device index, without the card. So each card's indices begin this much higher.
 CARD_STEP = 64
 _KINDS = ("interface", "efa", "efa-only")
 

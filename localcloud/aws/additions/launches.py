@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RunInstances as AWS judges it, and instances whose life the hosts decide.
+"""RunInstances with AWS's checks, and instances whose states follow the hosts.
 
-moto takes some fields of a launch template; here all of them count. moto runs any type anywhere, and every instance at
-once; here type, zone, cards, quota and capacity are judged, and an instance is pending until the hosts say it runs.
+moto applies only some fields of a launch template; here all of them count. moto accepts any type in any zone, and all
+instances run at once. Here type, zone, cards, quota and capacity are checked, and an instance is pending until the
+hosts report that it runs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from localcloud.aws.additions.outside import Operations, ec2_error, held, outsid
 from localcloud.aws.refusals.launches import check_launch
 
 _BUCKETS = {"on-demand": "L-6E869C2A", "spot": "L-85EED4F7"}
-# What only a request says, never a template.
+# Parameters that only a request has, and never a template.
 _OWN = frozenset({"MinCount", "MaxCount", "ClientToken", "DryRun", "LaunchTemplate"})
 
 
@@ -53,7 +54,7 @@ def _run(self: Any) -> Any:
     wanted = copy.deepcopy(dict(self.params))
     reservation = _judge(self, wanted)
     for interface in self.params.get("NetworkInterfaces", []):
-        # moto knows an interface by its device index alone. Each card counts from zero.
+        # moto identifies an interface by its device index alone, but the indices of each card begin at 0.
         card = int(interface.get("NetworkCardIndex") or 0)
         interface["DeviceIndex"] = card * CARD_STEP + int(interface.get("DeviceIndex") or 0)
     for device in self.params.get("BlockDeviceMappings", []):
@@ -71,7 +72,7 @@ def _run(self: Any) -> Any:
 
 
 def _merge_template(self: Any) -> None:
-    """Fills in what the launch template says and the request does not."""
+    """Adds the parameters of the launch template that the request does not have."""
     if not (named := self._get_param("LaunchTemplate")):
         return
     version = self.ec2_backend._get_template_from_args(named)
@@ -85,15 +86,15 @@ def _merge_template(self: Any) -> None:
         self.params["TagSpecifications"] = own + copy.deepcopy(rows)
     interfaces = self.params.get("NetworkInterfaces")
     if interfaces and self.params.get("SubnetId") and "SubnetId" not in version.data:
-        # With a subnet of its own, a request moves the template's interfaces there.
+        # If the request names a subnet, that replaces the subnet of the template's interfaces.
         for interface in interfaces:
             interface.setdefault("SubnetId", self.params["SubnetId"])
         del self.params["SubnetId"]
 
 
 def _judge(self: Any, wanted: dict[str, Any]) -> str:
-    """Raises AWS's refusals, in AWS's order: what is malformed, what is not there, what is not to be had. Returns the
-    capacity reservation that the instances go to, if there is one."""
+    """Raises AWS's refusals in AWS's order: malformed values, missing resources, lack of capacity. Returns the capacity
+    reservation of the instances, if there is one."""
     kind = wanted.get("InstanceType", "m1.small")
     backend, count = self.ec2_backend, self._get_int_param("MaxCount", 1)
     check_launch(wanted)
@@ -114,7 +115,7 @@ def _judge(self: Any, wanted: dict[str, Any]) -> str:
         placement.find(backend, group)
     _judge_quota(self, kind, wanted, count)
     reservation = reservations.choose(backend, wanted.get("CapacityReservationSpecification", {}), kind, zone, count)
-    # Reserved capacity is there, whatever happens to the rest.
+    # A fault that takes away capacity does not affect reserved capacity.
     if not reservation and outside().no_capacity(kind):
         raise ec2_error(
             "InsufficientInstanceCapacity",
@@ -157,7 +158,7 @@ def _zone(backend: Any, wanted: dict[str, Any]) -> str:
 
 
 def _complete(self: Any, instance: Any, wanted: dict[str, Any]) -> None:
-    """Gives an instance what moto's own launch leaves out."""
+    """Sets attributes of an instance that moto's launch leaves out."""
     where = wanted.get("Placement", {})
     instance._placement.group_name = where.get("GroupName", "")
     instance._placement.tenancy = where.get("Tenancy", "default")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filter patterns of CloudWatch Logs for lines of text. moto reads some of them, and lets every line through otherwise.
+"""Filter patterns of CloudWatch Logs for lines of text. moto reads only some of them, and else returns all lines.
 
-A pattern is a list of terms: each must be in the line, `-` before a term keeps lines with it out, `?` before all terms
-asks for any of them. Quotes hold what is not letters, digits and underscores.
+A pattern is a list of terms, and a line must contain all of them. `-` before a term excludes lines with it. With `?`
+before the terms, one of them is enough. Terms with other characters than letters, digits and underscores are quoted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WORD = re.compile(r"\w+", re.ASCII)
 
 @dataclass(frozen=True)
 class LineFilter:
-    """Which lines fit a pattern. moto calls it by the name of its own method."""
+    """Decides which lines match a pattern. moto calls its method `matches`."""
 
     wanted: tuple[str, ...]
     unwanted: tuple[str, ...]
@@ -36,7 +36,7 @@ class LineFilter:
 
 @lru_cache(maxsize=64)
 def read_pattern(pattern: str | None) -> LineFilter:
-    """The filter of a pattern. AWS's refusal if it is none, ours if nothing here reads it."""
+    """Reads a pattern. Raises AWS's refusal if it is not valid, and our own if it is not supported here."""
     text = (pattern or "").strip()
     if text.startswith(("{", "[", "%")):
         raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS reads filter patterns of terms only")
@@ -58,5 +58,5 @@ def _invalid(message: str) -> RefusalError:
 
 
 def install(models: Any) -> None:
-    """Once in a process."""
+    """Changes moto's module of models. Called once in a process."""
     models.EventMessageFilter = read_pattern

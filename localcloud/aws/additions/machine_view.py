@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances of moto as machines for the hosts, and how their lives go on."""
+"""Describes moto's instances as machines for the hosts, and changes their states."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STATES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "
 
 
 def backends() -> Iterator[Any]:
-    """EC2's backends that are in use, one for each region."""
+    """The EC2 backends of the regions that are in use."""
     from moto.ec2.models import ec2_backends
 
     yield from list(ec2_backends[ACCOUNT].values())
@@ -46,11 +46,11 @@ def set_state(instance: Any, state: str) -> None:
 
 
 def begins(instance: Any) -> None:
-    """An instance is pending from now on. The hosts hear of it once that is on disk."""
+    """Makes an instance pending. The hosts are told after that has been written to disk."""
     from moto.core.utils import utcnow
 
     set_state(instance, "pending")
-    # AWS sets it with every start, and moto only with the first.
+    # AWS sets the launch time at every start, moto only at the first.
     instance.launch_time = utcnow()
     instance.trainyard_agent = False
     told = machine(instance)
@@ -58,7 +58,7 @@ def begins(instance: Any) -> None:
 
 
 def ends(instance: Any, how: str) -> None:
-    """An instance was stopped or terminated by a call."""
+    """Begins to stop or to terminate an instance, after a call."""
     instance.trainyard_agent = False
     hosts, identifier = outside().machines, instance.id
     outside().later(lambda: (hosts.stopped if how == "stopped" else hosts.terminated)(identifier))

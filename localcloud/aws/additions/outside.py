@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What moto's handlers reach outside moto: the hosts, the faults, and steps that wait until a call is on disk."""
+"""Connects our operations inside moto to the rest of the local cloud: the hosts, the faults, and deferred steps."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from localcloud.aws.machines import Machines
 
 @dataclass
 class Outside:
-    """`no_capacity(type)` and `limit(name)` ask the faults. `later` runs once the state is on disk: what the hosts
-    hear has happened, also after a kill."""
+    """`no_capacity(type)`, `limit(name)` and `session_seconds()` read the faults.
+
+    `later` defers a step until the call's changes are on disk. So the hosts are never told of a change that a kill of
+    the cloud could undo.
+    """
 
     machines: Machines
     no_capacity: Callable[[str], bool] = lambda kind: False
@@ -38,7 +41,7 @@ _outside: list[Outside] = []
 
 
 def attach(outside: Outside) -> None:
-    """moto's handlers are made anew for each request, so they find it here. A process has one local AWS."""
+    """Stores it for moto's handlers, which are made anew for each request. A process has only one local AWS."""
     _outside[:] = [outside]
 
 
@@ -47,33 +50,35 @@ def outside() -> Outside:
 
 
 def held(backend: Any, name: str) -> dict[str, Any]:
-    """A table of ours in a backend of moto's: it is kept and restored with the backend."""
+    """A table of ours inside one of moto's backends. It is saved and restored together with the backend."""
     table: dict[str, Any] = backend.__dict__.setdefault(f"trainyard_{name}", {})
     return table
 
 
 class Operations:
-    """Operations of ours, as methods with the names that moto gives them. They stand before moto's class of responses,
-    so `self` has all that moto's own handlers have."""
+    """Base of our operations: methods with moto's names. They are mixed in before moto's class of responses, so they
+    override its methods, and `self` has everything that moto's own handlers have."""
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)
 
     def _by_moto(self, operation: str) -> Any:
-        """What moto does at this operation."""
+        """Calls moto's own implementation of an operation."""
         return getattr(super(), operation)()
 
 
 def filtered(rows: list[dict[str, Any]], wanted: Mapping[str, Any], names: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The resources of ours, as they are shown, that fit the filters of a call. `names` says where each filter looks.
-    One that is not there is refused by name: an answer that ignores it would be wrong."""
+    """Filters rows of ours by the filters of a call. `names` maps a filter to the field that it compares. A filter
+    without a field is refused, because ignoring it would give a wrong answer."""
     for name in wanted:
         if not (name.startswith("tag:") or name == "tag-key" or name in names):
             raise NotImplementedError(f"The filter '{name}' for it")
-    return [row for row in rows if all(set(values) & _asked(row, name, names) for name, values in wanted.items())]
+    return [
+        row for row in rows if all(set(values) & _filter_values(row, name, names) for name, values in wanted.items())
+    ]
 
 
-def _asked(row: Mapping[str, Any], name: str, names: Mapping[str, str]) -> set[str]:
+def _filter_values(row: Mapping[str, Any], name: str, names: Mapping[str, str]) -> set[str]:
     tags = {tag["Key"]: tag["Value"] for tag in row.get("Tags", [])}
     if name == "tag-key":
         return set(tags)

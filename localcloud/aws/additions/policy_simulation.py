@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SimulatePrincipalPolicy by our judge: what a user, group or role may do by its own policies, without doing it."""
+"""SimulatePrincipalPolicy, evaluated by our judge: what a user, group or role may do by its own policies."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _judged(source: str, need: Need, more: list[PolicyDocument]) -> dict[str, An
 
 
 def _in_force(source: str, need: Need) -> tuple[AwsPrincipal, InForce]:
-    """The policies of the identity with this ARN. Those of resources have no part in it, as on AWS."""
+    """The policies of the identity with this ARN. As on AWS, policies of resources do not count."""
     from moto.iam.exceptions import NotFoundException
     from moto.iam.models import iam_backends
 

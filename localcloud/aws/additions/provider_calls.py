@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the calls that only the provider makes lack in moto."""
+"""Corrects calls that only the real Pulumi provider makes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from localcloud.aws.additions.outside import Operations
 
 
 class TagsOfBuckets(Operations):
-    """Operations of S3 Control. moto has tags also for buckets that are not there."""
+    """Operations of S3 Control. They refuse buckets that do not exist, which moto accepts."""
 
     def list_tags_for_resource(self) -> Any:
         return self._of_existing_bucket("list_tags_for_resource")

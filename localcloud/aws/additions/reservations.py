@@ -93,7 +93,7 @@ def find(backend: Any, identifier: str) -> dict[str, Any]:
 
 
 def used(backend: Any, row: dict[str, Any]) -> int:
-    """How many instances take room in a reservation."""
+    """How many instances use a reservation."""
     return sum(
         getattr(one, "capacity_reservation_id", "") == row["CapacityReservationId"] and one.state != "terminated"
         for one in backend.all_instances()
@@ -101,7 +101,7 @@ def used(backend: Any, row: dict[str, Any]) -> int:
 
 
 def choose(backend: Any, wanted: dict[str, Any], kind: str, zone: str, count: int) -> str:
-    """The reservation that instances go to, by what the launch says: one by its id, an open one with room, or none."""
+    """Chooses the reservation of instances: the one that the launch names, an open one with free capacity, or none."""
     target = wanted.get("CapacityReservationTarget", {})
     preference = wanted.get("CapacityReservationPreference", "open")
     if identifier := target.get("CapacityReservationId"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of S3 that come in pieces, with checksums behind them (`aws-chunked`): put together here, so that nobody
-behind the border reads pieces. Their trailers become headers."""
+"""Decodes bodies of S3 that come in chunks with trailing checksums (`aws-chunked`), so that the rest of the program
+gets whole bodies. The trailers become headers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_LINE = 1024
 
 
 def decoded(headers: Mapping[str, str], body: bytes) -> tuple[dict[str, str], bytes]:
-    """The headers and the body that the sender meant."""
+    """The headers and the body without the encoding."""
     found = dict(headers)
     encodings = [one.strip() for one in found.pop(_ENCODING, "").split(",")]
     if rest := ", ".join(one for one in encodings if one not in ("", "aws-chunked")):
@@ -37,7 +37,7 @@ def decoded(headers: Mapping[str, str], body: bytes) -> tuple[dict[str, str], by
 
 
 def _pieces(body: bytes) -> tuple[list[memoryview], int]:
-    """The pieces, and where the trailers begin."""
+    """The chunks, and the position of the trailers."""
     whole, at = memoryview(body), 0
     pieces: list[memoryview] = []
     while True:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters of EC2 and query services: names with dots, such as `TagSpecification.1.Tag.2.Key`.
 
-A name is a parameter only if the operation's model leads to it. Lists count from 1, and end at their first gap, as moto
-reads them: a tag behind a gap would be judged as given and never be put on anything.
+A name counts only if it leads to a member of the operation's model. Lists begin at 1 and end at their first gap, as in
+moto: otherwise the judge would accept a tag after a gap, which moto would never set.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
 @dataclass
 class _Node:
-    """What stands under a part of a name: the value of exactly this name, and longer names."""
+    """A node in the tree of names: the value of exactly this name, and the nodes of longer names."""
 
     name: str
     value: str | None = None
@@ -30,7 +30,7 @@ class _Node:
 
 
 def read(parameters: Mapping[str, str], shape: Any, wire: Wire) -> dict[str, str]:
-    """The parameters of the model, in the order in which they came. Refused if a value is not of its type."""
+    """The parameters that the model has, in their original order. Refuses values of a wrong type."""
     if shape is None:
         return {}
     kept = dict(_of_structure(_tree(parameters), shape, wire))
@@ -88,7 +88,7 @@ def _on_wire(name: str, member: Any, wire: Wire) -> str:
 
 
 def typed(value: str, kind: str, name: str) -> str:
-    """The value as its type is written. Refused if it is not of the type: moto's parser would break on it."""
+    """The value in the canonical form of its type. Refuses other values, on which moto's parser would fail."""
     try:
         return _WRITTEN[kind](value) if kind in _WRITTEN else value
     except (ValueError, OverflowError, KeyError):
@@ -116,7 +116,7 @@ def _if_it_reads(reader: Callable[[str], object]) -> Callable[[str], str]:
     return same
 
 
-# Types that are more than text -> how a value of theirs is written. A KeyError or ValueError if it is none.
+# Types other than text -> a function that writes a value in canonical form, or raises KeyError or ValueError.
 _WRITTEN: Mapping[str, Callable[[str], str]] = {
     "boolean": lambda value: {"true": "true", "false": "false"}[value.lower()],
     "integer": _whole, "long": _whole, "float": _if_it_reads(float), "double": _if_it_reads(float),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of JSON services: members that the operation's model has, each of its type. A list where the model has a
-text would be judged item by item, and be carried out as whatever moto makes of it."""
+"""Reads parameters of JSON services: members of the operation's model, each with its type. The types are checked,
+because the judge and moto would read, for example, a list in place of a text differently."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def read(value: Any, shape: Any) -> dict[str, Any]:
-    """The members that the model knows."""
+    """The members that the model has."""
     return _structure(value, shape, "") if shape is not None else {}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Botocore's models of operations, as moto itself takes them. Reading one of a large service takes a second, once."""
+"""Botocore's models of operations, which moto uses too. Loading that of a large service takes a second, once."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from localcloud.aws.calls import RawCall
 from localcloud.aws.errors import Reason, RefusalError
 
-# Where botocore's name of a service is not moto's.
+# Services whose names in moto and botocore differ.
 _NAMES = {"servicequotas": "service-quotas"}
 
 
 def of_call(call: RawCall) -> Any:
-    """The model of a call's operation. Refused if AWS has no such operation."""
+    """The model of a call's operation. Refuses an operation that AWS does not have."""
     model = of_service("s3control" if call.control else call.service.backend)
     if call.operation not in _operations(model.service_name):
         raise RefusalError(Reason.UNKNOWN_OPERATION, f"The service has no operation {call.operation[:60]!a}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The value of a request, by botocore's model of its operation."""
+"""Parses a request into its value, by botocore's model of its operation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from localcloud.aws.services import Wire
 
 
 def value_of(raw: RawCall) -> AwsCall:
-    """The value that is judged and carried out. Refused where it has none."""
+    """The value of a request, which is judged and then carried out. Refuses a request that the model does not fit."""
     model = models.of_call(raw)
     wire = raw.service.wire
     if wire is Wire.S3:
@@ -25,5 +25,5 @@ def value_of(raw: RawCall) -> AwsCall:
 
 
 def target_of(call: RawCall) -> str:
-    """What a JSON service's header says for this operation."""
+    """The header `X-Amz-Target` of a JSON service for this operation."""
     return f"{models.of_service(call.service.backend).metadata['targetPrefix']}.{call.operation}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request of S3 as a value: the headers, the query and the body that botocore's model of its operation has."""
+"""Parses a request of S3: the headers, the query and the body that botocore's model of its operation has."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from localcloud.aws.errors import Reason, RefusalError
 
 _METADATA = "x-amz-meta-"
 _ALGORITHM = "x-amz-sdk-checksum-algorithm"
-# moto computes others with libraries that are not here.
+# moto would need further libraries for other checksums.
 _CHECKSUMS = ("CRC32", "CRC32C", "SHA1", "SHA256")
-# S3 goes on without them where it cannot read them.
+# S3 ignores a range that it cannot parse.
 _RANGE = re.compile(r"bytes=[0-9]{0,19}-[0-9]{0,19}", re.ASCII)
-# Operations that need no body where their model has one.
+# Operations whose model has a body that may be left out.
 _MAY_BE_EMPTY = frozenset({"CreateBucket", "PutBucketAcl", "PutObjectAcl"})
-# An object with one of these types would be read as a form.
+# moto would parse an object with one of these content types as a form.
 _FORMS = ("application/x-www-form-urlencoded", "application/x-url-encoded", "multipart/form-data")
 _OWN = ("Bucket", "Key", "Source", "SourceVersion")
 
 
 def read(raw: RawCall, model: Any) -> AwsCall:
-    """The value of a request."""
+    """Parses a request into its value."""
     _check_content(raw)
     call = AwsCall(raw.service, raw.region, raw.operation, _parameters(raw, model), control=raw.control)
     call = replace(call, headers=dict(_headers(raw, model, call)))
@@ -55,7 +55,7 @@ def read(raw: RawCall, model: Any) -> AwsCall:
 
 
 def payload_of(shape: Any) -> tuple[str, str, Any]:
-    """The body that an operation has: the name of its element, its namespace, and its shape. None without one."""
+    """The body in an operation's model: the name of its element, its namespace, and its shape (None: no body)."""
     named = shape.serialization.get("payload")
     if named is not None:
         payload = shape.members[named]
@@ -68,7 +68,7 @@ def payload_of(shape: Any) -> tuple[str, str, Any]:
 
 
 def _parameters(raw: RawCall, model: Any) -> dict[str, Any]:
-    """The bucket, the key, and those names of the query that the model has."""
+    """The bucket, the key, and those parameters of the query that the model has."""
     found: dict[str, Any] = {name: raw.parameters[name] for name in _OWN}
     if not takes_copies(raw.operation):
         found |= {"Source": "", "SourceVersion": ""}
@@ -89,7 +89,7 @@ def takes_copies(operation: str) -> bool:
 
 
 def members(model: Any, location: str) -> Iterator[tuple[str, Any]]:
-    """The names on the wire, and the shapes, of what stands there."""
+    """The members at a location, such as `header` or `querystring`: their names on the wire and their shapes."""
     shape = model.input_shape
     for member in shape.members.values() if shape is not None else ():
         if member.serialization.get("location") == location:
@@ -128,7 +128,7 @@ def _typed(text: str, kind: str, name: str) -> str:
 
 
 def _stated_checksum(raw: RawCall, model: Any) -> Iterator[tuple[str, str]]:
-    """The algorithm and the checksum that an object is kept with. moto would look for one in the content."""
+    """The checksum of an object and its algorithm, as headers for moto, which would otherwise search the content."""
     algorithm = raw.headers.get(_ALGORITHM, "").upper()
     header = f"x-amz-checksum-{algorithm.lower()}"
     if not algorithm or all(name != _ALGORITHM for name, _ in members(model, "header")):
@@ -141,7 +141,7 @@ def _stated_checksum(raw: RawCall, model: Any) -> Iterator[tuple[str, str]]:
 
 
 def _with_content(call: AwsCall, body: bytes) -> AwsCall:
-    """An object is bytes. A policy is the text of a JSON document, which its reader looks at (refusals/documents)."""
+    """The call with its content: the bytes of an object, or the text of a policy (checked in refusals/documents)."""
     if call.operation == "PutBucketPolicy":
         try:
             body.decode()
@@ -157,7 +157,7 @@ def _check_deleted(rows: list[Mapping[str, str]]) -> None:
 
 
 def _check_content(raw: RawCall) -> None:
-    """The digests that a sender states must be those of what arrived."""
+    """Verifies the digests and checksums that the sender states."""
     if (stated := raw.headers.get("content-md5")) is not None:
         if not _is_base64(stated, 16):
             raise RefusalError(Reason.REFUSED, "The Content-MD5 you specified was invalid.", "InvalidDigest")
@@ -167,7 +167,7 @@ def _check_content(raw: RawCall) -> None:
             raise RefusalError(Reason.REFUSED, message, "BadDigest")
     for algorithm in _CHECKSUMS:
         stated = raw.headers.get(f"x-amz-checksum-{algorithm.lower()}")
-        # The checksum of a whole upload is stated when it is completed, and its body is a list of parts.
+        # When an upload is completed, the stated checksum is that of the whole upload, and the body is a list of parts.
         if (
             stated is not None
             and raw.operation != "CompleteMultipartUpload"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request that moto gets: written from the value that was judged, and from nothing else."""
+"""Writes the request for moto, from nothing but the value that was judged."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from localcloud.aws.calls import AwsCall
 from localcloud.aws.services import Wire
 
 _FORM = "application/x-www-form-urlencoded"
-# moto looks for parameters of a query in any text, so also in JSON. These begin and name one.
+# moto searches for query parameters in any body, also in JSON. So these signs of a query are escaped there.
 _SIGNS = {"&": "\\u0026", "=": "\\u003d"}
 
 
 @dataclass(frozen=True)
 class WrittenRequest:
-    """One spelling of each call. `headers` are in lower case, `path` and `query` percent-encoded."""
+    """A call in canonical form. `headers` are in lower case, `path` and `query` percent-encoded."""
 
     method: str
     path: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S3's documents: read once, strictly, by the shapes of botocore's models, and written anew.
+"""S3's documents: parses them once, strictly, by the shapes of botocore's models, and writes them for moto.
 
-moto's own reader takes the first of several spellings, namespaces for names, and comments for nothing. So there is one
-spelling: UTF-8, no declarations, one namespace, each element once unless the model has a list.
+moto's own parser is lenient: it takes the first of several elements, ignores namespaces, and skips comments. So this
+module accepts only one form: UTF-8, no declarations, one namespace, and each element once unless the model has a list.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _LONGEST = 4 * 1024 * 1024
 _TYPE = "{http://www.w3.org/2001/XMLSchema-instance}type"
 _SCHEMA = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
 _SPACE = re.compile(r"[ \t\r\n]*")
-# A reader of XML makes a line break of a bare carriage return.
+# XML parsers turn a bare carriage return into a line break.
 _ESCAPES = {"\r": "&#13;"}
 
 
 def read(body: bytes, name: str, namespace: str, shape: Any) -> Any:
-    """The document as a value: members by their names in the model."""
+    """Parses a document into a value: its members by their names in the model."""
     root = _parsed(body)
     space, _, tag = root.tag.rpartition("}")
     if tag != name or space.removeprefix("{") not in ("", namespace):
@@ -43,7 +43,7 @@ def _parsed(body: bytes) -> ElementTree.Element:
         raise malformed()
     try:
         text = body.decode()
-        # No client sends declarations, which could name entities without end, nor comments.
+        # Refuse declarations, which could define endless entities, and comments. No client sends either.
         if "<!" in text or text.startswith("\ufeff"):
             raise malformed()
         return ElementTree.fromstring(text)
@@ -88,12 +88,12 @@ def _structure(element: ElementTree.Element, shape: Any, space: str) -> dict[str
 
 
 def _attribute_of(members: Mapping[str, Any]) -> str:
-    """The member that is an attribute: grantees have a type. None has two."""
+    """The member that is an XML attribute, such as a grantee's type; empty if none is. No shape has two."""
     return next((name for name, member in members.items() if member.serialization.get("xmlAttribute")), "")
 
 
 def _check_plain(element: ElementTree.Element, attribute: str) -> str:
-    """The attribute of an element that holds elements, and no text of its own."""
+    """Checks that an element contains only elements and no text, and returns its attribute."""
     texts = (element.text, *(item.tail for item in element))
     allowed = {_TYPE} if attribute else set()
     if set(element.attrib) - allowed or not all(_SPACE.fullmatch(text or "") for text in texts):
@@ -125,7 +125,7 @@ def _item_name(shape: Any) -> str:
 
 
 def written(value: Any, name: str, shape: Any) -> bytes:
-    """The document for moto: without namespaces, as its reader has it."""
+    """Writes a document for moto: without namespaces, which its parser does not know."""
     return "".join(_parts(value, name, shape)).encode()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS as the console shows it, from the state of the local AWS. One that was never used is not made for it."""
+"""AWS in the console, from the state of the local AWS. If AWS was never used here, the console does not start it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class AwsConsole:
         self._reading = asyncio.Lock()
 
     async def runs(self) -> Sequence[AwsRun]:
-        """Calls change the state many times a second, so what was read is kept a moment."""
+        """The runs, cached for a moment: calls change the state many times a second."""
         async with self._reading:
             if self._aws is not None and time.monotonic() > self._read_at + _KEPT_SECONDS:
                 self._latest = await self._aws.look(self._book.read) or ()
@@ -61,7 +61,7 @@ class AwsConsole:
             remembered = progress.progress_of(
                 self._cloud.store, progress.elsewhere(run.place.bucket), run.place.prefix, most
             )
-            # A bucket that was made anew may have had a start of this number before.
+            # Before the bucket was made again, it may have had another start of this number.
             points = {rank: [one for one in own if one.moment >= run.created] for rank, own in remembered.items()}
         return await self._aws.look(lambda: content_of(run, points)) or RunContent()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tickets of all queues as training runs. A ticket is parsed once, and a start that has ended is read once."""
+"""Shows the tickets of all queues as training runs. Parses each ticket once, and reads each ended start once."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ Find = Callable[[Sequence[str]], Mapping[str, Instance]]
 
 @dataclass(frozen=True, slots=True)
 class AwsRun(TrainingRun):
-    """`ticket`: the one that started it. `place`: where its launchers leave their files."""
+    """A run. `ticket`: the one that started it. `place`: the folder with its launchers' status objects."""
 
     ticket: Ticket
     place: StatusFolder | None
 
     @property
     def settled(self) -> bool:
-        """Whether its nodes have said themselves how they ended. What only their instances say may change."""
+        """Whether all its nodes have reported how they ended. A state that only follows from an instance may change."""
         return all(node.run.over and node.run.finished_at for node in self.nodes)
 
 
 @dataclass
 class RunBook:
-    """The runs of one local AWS. Only the thread of moto's state uses it."""
+    """The runs of one local AWS. Only the simulation's thread uses it."""
 
-    # By bucket, job and number: the tag of the ticket, and the run as it was seen last.
     _seen: dict[tuple[str, str, int], tuple[str, AwsRun | None]] = field(default_factory=dict)
 
     def read(self) -> list[AwsRun]:
@@ -89,7 +88,7 @@ def _run(queue: InnerQueue, ticket: Ticket, finds: dict[str, Find]) -> AwsRun:
 
 def _node(row: Mapping[str, object], run: NodeRun, instance: Instance | None) -> RunNode:
     rank = row.get("rank")
-    # What a machine counted before it was started again is gone.
+    # A machine that was started again has lost its earlier counts.
     began_after = instance is not None and _moment(run.finished_at or "") < instance.launched.timestamp()
     machine = "" if instance is None or (run.over and began_after) else instance.id
     return RunNode(
@@ -99,7 +98,7 @@ def _node(row: Mapping[str, object], run: NodeRun, instance: Instance | None) ->
 
 
 def _moment(text: str) -> float:
-    """Zero for a text that is no moment: anybody who may write to the bucket may have written it."""
+    """A time in seconds; 0 for a text that is not a time, because anybody may have written it into the bucket."""
     try:
         return max(0.0, http.parse_rfc3339(text))
     except (ValueError, OverflowError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an account has beside its runs: machines, networks, who may do what, buckets."""
+"""The console's sections of an account: machines, networks, who may do what, buckets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TITLES = {
 EMPTY = tuple(Section(title, (), empty) for title, empty in _TITLES.items())
 _RULE_COLUMNS = ["way", "protocol", "peer", "ports", "why"]
 _LONGEST_CELL = 500
-# Objects of a bucket are counted up to here.
+# How many objects of a bucket are counted at most.
 _COUNTED = 10_000
 
 
@@ -43,7 +43,7 @@ def sections(many: int) -> Sequence[Section]:
 
 
 def _machines(living: Iterable[Any]) -> Iterator[Item]:
-    """Each cluster with its machines, and those of nobody's cluster together."""
+    """Each cluster with its machines, and then the machines without a cluster."""
     clusters: dict[tuple[str, str], list[Any]] = {}
     for one in living:
         tags = tags_of(one)
@@ -72,8 +72,8 @@ def _machine(one: Any) -> list[str]:
 
 
 def _says(instance: machines.Instance, job: str) -> str:
-    """What a machine reports of itself, in the bucket of its cluster. Two stacks may call a job alike, so its id tells
-    which report is of this machine."""
+    """A machine's report in its cluster's bucket. It must have the machine's id, because the jobs of two stacks may
+    have the same name."""
     for name in buckets() if job and instance.node else ():
         reports = InnerQueue(Cluster(name, job)).reports([instance.node])
         report = machines.current(instance, reports.get(instance.node))
@@ -83,7 +83,7 @@ def _says(instance: machines.Instance, job: str) -> str:
 
 
 def _networks(living: Sequence[Any]) -> Iterator[Item]:
-    """VPCs, without those that every account has and that no machine uses."""
+    """All VPCs, without default VPCs that no machine uses."""
     from localcloud.aws.additions import machine_view
 
     used = {one.vpc_id for one in living}
@@ -211,7 +211,7 @@ def content_of(run: AwsRun, points: Points) -> RunContent:
 
 
 def _status(run: AwsRun, node: RunNode) -> Mapping[str, Any]:
-    """What the node's launcher says now. Empty where there is nothing."""
+    """The status object of the node's launcher; empty if there is none."""
     if run.place is None:
         return {}
     read = InnerQueue(Cluster(run.place.bucket, "")).read(run.place.status(node.rank))
@@ -219,13 +219,13 @@ def _status(run: AwsRun, node: RunNode) -> Mapping[str, Any]:
 
 
 def _printed(run: AwsRun) -> list[str]:
-    """The last lines of all ranks, in the order of time."""
+    """The last lines of all ranks, ordered by time."""
     lines = sorted(line for node in run.nodes for line in _lines(run, node))[-ENTRIES:]
     return shown_lines(run, (entry[2:] for entry in lines))
 
 
 def _lines(run: AwsRun, node: RunNode) -> Iterator[tuple[int, int, int, str]]:
-    """Each with its time and its place among the lines of that time."""
+    """The lines of a node, each with its time and its position."""
     from moto.logs.models import logs_backends
 
     cluster = run.ticket.cluster
@@ -234,5 +234,5 @@ def _lines(run: AwsRun, node: RunNode) -> Iterator[tuple[int, int, int, str]]:
     stream = group.streams.get(run.ticket.stream(node.log)) if group else None
     mark = f"[{node.run.name}] "
     for place, event in enumerate(stream.events[-ENTRIES:] if stream else ()):
-        # The launcher marks its lines with the node already: that mark is not said twice.
+        # The launcher's own lines begin with the node already, so that prefix is removed.
         yield int(event.timestamp), place, node.rank, str(event.message).removeprefix(mark).rstrip()

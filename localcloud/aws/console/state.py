@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What moto holds of buckets and instances, read where it lies."""
+"""Reads buckets and instances from moto's state."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def buckets() -> Mapping[str, Any]:
 
 
 def objects_of(bucket: Any) -> Iterator[tuple[str, Any]]:
-    """The objects of a bucket, without those that were deleted and have versions left."""
+    """The objects of a bucket, without deleted ones of which old versions are left."""
     from moto.s3.models import FakeKey
 
     return ((name, one) for name, one in bucket.keys.items() if isinstance(one, FakeKey))
 
 
 def clusters() -> Iterator[Cluster]:
-    """Those that have a queue."""
+    """The clusters that have a queue."""
     for name, bucket in buckets().items():
         parts = (key.split("/") for key in dict.keys(bucket.keys) if key.startswith(f"{ROOT}/"))
         jobs = dict.fromkeys(part[2] for part in parts if len(part) > 3)
@@ -39,7 +39,7 @@ def clusters() -> Iterator[Cluster]:
 
 @dataclass(frozen=True)
 class InnerQueue(QueueView):
-    """The queue as moto has it."""
+    """A queue in moto's state."""
 
     cluster: Cluster
 
@@ -55,7 +55,7 @@ class InnerQueue(QueueView):
         return self._find(self.cluster.cancellation(number)) is not None
 
     def tag(self, key: str) -> str:
-        """Another one where the object is another one. Empty if there is none."""
+        """A tag that changes with the object; empty if there is no object."""
         one = self._find(key)
         return str(one.etag) if one is not None else ""
 
@@ -68,7 +68,7 @@ class InnerQueue(QueueView):
 
 
 def instance_of(one: Any) -> Instance:
-    """moto's instance as the provider reads it from EC2's answers."""
+    """moto's instance in the form in which the provider reads EC2's answers."""
     reason = one.state_reason.message or one.state_transition_reason or ""
     return Instance(
         one.id, tags_of(one).get("node", ""), one.state, aware(one.launch_time), terminal(str(reason)),
@@ -77,7 +77,7 @@ def instance_of(one: Any) -> Instance:
 
 
 def instances(cluster: Cluster) -> Mapping[str, Instance]:
-    """Those of a cluster, the newest of each node."""
+    """The instances of a cluster, the newest one of each node."""
     from localcloud.aws.additions import machine_view
 
     wanted = {"job": cluster.job, **({"stack": cluster.stack} if cluster.stack else {})}
@@ -86,7 +86,7 @@ def instances(cluster: Cluster) -> Mapping[str, Instance]:
 
 
 def aware(moment: datetime) -> datetime:
-    """A time of moto's, which has no zone and means UTC."""
+    """A time of moto as an aware one: it has no zone, and means UTC."""
     return moment.replace(tzinfo=UTC)
 
 
@@ -95,7 +95,7 @@ def tags_of(one: Any) -> dict[str, str]:
 
 
 def once(read: Callable[[], Mapping[str, Instance]]) -> Callable[[Sequence[str]], Mapping[str, Instance]]:
-    """Reads with the first question only."""
+    """Caches the result of the first call."""
     known: list[Mapping[str, Instance]] = []
 
     def ask(names: Sequence[str]) -> Mapping[str, Instance]:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances of the local AWS as machines of the hosts: booted by their user data, commanded by Systems Manager."""
+"""Runs instances of the local AWS as machines on the hosts: with their user data, and commands of Systems Manager."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An instance as an assignment: one node that is a whole machine, in the network of its VPC."""
+"""Makes an assignment for the hosts from an instance: one node that is a whole machine, in the network of its VPC."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from localcloud.hosts.assignment import (
 from localcloud.hosts.images import Shown
 
 _TRAINS = "pytorch"
-# EC2 takes 16 KiB. Packed text may become larger, but not as large as it likes.
+# EC2 takes 16 KiB of user data. Compressed text may become larger, but only up to this.
 _LONGEST = 1 << 20
 _CONFIG, _SCRIPT = b"#cloud-config", b"#!"
-# The keys that are carried out, or that have a note of their own.
+# The keys of cloud-config that are carried out here, or that get a note of their own.
 _CARRIED_OUT = {"write_files", "bootcmd", "runcmd", "packages"}
 _PACKED = ("gz", "gzip", "gz+base64", "gzip+base64", "gz+b64", "gzip+b64")
 COMMANDS = "commands"
 _BOOT = "boot.json"
 _GIVEN = "given"
-# The folders of a machine's disk, and those that are empty at each boot.
+# The folders that a machine keeps on its disk, and those that each boot empties.
 KEPT = ("/etc", "/opt", "/root", "/var", "/home", "/srv", "/data", "/workspace", "/mnt", "/scratch")
 FRESH = ("/run", images.TEMPORARY)
 _FILES = {
@@ -65,12 +65,12 @@ Lines = Callable[[Sequence[bytes]], None]
 
 
 def environments() -> list[tuple[Environment, str, EnvironmentFacts]]:
-    """Those that exist, each with the digest of the packages over it, and what it can run."""
+    """The local environments that exist, each with the digest of its added packages, and with its facts."""
     return list(_environments())
 
 
 def as_row(environment: Environment, packages: str, facts: EnvironmentFacts) -> dict[str, Any]:
-    """What a machine's stand-in for docker knows of an environment."""
+    """The facts of an environment for a machine's stand-in for docker."""
     variables = {"TRAINYARD_ENVIRONMENT": environment.name.partition(LAYER)[0], **environment.variables}
     return {
         "name": environment.name, "path": environment.path, "variables": variables, "packages": packages,
@@ -80,7 +80,7 @@ def as_row(environment: Environment, packages: str, facts: EnvironmentFacts) -> 
 
 
 def shown_files() -> list[Shown]:
-    """The files of all these environments, as every machine sees them."""
+    """The files of all these environments, which every machine sees."""
     pairs = (pair for each, _, _ in environments() for pair in images.programs(each.layout, dict(each.variables)))
     return list(dict.fromkeys(pairs))
 
@@ -102,7 +102,7 @@ _ENCODED = ("b64", "base64", *(name for name in _PACKED if "+" in name))
 
 
 def boot_plan(user_data: bytes) -> Mapping[str, Any]:
-    """What a machine does at its first boot. `notes` say what it does not do, and why."""
+    """The steps of a machine's first boot. `notes` name the parts of the user data that are not carried out."""
     empty: dict[str, Any] = {"write_files": [], "bootcmd": [], "runcmd": [], "notes": []}
     try:
         content = _unpacked(user_data) if user_data[:2] == b"\x1f\x8b" else user_data
@@ -123,7 +123,7 @@ def _of_config(content: bytes) -> Mapping[str, Any]:
     import yaml
 
     try:
-        # "The same again" makes of a short text an endless one.
+        # Aliases can expand a short text without limit.
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(content, Loader=yaml.CSafeLoader)):
             return {"notes": ["the user data has aliases of YAML (`*name`): nothing of it is carried out here"]}
         config = yaml.load(content, Loader=yaml.CSafeLoader)
@@ -150,7 +150,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _command(item: Any) -> str | list[str]:
-    """A list is a command, a text is a line of a shell."""
+    """Reads a command: a list of arguments, or a text for a shell."""
     return [str(word) for word in item] if isinstance(item, list) and item else str(item)
 
 
@@ -206,12 +206,12 @@ def command_file(folder: Path, command: str, kind: str = "json") -> Path:
 
 
 def hardware(text: str) -> str:
-    """A hardware address for an address, always the same."""
+    """The hardware address for an address. It is always the same."""
     return "02:" + ":".join(f"{byte:02x}" for byte in hashlib.sha256(text.encode()).digest()[:5])
 
 
 async def _nothing() -> None:
-    """An instance's credentials are renewed by its metadata service."""
+    """Renews nothing: an instance gets new credentials from its metadata service."""
 
 
 def _prefix_length(around: NetworkAround) -> int:
@@ -219,7 +219,7 @@ def _prefix_length(around: NetworkAround) -> int:
 
 
 def _write_boot(machine: Machine, folder: Path) -> None:
-    """What the machine is given, read-only: how it boots, and a place for commands."""
+    """Writes the machine's read-only files: the plan of its boot, and a folder for commands."""
     given = folder / _GIVEN
     shutil.rmtree(given, ignore_errors=True)
     (given / COMMANDS).mkdir(parents=True)
@@ -234,7 +234,7 @@ def _write_boot(machine: Machine, folder: Path) -> None:
     (given / _BOOT).write_text(json.dumps(facts))
     for path in (given, given / COMMANDS, given / _BOOT):
         path.chmod(0o755 if path.is_dir() else 0o644)
-    # Results of an earlier boot are not this one's.
+    # Remove the results of earlier boots.
     for path in (*folder.glob("node-*.result"), folder / "evidence.json"):
         path.unlink(missing_ok=True)
 
@@ -246,7 +246,7 @@ def _work(machine: Machine, folder: Path) -> NodeWork:
 
 
 def _files(machine: Machine) -> Mapping[str, str]:
-    """Settings of a new disk. Programs of AWS read in the environment where AWS is: so do services of systemd."""
+    """The settings files of a new disk. The endpoints of AWS are in the environment of users and of systemd's units."""
     services, storage = (f"http://{each}:443" for each in (network.SERVICES_ADDRESS, network.STORAGE_ADDRESS))
     variables = {
         "AWS_ENDPOINT_URL": services,
@@ -261,11 +261,11 @@ _PACKAGING = Path(packaging.__file__).resolve().parent
 
 
 def _programs(folder: Path) -> list[tuple[str, str]]:
-    """The programs inside: ours, and a small script for each stand-in. Those of the system's folders are covered."""
+    """The programs inside the machine: our package, and for each stand-in a script that hides the system's program."""
     here = Path(__file__).resolve().parent
     package = f"{PROGRAMS}/localcloud/aws/hosts/machine"
     shown = [(str(here / "machine"), package)]
-    # Its stand-in for docker chooses environments as all others do: by the catalog, which reads requirements by this.
+    # The stand-in for docker chooses environments by the catalog, which needs `packaging` to read requirements.
     shown += [(str(place), f"{PROGRAMS}/{place.name}") for place in (here.parents[2] / "catalog", _PACKAGING)]
     scripts = folder / "bin"
     scripts.mkdir(exist_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances of the local AWS on the hosts: boots, stops and commands them, and reports how they go."""
+"""Runs instances of the local AWS on the hosts: boots and stops them, gives them commands, and reports their states."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger("localcloud")
 
 @dataclass
 class _Instance:
-    """An instance that is on, or going off. `then` is what happens when its processes have ended."""
+    """An instance that runs, or is shutting down. `then` is what happens after its processes have ended."""
 
     machine: Machine
     then: str = ""  # stop, terminate, boot; empty: it ended itself
@@ -51,7 +51,7 @@ class Instances:
         self._network = LatestNetwork(reports)
         self._renewing: set[asyncio.Task[None]] = set()  # the loop itself keeps no task
 
-    # What the local AWS calls, on any thread.
+    # -- called by the local AWS, on any thread
 
     def started(self, machine: Machine) -> None:
         self._later(self._start, machine)
@@ -78,7 +78,7 @@ class Instances:
         await self.hosts.stop()
 
     def has(self, instance: str) -> bool:
-        """Whether it is or was here, and is not terminated."""
+        """Whether the instance ran here and has not been terminated."""
         return bool(_ID.fullmatch(instance)) and self.hosts.folder(instance).is_dir()
 
     async def evidence(self, instance: str) -> Mapping[str, Any]:
@@ -87,11 +87,11 @@ class Instances:
     def _later(self, act: Callable[..., None], *words: Any) -> None:
         self._loop.call_soon_threadsafe(act, *words)
 
-    # On the event loop.
+    # -- on the event loop
 
     def _start(self, machine: Machine) -> None:
         if machine.id in self._on:
-            # It is still going off, as after a stop and a start at once.
+            # It is still shutting down, because a start followed a stop at once.
             self._on[machine.id].machine, self._on[machine.id].then = machine, "boot"
             return
         self._on[machine.id] = _Instance(machine)
@@ -142,23 +142,23 @@ class Instances:
         task.add_done_callback(self._renewing.discard)
 
     async def _renew_network(self) -> None:
-        """Asks for all rules and routes anew."""
+        """Reads all rules and routes again."""
         try:
             network = await self._network.ask()
         except Exception:
-            log.exception("the rules and routes in force could not be asked for")
+            log.exception("the rules and routes in force could not be read")
             return
         if network is self._network.now:
             self.hosts.network_changed()
 
-    # What the hosts say.
+    # -- called by the hosts
 
     async def assignment(self, run: str, folder: Path) -> Assignment:
         machine = self._on[run].machine
         around = (await self._network.ask(machine)).around.get(machine.subnet)
         if around is None:
             raise CannotStartError(f"The subnet {machine.subnet} is gone")
-        # Its addresses are new members of groups that others' rules name.
+        # The rules of other instances may name its groups, which have new members now.
         self.hosts.network_changed()
         return await assignment_of(
             machine, folder, around, lambda: self._network.now.reach(machine), lambda lines: self._heard(run, lines)
@@ -190,10 +190,10 @@ class Instances:
                     report = json.loads(line[len(_REPORT) :])
                     self._take(instance, on, report)
                 except (ValueError, KeyError, TypeError, RecursionError):
-                    log.warning("instance %s: a report that makes no sense", instance)
+                    log.warning("instance %s: a report that is not valid", instance)
 
     def _take(self, instance: str, on: _Instance, report: Mapping[str, Any]) -> None:
-        """One report of a machine. Its root may write what it likes, but only about its own commands."""
+        """Applies a report of a machine. The machine's root could write anything, so only its own commands count."""
         event, command = str(report["event"]), str(report.get("id", ""))
         if event == "running":
             self._reports.running(instance)
@@ -220,16 +220,16 @@ class Instances:
 
 
 class _Dispatcher:
-    """`localcloud.hosts.assignment.Dispatcher`: an instance that is on is a run of the hosts."""
+    """Implements `localcloud.hosts.assignment.Dispatcher`: a running instance is a run of the hosts."""
 
     def __init__(self, instances: Instances) -> None:
         self._instances = instances
 
     def unfinished(self) -> Iterator[tuple[str, bool]]:
-        return iter(())  # the local AWS itself says which instances live again
+        return iter(())  # after a restart the local AWS itself starts its instances again
 
     def outline(self, run: str) -> Outline | None:
-        return None  # a disk that was kept is there again; how an earlier boot ended does not matter
+        return None  # a kept disk is used again; how an earlier boot ended does not matter
 
     async def assignment(self, run: str, folder: Path) -> Assignment:
         return await self._instances.assignment(run, folder)

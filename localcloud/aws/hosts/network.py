@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in force in the networks of living instances: rules and routes, as the local AWS said them last."""
+"""The rules and routes in force in the networks of running instances, as last read from the local AWS."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from localcloud.aws.machines import GroupRule, Machine, MachineReports, NetworkA
 from localcloud.hosts.assignment import NetworkReach
 from localcloud.hosts.firewall import ICMP, TCP, UDP, Direction, FirewallRule, UnreadableRuleError
 
-# The store has an address of its own, because a gateway endpoint leads to it and to nothing else.
+# S3 has an address of its own, because a gateway endpoint leads to S3 only.
 STORAGE_ADDRESS, SERVICES_ADDRESS, METADATA_ADDRESS = "52.216.0.10", "52.94.0.10", "169.254.169.254"
 ADDRESSES = (STORAGE_ADDRESS, SERVICES_ADDRESS, METADATA_ADDRESS)
 _LOCAL, _BLACKHOLE = "local", ""
-# What a route's target begins with, where it leads out of the network.
+# Prefixes of the targets of routes that lead out of the network.
 _OUT = ("igw-", "nat-", "tgw-", "eni-", "i-")
 _PROTOCOLS: Mapping[str, int | None] = {"-1": None, "all": None, "tcp": TCP, "udp": UDP, "icmp": ICMP, "icmpv6": 58}
-# Groups, and lists of addresses.
+# Prefixes of the ids of security groups and prefix lists.
 _NAMES = ("sg-", "pl-")
 Members = Mapping[str, Sequence[str]]
 HTTPS = 443
 
 
 def destinations(around: NetworkAround) -> tuple[str, ...]:
-    """The blocks that the router of a subnet reaches: its network, and what its routes lead to."""
+    """The blocks that the router of a subnet reaches: its network, and the destinations of its routes."""
     subnet = IPv4Network(around.subnet_block)
     blocks = {block for block in around.network_blocks if IPv4Network(block) != subnet}
     blocks |= set(_routed(around.routes))
     if around.endpoints:
-        # In a real network they have addresses of its own, by names; here the services' own address leads there.
+        # In a real VPC, interface endpoints have addresses of the VPC. Here they have the services' own address.
         blocks.add(f"{SERVICES_ADDRESS}/32")
     return tuple(sorted({*blocks, f"{METADATA_ADDRESS}/32"}))
 
@@ -72,7 +72,7 @@ def members_of(machines: Iterable[Machine]) -> dict[str, list[str]]:
 
 
 def admits(rule: GroupRule, address: str, port: int, members: Members) -> bool:
-    """Whether a rule is about this peer and this port of TCP."""
+    """Whether a rule admits this peer to this TCP port."""
     read = _rule("", "ingress", 0, rule, members)
     if read.protocol not in (None, TCP) or (read.ports and not read.ports[0] <= port <= read.ports[1]):
         return False
@@ -80,7 +80,7 @@ def admits(rule: GroupRule, address: str, port: int, members: Members) -> bool:
 
 
 def _implied() -> Iterator[FirewallRule]:
-    """What no security group keeps from an instance: its metadata service."""
+    """Rules for what security groups never block: the metadata service."""
     peer = f"{METADATA_ADDRESS}/32"
     yield FirewallRule("", "egress", 0, TCP, peer, (IPv4Network(peer),), key="metadata", implied=True)
 
@@ -116,7 +116,7 @@ def _blocks(peer: str, members: Members) -> tuple[IPv4Network, ...]:
     if peer.startswith("sg-"):
         return tuple(IPv4Network(f"{address}/32") for address in members.get(peer, ()))
     if peer.startswith("pl-"):
-        # The one list of AWS's own that instances here can reach: that of the store.
+        # S3's prefix list, the only one of AWS's that instances here can reach.
         return (IPv4Network(f"{STORAGE_ADDRESS}/32"),)
     if ":" in peer:  # instances here have no IPv6 address
         return ()
@@ -128,14 +128,14 @@ def _blocks(peer: str, members: Members) -> tuple[IPv4Network, ...]:
 
 @dataclass(frozen=True)
 class NetworkInForce:
-    """A snapshot. Firewalls are asked at once, and the local AWS answers later."""
+    """A snapshot of rules and routes. Firewalls need an answer at once, while reading the local AWS takes a while."""
 
     groups: Mapping[str, SecurityGroupRules] = field(default_factory=dict)
     around: Mapping[str, NetworkAround] = field(default_factory=dict)
     members: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def reach(self, machine: Machine) -> NetworkReach | None:
-        """What is in force for an instance. All its interfaces are one here, with the groups of all."""
+        """The rules and routes of an instance. All its interfaces count as one here, with the groups of all."""
         around = self.around.get(machine.subnet)
         if around is None:
             return None
@@ -144,8 +144,8 @@ class NetworkInForce:
         return NetworkReach(firewall_rules(groups, self._members(machine, around)), destinations(around))
 
     def _members(self, machine: Machine, around: NetworkAround) -> Mapping[str, Sequence[str]]:
-        """The members of groups, as one instance meets them. The services are in the groups of the interfaces that lead
-        to them, if those let the instance in: what refuses is their group, and not the instance's."""
+        """The members of groups from the view of an instance. The services count as members of their endpoints' groups
+        only if those groups admit the instance: so it is the endpoint's group that blocks, not the instance's."""
         members = {name: list(addresses) for name, addresses in self.members.items()}
         for names in around.endpoints:
             lets_in = [one for name in names if (group := self.groups.get(name)) for one in group.ingress]
@@ -156,8 +156,8 @@ class NetworkInForce:
 
 
 class LatestNetwork:
-    """What is in force, by the latest question. Answers take a while, so questions overlap: one that was asked earlier
-    and is answered later knows less of what is there, and replaces nothing."""
+    """The newest snapshot. Reads overlap, because each takes a while. If an earlier read ends after a later one, its
+    result is older and is discarded."""
 
     def __init__(self, reports: MachineReports) -> None:
         self._reports = reports
@@ -165,7 +165,7 @@ class LatestNetwork:
         self.now = NetworkInForce()
 
     async def ask(self, *starting: Machine) -> NetworkInForce:
-        """The answer. `starting`: machines that the local AWS need not know yet as living."""
+        """Reads a snapshot. `starting`: machines that the local AWS may not list as running yet."""
         self._asked += 1
         number = self._asked
         living = {each.id: each for each in (*await self._reports.machines(), *starting)}
@@ -176,7 +176,7 @@ class LatestNetwork:
 
 
 async def _ask(reports: MachineReports, machines: Sequence[Machine]) -> NetworkInForce:
-    """Of machines that end while it asks, the subnet or a group may be gone by then."""
+    """Reads a snapshot. The subnet or a group of a machine that ends meanwhile may be gone; it is left out."""
     groups: dict[str, SecurityGroupRules] = {}
     around: dict[str, NetworkAround] = {}
     for machine in machines:

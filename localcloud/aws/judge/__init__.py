@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what in the local AWS: each call is judged by the policies that moto's IAM holds now.
+"""Decides who may do what in the local AWS: evaluates the policies in moto's IAM for each call.
 
-moto's own judge looks at actions only, takes every resource for `*`, and is off unless a variable switches it on. It
-stays off. This one stands before moto: what it does not know, it refuses.
+moto's own evaluation only considers actions, treats every resource as `*`, and is off by default. It stays off. This
+judge runs before moto, and refuses calls that it does not know.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls of EC2 need: the resources they name, those they make, and the tags they give."""
+"""The permissions that calls of EC2 need: for the resources they name, those they make, and the tags they give."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SINGULAR = {
     "TagSpecifications": "TagSpecification", "Tags": "Tag", "NetworkInterfaces": "NetworkInterface",
     "SecurityGroupIds": "SecurityGroupId", "Groups": "SecurityGroupId",
 }  # fmt: skip
-# Parameters that name a resource otherwise than by its id.
+# Parameters that identify a resource by something else than its id.
 _NAMES = ("LaunchTemplateName", "PublicIp", "SecurityGroup", "AssociationId", "Name")
 _OF_GROUPS = (
     "AuthorizeSecurityGroupEgress", "AuthorizeSecurityGroupIngress", "DeleteSecurityGroup",
@@ -30,7 +30,7 @@ _TAGS = re.compile(r"^TagSpecification\.(\d+)\.")
 
 
 def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
-    """Each resource with its tags; what is made, with the tags it gets."""
+    """A need for each resource, with its tags. A new resource has the tags that it gets."""
     action = f"ec2:{call.operation}"
     if call.operation.startswith("Describe") and not call.operation.endswith("Attribute"):
         yield Need(action, "*", common)
@@ -44,7 +44,7 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
     special = _special(parameters)
     for arn in named:
         yield Need(action, arn, {**common, **special, **resource_tags.keys(arn)})
-    # Those of a launch are added to those of its template.
+    # The tags of a launch are added to those of its template.
     given = {**_tags_given(own), **_tags_given(call.parameters)}
     made = table("aws_calls")["ec2"]["makes"].get(call.operation, [])
     for kind in made:
@@ -60,7 +60,7 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
 
 
 def pass_role(name: str, common: Keys) -> Need:
-    """A role that instances get."""
+    """The need to pass a role to instances."""
     from localcloud.aws.judge.policies import role_named
 
     role = role_named(name)
@@ -72,7 +72,7 @@ def _named(call: AwsCall, parameters: Mapping[str, str]) -> Iterator[str]:
     types = table("aws_calls")["ec2"]["named"]
     for name, value in parameters.items():
         last = _NUMBER.sub("", name).rpartition(".")[2]
-        # A template only writes down what a launch will need.
+        # The data of a template needs no permission: the later launch does.
         within = name.startswith(("Filter.", "TagSpecification.", "LaunchTemplateData."))
         if value and last in types and not within:
             yield _arn(call.region, types[last], value)
@@ -110,7 +110,7 @@ def _tags_of_existing(call: AwsCall, action: str, common: Keys) -> Iterator[Need
 
 
 def _tags_given(parameters: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """The tags that a request gives to what it makes, by type."""
+    """The tags that a request gives to new resources, by type."""
     given: dict[str, dict[str, str]] = {}
     for name, value in parameters.items():
         match = _TAGS.match(name)
@@ -135,7 +135,7 @@ def _special(parameters: Mapping[str, str]) -> dict[str, Sequence[str]]:
 
 
 def _role_passed(parameters: Mapping[str, str]) -> str:
-    """The role of the instance profile that a launch names. A profile that is not there passes none: EC2 says so."""
+    """The role of the instance profile that a launch names; empty if the profile does not exist, which EC2 reports."""
     name = parameters.get("IamInstanceProfile.Name") or parameters.get("IamInstanceProfile.Arn", "").rpartition("/")[2]
     if not name:
         return ""
@@ -148,7 +148,7 @@ def _role_passed(parameters: Mapping[str, str]) -> str:
 
 
 def _template_parameters(call: AwsCall) -> dict[str, str]:
-    """What the launch template of a launch says, in the names of a request."""
+    """The parameters in the launch template of a launch, in the names of a request."""
     from moto.ec2.models import ec2_backends
 
     named = {
@@ -159,13 +159,13 @@ def _template_parameters(call: AwsCall) -> dict[str, str]:
         return {}
     try:
         data = ec2_backends[ACCOUNT][call.region]._get_template_from_args(named).data
-    except Exception:  # moto says why when the call reaches it
+    except Exception:  # moto reports the error when the call reaches it
         return {}
     return dict(_flat("", data))
 
 
 def _flat(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
-    """`TagSpecifications` of a template are `TagSpecification.1` and so on in a request."""
+    """Flattens a template's values: its `TagSpecifications` are `TagSpecification.1` and so on in a request."""
     if isinstance(value, Mapping):
         for name, item in value.items():
             singular = _SINGULAR.get(str(name), str(name))

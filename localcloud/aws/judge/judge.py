@@ -36,7 +36,7 @@ def authorize(call: AwsCall, principal: AwsPrincipal, record: AwsRecord) -> None
 
 
 def _check_known(call: AwsCall) -> None:
-    """Refuses what would give credentials that nothing here could judge."""
+    """Refuses calls that would make credentials which this judge does not support."""
     if why := table("aws_calls")["refused"].get(call.service.prefix, {}).get(call.operation):
         raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not take {call.name}: {why}")
     if call.name == "sts.AssumeRole" and any(name.startswith("PolicyArns") for name in call.parameters):
@@ -49,11 +49,11 @@ def ec2_may_assume(role: Any) -> bool:
 
 
 def _check_trust(call: AwsCall, principal: AwsPrincipal) -> None:
-    """A role is taken on only by whom its trust policy names, or whom IAM allows where it names the whole account."""
+    """Refuses AssumeRole unless the role's trust policy names the caller, or names the account and IAM allows it."""
     arn = call.text("RoleArn")
     role = role_named(arn.rpartition("/")[2])
     keys = {"aws:PrincipalArn": (principal.arn,), "aws:PrincipalAccount": (ACCOUNT,)}
-    # Whether IAM allows it was judged already: the trust of the account is then enough.
+    # `authorize` has checked that IAM allows it. So it is enough if the role trusts the account.
     account = AwsPrincipal(f"arn:aws:iam::{ACCOUNT}:root")
     if (
         role is None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call needs: actions on resources, by the rows of catalog/aws_calls.toml."""
+"""The permissions that a call needs: actions on resources, by the rows of catalog/aws_calls.toml."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NUMBERED = re.compile(r"^([A-Za-z.]+?)(?:\.member)?(?:\.\d+)?$")
 
 
 def needs_of(call: AwsCall, principal: AwsPrincipal) -> list[Need]:
-    """Every action and resource that must be allowed. Empty for what everybody may do."""
+    """All actions and resources that must be allowed. Empty if everybody may make this call."""
     common = common_keys(call, principal)
     if call.service.wire is Wire.S3:
         return list(s3_needs.needs(call, common))
@@ -38,7 +38,7 @@ def needs_of(call: AwsCall, principal: AwsPrincipal) -> list[Need]:
 
 
 def _arns(call: AwsCall) -> list[str]:
-    """The resources of a call. `*` where no row names any."""
+    """The resources of a call; `*` if no row names any."""
     found = [arn for row in table("aws_calls")["resource"] if _is_for(row, call) for arn in _arns_of(row, call)]
     if call.name == "ssm.SendCommand":
         found += _tagged_targets(call)
@@ -65,12 +65,12 @@ def _arns_of(row: Mapping[str, Any], call: AwsCall) -> Iterator[str]:
 
 
 def _formatted(pattern: str, values: Mapping[str, str]) -> str:
-    """Not `str.format`: it would look into values for what a pattern names."""
+    """Fills in a pattern. `str.format` would let a pattern access attributes of values."""
     return re.sub(r"\{(\w+)\}", lambda match: values[match[1]], pattern)
 
 
 def texts_of(call: AwsCall, name: str) -> list[str]:
-    """The texts of a parameter: one, a list of JSON, or the numbered ones of a query."""
+    """The texts of a parameter: a single one, a list in JSON, or numbered parameters of a query."""
     if call.service.wire is Wire.JSON:
         value = call.parameters.get(name)
         return [value] if isinstance(value, str) else [one for one in value or () if isinstance(one, str)]
@@ -78,7 +78,7 @@ def texts_of(call: AwsCall, name: str) -> list[str]:
 
 
 def _tagged_targets(call: AwsCall) -> Iterator[str]:
-    """The instances that the targets of a command are, or an instance without tags if there is none yet."""
+    """The instances that a command's targets select, or an instance without tags if they select none."""
     from localcloud.aws.additions import commands, machine_view
 
     targets = call.parameters.get("Targets")
@@ -104,7 +104,7 @@ def _request_tags(call: AwsCall) -> dict[str, Sequence[str]]:
 
 
 def numbered_tags(parameters: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
-    """Tags of a query: pairs of `<prefix>N.Key` and `<prefix>N.Value`."""
+    """The tags of a query: pairs of `<prefix>N.Key` and `<prefix>N.Value`."""
     for key, value in parameters.items():
         if key.startswith(prefix) and key.endswith(".Key"):
             yield str(value), str(parameters.get(f"{key[:-3]}Value", ""))
@@ -116,7 +116,7 @@ def tag_keys(tags: Mapping[str, str]) -> dict[str, Sequence[str]]:
 
 
 def _tagging(call: AwsCall, needs: list[Need]) -> Iterator[Need]:
-    """Tags given at the creation need the right to tag, as AWS has it for these services."""
+    """The needs for tags that a creation gives: these services ask for the permission to tag, too."""
     actions = {"secretsmanager.CreateSecret": "TagResource", "ecr.CreateRepository": "TagResource",
                "iam.CreateRole": "TagRole", "iam.CreatePolicy": "TagPolicy", "logs.CreateLogGroup": "TagResource",
                "iam.CreateInstanceProfile": "TagInstanceProfile", "iam.CreateUser": "TagUser"}  # fmt: skip
@@ -136,16 +136,16 @@ def _special_keys(call: AwsCall) -> dict[str, Sequence[str]]:
 
 
 def _passing(call: AwsCall, common: Mapping[str, Sequence[str]]) -> Iterator[Need]:
-    """A role that goes into an instance profile is passed to instances."""
+    """The need to pass a role that is put into an instance profile."""
     if call.name == "iam.AddRoleToInstanceProfile":
         yield ec2_needs.pass_role(call.text("RoleName"), common)
 
 
 def common_keys(call: AwsCall, principal: AwsPrincipal) -> dict[str, Sequence[str]]:
-    """The keys of conditions that every call has."""
+    """The condition keys that every call has."""
     now = datetime.fromtimestamp(http.now(), UTC)
     keys: dict[str, Sequence[str]] = {
-        # The endpoint is this machine's own: nothing of a request leaves it. A policy that wants TLS is satisfied.
+        # Requests do not leave this machine, so they count as secure for policies that require TLS.
         "aws:SecureTransport": ("true",), "aws:RequestedRegion": (call.region,), "aws:PrincipalArn": (principal.arn,),
         "aws:PrincipalAccount": (ACCOUNT,), "aws:ResourceAccount": (ACCOUNT,), "aws:SourceIp": ("127.0.0.1",),
         "aws:CurrentTime": (now.isoformat(),), "aws:EpochTime": (str(int(now.timestamp())),),

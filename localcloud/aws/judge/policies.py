@@ -10,15 +10,15 @@ from components.aws.iam.decide import AwsPrincipal, InForce, Need
 from components.aws.iam.documents import PolicyDocument, UnreadableDocumentError, statements_of
 from localcloud.aws.account import ACCOUNT, ADMINISTRATORS
 
-# Where an action's service has an endpoint of another name. Docker's part of ECR has no actions here.
+# Services whose VPC endpoint has another name than their actions. Docker's part of ECR has no actions here.
 _NAMES = {"ecr": "ecr.api"}
 _Named = tuple[str, str]
-# On AWS the account's root may always do these. The local account has no root: its administrators stand in.
+# On AWS the account's root may always do these. The local account has no root user, so its administrators may.
 _OF_THE_OWNER = frozenset({"s3:GetBucketPolicy", "s3:PutBucketPolicy", "s3:DeleteBucketPolicy"})
 
 
 def policies_on_the_way(instance: str, action: str) -> Iterator[tuple[str, str]]:
-    """Names and documents for a call of an instance: those of its network's endpoints for the action's service."""
+    """The names and documents of the VPC endpoint policies through which a call of an instance goes."""
     from localcloud.aws.additions import machine_view
 
     one = machine_view.find(instance)
@@ -31,7 +31,7 @@ def policies_on_the_way(instance: str, action: str) -> Iterator[tuple[str, str]]
 
 
 def in_force(principal: AwsPrincipal, need: Need) -> InForce:
-    """What decides about this principal and this resource."""
+    """The policies that decide about this principal and this resource."""
     from moto.iam.models import iam_backends
 
     backend = iam_backends[ACCOUNT]["aws"]
@@ -71,7 +71,7 @@ def role_named(name: str) -> Any:
 
 
 def trust_of(role: Any) -> PolicyDocument:
-    """A role's trust policy. One that cannot be read trusts nobody."""
+    """A role's trust policy. A policy that cannot be parsed trusts nobody."""
     try:
         return PolicyDocument("trust policy", statements_of(role.assume_role_policy_document or ""))
     except UnreadableDocumentError:
@@ -86,7 +86,7 @@ def attached(owner: Any) -> Iterator[_Named]:
 
 
 def _document(policy: Any) -> str:
-    """The version of a managed policy that is in force."""
+    """The default version of a managed policy, which is in force."""
     return next(_text(one.document) for one in policy.versions if one.version_id == policy.default_version_id)
 
 
@@ -99,7 +99,7 @@ def _boundary(backend: Any, owner: Any) -> list[_Named]:
 
 
 def _of_resource(arn: str) -> list[_Named]:
-    """The policy of the bucket, the repository or the secret that a resource is or lies in."""
+    """The policy of the bucket, repository or secret that a resource is, or belongs to."""
     service, rest = arn.split(":")[2:3], arn.rpartition(":")[2]
     if service == ["s3"]:
         from moto.s3.models import s3_backends

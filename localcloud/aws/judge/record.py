@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records each decision, with all that is needed to judge it again under other policies.
+"""Records each decision, with everything that is needed to evaluate it again under other policies.
 
 Decisions that differ only in their time share one row with a count. Otherwise nodes that poll would fill the record.
 """
@@ -14,12 +14,12 @@ from components.aws.iam.decide import AwsPrincipal, Decision, Need
 from localcloud.server import http
 
 MOST_ROWS = 20_000
-# These differ at each call and would make a row of each.
+# Keys that differ at each call. With them, each call would get a row of its own.
 _OF_THE_MOMENT = frozenset({"aws:CurrentTime", "aws:EpochTime"})
 
 
 class AwsRecord:
-    """The decisions, the latest last. The simulation's thread writes, the event loop reads."""
+    """The decisions, the newest last. The simulation's thread writes, the event loop reads."""
 
     def __init__(self, most: int = MOST_ROWS) -> None:
         self._most = most

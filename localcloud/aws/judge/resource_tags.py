@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tags of a resource as condition keys, and full names of resources that calls name in part."""
+"""The tags of a resource as condition keys, and the full ARNs of resources that calls name only in part."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from localcloud.aws.account import ACCOUNT
 
 
 def keys(arn: str) -> dict[str, Sequence[str]]:
-    """`aws:ResourceTag/…`, and the service's own spelling of it."""
+    """The tags of a resource as `aws:ResourceTag/…`, and as the service's own key for it."""
     parts = arn.split(":", 5)
     if len(parts) < 6:
         return {}
@@ -49,7 +49,7 @@ def _tags(service: str, region: str, name: str, arn: str) -> Mapping[str, str]:
 
 
 def placement_group(region: str, identifier: str) -> str:
-    """The name of a placement group, which its ARN has, by its id."""
+    """The name of a placement group by its id. Its ARN contains the name."""
     from moto.ec2.models import ec2_backends
 
     rows = ec2_backends[ACCOUNT][region].__dict__.get("trainyard_placement_groups", {})
@@ -57,8 +57,8 @@ def placement_group(region: str, identifier: str) -> str:
 
 
 def full_arn(arn: str, region: str) -> str:
-    """The ARN of what a call is about, as moto finds it: with the letters or the path that the call left out, without a
-    version. `region` is the call's: moto looks there, whatever the ARN says."""
+    """The ARN of the resource that moto would find for a call: completed by a suffix or path that the call left out,
+    and without a version. `region` is the call's, because moto searches there, whatever region the ARN has."""
     parts = arn.split(":", 5)
     if parts[2:3] == ["ssm"] and parts[5].startswith("parameter"):
         return _parameter(region, arn)
@@ -79,7 +79,7 @@ def full_arn(arn: str, region: str) -> str:
 
 
 def _parameter(region: str, arn: str) -> str:
-    """Without a version or label, which a name may end with."""
+    """A parameter's ARN without the version or label at the end of its name."""
     prefix = f"arn:aws:ssm:{region}:{ACCOUNT}:parameter"
     if not arn.startswith(prefix):
         return arn
@@ -87,7 +87,7 @@ def _parameter(region: str, arn: str) -> str:
 
 
 def _key(region: str, arn: str) -> str:
-    """The key that moto finds by an ARN or an alias, which stands behind `key/` here where a call has a bare name."""
+    """The ARN of the key that moto finds by an id or an alias. For a bare name in a call, `arn` has it after `key/`."""
     from moto.kms.models import kms_backends
 
     backend = kms_backends[ACCOUNT][region]
@@ -109,7 +109,7 @@ def _secret(region: str, arn: str) -> Any:
 
 
 def by_name(region: str, parameter: str, value: str, operation: str) -> Iterator[str]:
-    """Resources that calls of EC2 name otherwise than by their id."""
+    """Resources that calls of EC2 identify by something else than their id."""
     from moto.ec2.models import ec2_backends
 
     backend = ec2_backends[ACCOUNT][region]

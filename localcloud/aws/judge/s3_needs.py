@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls of S3 need: an action on the bucket or on the object."""
+"""The permissions that calls of S3 need: an action on the bucket or on the object."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from localcloud.aws.calls import AwsCall
 
 Keys = Mapping[str, Sequence[str]]
 _HEADERS = ("x-amz-server-side-encryption", "x-amz-acl")
-# With these values a header does nothing.
+# Values with which a header has no effect.
 _OFF = ("false", "OFF")
-# How the operations end that need another action for an old version.
+# Endings of operations that need another action for an old version.
 _HAVE_VERSIONS = ("Object", "Tagging", "Acl", "Attributes")
 
 _ON_KEY = {
@@ -52,7 +52,7 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
 
 
 def _of_headers(call: AwsCall, resource: str, keys: Keys) -> Iterator[Need]:
-    """What headers do beside the operation, such as tags that a new object gets."""
+    """The needs of headers, such as one that gives tags to a new object."""
     rows = table("aws_calls")["s3"]["headers"]
     row = rows.get(call.operation, rows["object"])
     needed = (name for header, text in call.headers.items() if text not in _OFF for name in row.get(header, ()))
@@ -69,7 +69,7 @@ def _own_keys(call: AwsCall) -> dict[str, Sequence[str]]:
 
 
 def needs_of_encryption(call: AwsCall, bucket: str, key: str, keys: Keys) -> Iterator[Need]:
-    """What reading and writing needs of a key of KMS, where the bucket or the object names one."""
+    """The needs of reading or writing for a KMS key, if the bucket or the object has one."""
     action = _ON_KEY.get(call.operation)
     if action is None:
         return
@@ -80,7 +80,7 @@ def needs_of_encryption(call: AwsCall, bucket: str, key: str, keys: Keys) -> Ite
 
 
 def _key_of(bucket: str, key: str, action: str) -> str:
-    """The key that an object was encrypted with, or that its bucket has for new ones."""
+    """The KMS key of an object, or of its bucket for new objects."""
     from moto.s3.models import s3_backends
 
     place = s3_backends[ACCOUNT]["aws"].buckets.get(bucket)

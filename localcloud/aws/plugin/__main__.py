@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m localcloud.aws.plugin <engine address>`: what `pulumi-resource-aws` runs."""
+"""`python -m localcloud.aws.plugin <engine address>`: `pulumi-resource-aws` runs this."""
 
 import sys
 

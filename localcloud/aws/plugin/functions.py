@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The provider's functions that look things up: one row per function."""
+"""The provider's look-up functions, a row for each."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,18 +19,18 @@ from provider.base.wire import Engine, UrnReporter
 class Lookup:
     service: str
     operation: str
-    # Parameters, as templates of arguments; one whose argument is not given is left out.
+    # Parameters as templates of arguments. A parameter whose argument is missing is left out.
     parameters: Mapping[str, Any] = field(default_factory=dict)
     # Arguments that are filters of the operation, and their names there.
     filters: Mapping[str, str] = field(default_factory=dict)
     # A JMESPath: the result's properties, by their Pulumi names or the API's.
     at: str = "@"
     id: str = "{id}"
-    # Whether it is an error if there is nothing.
+    # Whether exactly one result is required.
     one: bool = False
-    # Calls whose answers nobody here needs, and the real provider makes: operation -> templates of parameters.
+    # Calls that only the real provider makes, whose answers are not needed here: operation -> templates of parameters.
     beside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    # Codes of theirs that mean: there is none.
+    # Error codes of these calls that mean that there is no such thing.
     missing: frozenset[str] = frozenset()
 
 
@@ -115,7 +115,7 @@ FUNCTIONS: Mapping[str, Lookup] = {
         "ec2",
         "DescribeInstances",
         filters={"instanceStateNames": "instance-state-name"},
-        # Without what an attempt of this plugin began: the next one takes that up, which the real provider cannot.
+        # Without instances of an attempt of this plugin that was killed: the next attempt adopts those.
         at=f"{{ids: Reservations[].Instances[] | [?!(Tags[?Key=='{ATTEMPT}'])].InstanceId}}",
         id="{region}",
     ),
@@ -223,7 +223,7 @@ def _get_partition(region: str) -> Properties:
     return dict(_PARTITION)
 
 
-# Functions that need no call.
+# Functions that make no call.
 PLACES: Mapping[str, Callable[[str], Properties]] = {
     "aws:index/getRegion:getRegion": _get_region,
     "aws:index/getPartition:getPartition": _get_partition,

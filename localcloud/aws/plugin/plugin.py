@@ -14,7 +14,7 @@ from localcloud.plugins.plugin import LocalPlugin
 from provider.base.resource import CheckedInputs, Function
 
 _CONFIG = frozenset({"region", "profile", "defaultTags"})
-# What the real provider is told to leave out, and this one never does.
+# Settings of the real provider that have no effect here.
 _IRRELEVANT = frozenset({"version", "pluginDownloadURL", "maxRetries", "s3UsePathStyle"})
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the properties of an AWS type are: their names, their values as the program sees them, and what is wrong."""
+"""The properties of an AWS type: their names, their values in Pulumi's form, and their validation."""
 
 import difflib
 import hashlib
@@ -17,13 +17,13 @@ from localcloud.aws.plugin.shapes import MAPS, Judged, alike, member_of, pulumi_
 from localcloud.plugins.table import TableResource, rules_of
 from provider.base.resource import CheckedInputs
 
-# Every type has it, but for those of services that are the same in every region.
+# Every type has this property, except types of global services.
 REGION = "region"
 GLOBAL = frozenset({"iam"})
 
 
 class AwsProperties(TableResource, ABC):
-    """A row, read by botocore's models. Nothing here calls AWS, but to ask which account this is."""
+    """A type's row together with botocore's models. It only calls AWS to ask for the account."""
 
     row: AwsRow
     _session: Callable[[], AwsSession]
@@ -31,7 +31,7 @@ class AwsProperties(TableResource, ABC):
     def __init__(self, token: str, row: AwsRow, session: Callable[[], AwsSession]) -> None:
         super().__init__(token, row, session)
         rules = rules_of(token, MAPS)
-        # One that is left out stays what it is, as after an import.
+        # A region that the program leaves out stays unchanged, as after an import.
         self.rules = replace(rules, replace=rules.replace | self._regional, computed=rules.computed | self._regional)
         self.secret_outputs = row.secret_outputs
 
@@ -50,7 +50,7 @@ class AwsProperties(TableResource, ABC):
 
     @cached_property
     def _names_back(self) -> Mapping[str, str]:
-        """`renamed` turned around: the path of a member -> its Pulumi name."""
+        """`renamed` reversed: the path of a member -> its Pulumi name."""
         back = {}
         for path, member in self.row.renamed.items():
             *above, name = path.split(".")
@@ -110,18 +110,18 @@ class AwsProperties(TableResource, ABC):
         return self._session().operation(service or self.row.service, name).input_shape
 
     def around(self, id: str, inputs: Mapping[str, Any]) -> Properties:  # noqa: A002
-        """What templates are filled with."""
+        """The values for templates."""
         account = {"account": self._session().account} if self._needs_account else {}
         return {**inputs, **self.parse_id(id), "id": id, REGION: self.region(inputs), **account}
 
     @cached_property
     def _needs_account(self) -> bool:
-        """Whether a template of this row names the account, which costs a call to ask for."""
+        """Whether a template of this row needs the account. Asking for it costs a call."""
         return "{account}" in repr(self.row)
 
     @property
     def holder(self) -> Any:
-        """The shape that takes most of the inputs at the creation."""
+        """The shape that has most of the inputs of the creation."""
         shape = self.shape(self.row.create)
         return shape.members[self.row.body] if self.row.body else shape
 
@@ -129,7 +129,7 @@ class AwsProperties(TableResource, ABC):
         return name in self.row.inside or member_of(shape, name, self.row.renamed.get(name, "")) is not None
 
     def creation(self, judged: Judged, inputs: Properties) -> Properties:
-        """The parameters of the creation that inputs give. Inputs that other calls take are left to them."""
+        """The parameters of the creation that come from inputs, without inputs that other calls set."""
         holder, shape = self.holder, self.shape(self.row.create)
         later = {name for name in self._changed_by_calls() if not self.takes(holder, name)}
         own = {*self.row.extra, *later, "__defaults", "tagsAll", REGION, f"{self.row.named}Prefix", *self.row.inside}
@@ -176,7 +176,7 @@ class AwsProperties(TableResource, ABC):
         return str(old.get(self.row.named) or f"{prefix}{seed[:26]}")[: self.row.longest_name]
 
     def judged(self, inputs: Properties) -> list[InputFailure]:
-        """What botocore's models find wrong: with the creation, and with every other call that takes an input."""
+        """Validates inputs by botocore's models: those of the creation, and of every other call that sets an input."""
         judged = Judged(self.row.renamed)
         made = {**dict.fromkeys(self.row.fixed), **self.creation(judged, inputs)}
         shape, body = self.shape(self.row.create), self.row.body

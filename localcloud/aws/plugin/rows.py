@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a row of the AWS table says. The rows themselves are in localcloud/aws/plugin/types.
+"""The fields of a row of the AWS table. The rows are in localcloud/aws/plugin/types.
 
-Parameters are templates: `{vpcId}` is an input, an output or a field of the live model, `{id}` the resource's id,
-`{region}` and `{account}` where it is. A value that is one template keeps its type.
+Parameters are templates: `{vpcId}` is an input, an output or a field of the live model, `{id}` is the resource's id,
+`{region}` and `{account}` are its location. A value that consists of one template only keeps its type.
 """
 
 import re
@@ -13,27 +13,27 @@ from typing import Any
 from components.platform.values import Properties
 from localcloud.plugins.rows import TypeRow
 
-# In a template: one name in braces.
+# A name in a template.
 _NAME = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True)
 class Read:
-    """One call that reads a part of the live state. The first one of a row says whether the resource exists."""
+    """A call that reads a part of the live state. The first one of a row decides whether the resource exists."""
 
     operation: str
     parameters: Mapping[str, Any]
-    # A JMESPath, and a template: what of the answer is fields of the model.
+    # The part of the answer that becomes fields of the model: a JMESPath, and a template.
     at: str = "@"
     # Codes that mean: there is none.
     missing: frozenset[str] = frozenset()
-    # A field of the model or an input: without it there is nothing to ask.
+    # A field of the model or an input. If it has no value, the call is not made.
     when: str = ""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A call that gives inputs their values: after the creation if that does not take them, and at an update."""
+    """A call that sets inputs: after a creation that does not take them, and at an update."""
 
     operation: str
     inputs: tuple[str, ...]
@@ -42,9 +42,9 @@ class Change:
     value: str = ""  # the member inside an input's own member that holds its value
     together: bool = False  # sends all of its inputs, also those that did not change
     names: Mapping[str, str] = field(default_factory=dict)  # input -> member, where this call has its own name
-    undo: str = ""  # the operation that takes the value back
-    undo_with: Mapping[str, Any] | None = None  # its parameters, if they are others
-    # The old value is taken back before there is another one, and before the resource is deleted.
+    undo: str = ""  # the operation that removes the value
+    undo_with: Mapping[str, Any] | None = None  # its parameters, if they differ
+    # The old value must be removed before a new one is set, and before the resource is deleted.
     exclusive: bool = False
 
 
@@ -73,44 +73,44 @@ class AwsRow(TypeRow):
     service: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...] = ()
-    # What creates it, and what of the answer is fields of the model.
+    # The operation that creates it, and the part of the answer that becomes fields of the model.
     create: str
     created: str = "@"
-    # Parameters of the creation that no input gives, and the member that holds the inputs.
+    # Parameters of the creation that do not come from inputs, and the member that holds the inputs.
     fixed: Mapping[str, Any] = field(default_factory=dict)
     body: str = ""
     id: str
     reads: tuple[Read, ...]
     delete: str
     delete_with: Mapping[str, Any]
-    # What is asked before a deletion, as the real provider asks it.
+    # Calls before a deletion that the real provider makes.
     before_delete: tuple[Read, ...] = ()
     changes: tuple[Change, ...] = ()
     lists: tuple[Added, ...] = ()
     tagging: Tagging | None = None
-    # What EC2 calls the type where resources are tagged at creation.
+    # EC2's name of the type in tag specifications.
     kind: str = ""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    # Properties that lie deeper in the API: where the creation takes them, and (a JMESPath) where the model has them.
+    # Properties that are nested in the API: their path in the creation, and (a JMESPath) in the model.
     inside: Mapping[str, str] = field(default_factory=dict)
     found: Mapping[str, str] = field(default_factory=dict)
-    # What an input is set to that the program no longer gives.
+    # The values of inputs that the program no longer gives.
     unset: Mapping[str, Any] = field(default_factory=dict)
-    # Outputs that follow from others, as templates.
+    # Outputs that are computed from others, as templates.
     computed: Mapping[str, str] = field(default_factory=dict)
-    # Fields whose value is the state, as a JMESPath.
+    # The field with the state, as a JMESPath.
     state: str = ""
     state_reason: str = ""
-    # The longest name that AWS takes, for names that are made.
+    # The longest name that AWS takes, for generated names.
     longest_name: int = 64
-    # Codes: the name is taken; something still needs it.
+    # Error codes that mean that the name is taken, or that the resource is still in use.
     taken: frozenset[str] = frozenset()
     needed: frozenset[str] = frozenset({"DependencyViolation", "DeleteConflict"})
     secret_outputs: frozenset[str] = frozenset()
 
 
 def asked(operation: str, parameters: Mapping[str, Any], missing: str = "", when: str = "") -> Read:
-    """A call whose answer nobody here needs. The real provider makes it, so a deployer must be allowed to."""
+    """A call whose answer is not needed here. The real provider makes it, so deployers need the permission for it."""
     return Read(operation, parameters, "`{}`", frozenset(missing.split()), when)
 
 
@@ -140,7 +140,7 @@ def fill(template: Any, context: Mapping[str, Any]) -> Any:
 
 
 def parts_of(template: str, text: str) -> Properties:
-    """The names in a template with their values in `text`, which was made from it."""
+    """Reads the values of a template's names from `text`, which was made from the template."""
     pattern = "".join(
         f"(?P<{part}>.+{'?' if index < template.count('{') * 2 - 1 else ''})" if index % 2 else re.escape(part)
         for index, part in enumerate(_NAME.split(template))

@@ -16,7 +16,7 @@ from localcloud.plugins.plugin import must_be_local, without_endpoint_error
 
 _ENDPOINT = "AWS_ENDPOINT_URL"
 _CONTROL = "s3control"
-# Says which attempt made a resource. The plugin sets it at the creation, and shows it to no program.
+# The tag that says which attempt made a resource. The plugin sets it at the creation, and hides it from programs.
 ATTEMPT = "trainyard-local:attempt"
 _OF_AWS = "aws:"
 
@@ -32,7 +32,7 @@ class AwsSession:
     def of(cls, config: Properties) -> AwsSession:
         if not os.environ.get(_ENDPOINT):
             raise without_endpoint_error("aws", f"{_ENDPOINT} names no endpoint")
-        # Botocore takes the endpoint of a single service before the one of all.
+        # Botocore prefers the endpoint of a single service to the common one, so all of them must be local.
         must_be_local("aws", [url for name, url in os.environ.items() if name.startswith(_ENDPOINT) and url])
         tags = nested(config.get("defaultTags")).get("tags") or {}
         return cls(Session.of({key: config.get(key) for key in ("region", "profile")}), tags)
@@ -50,7 +50,7 @@ class AwsSession:
         return self._session.client(service, self.region_name).meta.service_model.operation_model(name)
 
     def ask(self, service: str, region: str, operation: str, parameters: Mapping[str, Any]) -> Properties:
-        """One call, by the operation's name in botocore's model."""
+        """Calls an operation by its name in botocore's model."""
         from botocore import xform_name
 
         client = self._session.client(service, region)
@@ -61,13 +61,13 @@ class AwsSession:
 
 
 def _without_account(request: Any, **_: Any) -> None:
-    """Botocore puts the account before the host of S3 Control, also before the address of a local cloud."""
+    """Removes the account that botocore puts before the host of S3 Control, also before a local cloud's address."""
     account = f"//{request.headers['x-amz-account-id']}."
     request.url = request.url.replace(account, "//", 1)
 
 
 def nested(value: Any) -> Mapping[str, Any]:
-    """Pulumi hands over nested configuration as JSON in a text."""
+    """Reads nested configuration, which Pulumi passes as JSON text."""
     if not isinstance(value, str):
         return value if isinstance(value, Mapping) else {}
     try:
@@ -78,7 +78,7 @@ def nested(value: Any) -> Mapping[str, Any]:
 
 
 def all_tags(defaults: Mapping[str, str], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The tags that a resource has: the program's own come before those of the provider."""
+    """The tags of a resource: its own override the provider's default tags."""
     return {**defaults, **(inputs.get("tags") or {})}
 
 
@@ -87,7 +87,7 @@ def visible(tags: Mapping[str, str]) -> dict[str, str]:
 
 
 def tags_for(shape: Any, kind: str, tags: Mapping[str, str]) -> dict[str, Any]:
-    """The parameter of a creation that carries tags."""
+    """The tags as parameter of a creation."""
     if "TagSpecifications" in shape.members:
         pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
         return {"TagSpecifications": [{"ResourceType": kind, "Tags": pairs}]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulumi properties to parameters of AWS's API and back, by the shapes of botocore's models.
+"""Converts Pulumi properties to parameters of AWS's API and back, by the shapes of botocore's models.
 
 Pulumi takes its names from Terraform. They are the API's names with a small first letter, except that lists have
 plural names. `renamed` has the others: the Pulumi path without indices -> the API's member.
@@ -26,7 +26,7 @@ _TAG = ({"Key", "Value"}, {"key", "value"})
 
 @dataclass
 class Judged:
-    """The parameters of a call, and what is wrong with the properties that they are made of."""
+    """Makes the parameters of a call from properties, and collects what is wrong with them."""
 
     renamed: Mapping[str, str] = field(default_factory=dict)
     failures: list[InputFailure] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Judged:
 
 
 def _of_text(kind: str, value: Any) -> Any:
-    """Flags and numbers that the provider writes as text, because an absent one differs from a false one."""
+    """Parses a flag or number that the provider writes as text to distinguish absent from false."""
     if kind == "boolean" and value in ("true", "false"):
         return value == "true"
     if kind in ("integer", "long") and isinstance(value, str) and _WHOLE.fullmatch(value):
@@ -105,7 +105,7 @@ def _of_text(kind: str, value: Any) -> Any:
 
 
 def member_of(shape: Any, key: str, renamed: str = "") -> str | None:
-    """The member of a structure that a Pulumi name stands for."""
+    """The member of a structure by its Pulumi name."""
     if renamed:
         return renamed if renamed in shape.members else None
     lower = {name.lower(): name for name in shape.members}
@@ -125,14 +125,14 @@ def _is_tags(shape: Any) -> bool:
 
 
 def shown(value: Any, renamed: Mapping[str, str], path: str = "") -> Any:
-    """An answer of the API in Pulumi's names and forms. `renamed` is turned around: API path -> Pulumi name."""
+    """An answer of the API in Pulumi's names and forms. `renamed` is reversed: API path -> Pulumi name."""
     if isinstance(value, list):
         tags = all(isinstance(item, Mapping) and set(item) in _TAG for item in value)
         if tags and value:
             return {item.get("Key", item.get("key")): item.get("Value", item.get("value")) for item in value}
         return [shown(item, renamed, path) for item in value]
     if isinstance(value, Mapping):
-        # Botocore decodes the policy documents of IAM, whose keys are no members of a shape.
+        # Botocore decodes the policy documents of IAM. Their keys are not members of a shape.
         is_document = "Statement" in value
         return json.dumps(value) if is_document else dict(_shown_members(value, renamed, path))
     if isinstance(value, datetime):
@@ -151,7 +151,7 @@ def _shown_members(value: Mapping[str, Any], renamed: Mapping[str, str], path: s
 
 
 def alike(live: Any, given: Any) -> Any:
-    """The live value in the form of the given one: flags and numbers as text, a JSON document as its own text."""
+    """The live value in the form of the given one: flags and numbers as text, a JSON document as the given text."""
     if isinstance(given, str):
         return _as_text(live, given)
     if isinstance(given, Mapping) and isinstance(live, Mapping):

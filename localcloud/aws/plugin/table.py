@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A resource type from a row: how it is created, read, changed and deleted, as most types of AWS's APIs are."""
+"""A resource type from a row: creates, reads, changes and deletes resources in the way that most AWS types share."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -15,19 +15,19 @@ from localcloud.aws.plugin.shapes import Judged, search, shown
 from localcloud.plugins.table import seed_of, unchangeable_error
 
 T = TypeVar("T")
-# How often one thing may be made, deleted by somebody, and made again while AWS remembers the request.
+# How often a resource may be made, deleted by others, and made again while AWS remembers the client token.
 _LIVES = 10
-# Refusals because of addresses or routes that something else has; a row names those because of a name.
+# Error codes for addresses or routes that are in use already. A row has the codes for names.
 _COLLISIONS = frozenset({"InvalidSubnet.Conflict", "RouteAlreadyExists", "Resource.AlreadyAssociated"})
 
 
 class AwsResource(AwsProperties):
-    """The conventions. A type that departs from them has a subclass in localcloud.aws.plugin.behaviours."""
+    """The common behaviour. Types that differ have a subclass in localcloud.aws.plugin.behaviours."""
 
     # -- calls
 
     def ask(self, inputs: Mapping[str, Any], operation: str, parameters: Mapping[str, Any]) -> Properties:
-        """One call of the API, by the operation's name in botocore's model; of another service, after its name."""
+        """Calls an operation by its name in botocore's model; `service.Operation` is one of another service."""
         given = {key: value for key, value in parameters.items() if value is not None}
         service, _, name = operation.rpartition(":")
         return self._session().ask(service or self.row.service, self.region(inputs), name, given)
@@ -47,8 +47,8 @@ class AwsResource(AwsProperties):
     # -- creation
 
     def _create_once(self, call: Call, inputs: Properties) -> tuple[Any, bool]:
-        """An attempt marks what it makes with a tag, at its creation. The same inputs of the same resource give the
-        same mark, so what an attempt made that was killed is recognized, and taken up."""
+        """Creates the resource, with a tag that marks the attempt. The mark follows from the resource and its inputs,
+        so a resource that a killed attempt made is recognised and adopted."""
         mark = hashlib.sha256(seed_of(call, inputs).encode()).hexdigest()[:32]
         mine = None if call.anew else self._left_over(call, inputs, mark)
         if mine is not None:
@@ -67,7 +67,7 @@ class AwsResource(AwsProperties):
             raise ProviderError(error.cause, remedy) from error.__cause__
 
     def _is_put_over(self, call: Call, inputs: Properties) -> bool:
-        """Whether the creation sets what is there already, as of a bucket's policy, or may have done so."""
+        """Whether the creation overwrites an existing value, such as a bucket's policy, or may have done so."""
         if self.row.kind or self.row.create.startswith("Create"):
             return False
         if any(inputs.get(name) is None for name in names_in(self.row.id)):
@@ -89,27 +89,27 @@ class AwsResource(AwsProperties):
             token = hashlib.sha256(f"{mark}\n{life}".encode()).hexdigest()[:32]
             answer = self.write(call, inputs, self.row.create, made | dict.fromkeys(tokens, token))
             model = search(self.row.created, answer) or {}
-            # AWS remembers a token for longer than what it made: somebody may have deleted that since.
+            # AWS remembers a client token longer than the resource, which others may have deleted since.
             if not tokens or self._get(call, self.id_of(model, inputs), inputs) is not None:
                 return model
         raise ProviderError(f"{call.name} was made and deleted {_LIVES} times within a day.", "Try again tomorrow.")
 
     def _left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
-        """What a killed attempt has made, for types whose names nobody chooses."""
+        """A resource that a killed attempt made, for types without a chosen name."""
         first = self.row.reads[0]
         # Most operations call it `Filters`, and one `Filter`.
         name = next((one for one in self.shape(first.operation).members if one.startswith("Filter")), None)
         if not self.row.kind or name is None:
             return None
         filters = {name: [{"Name": f"tag:{ATTEMPT}", "Values": [mark]}]}
-        # The local AWS ignores filters that it does not know, so each answer is looked at.
+        # The local AWS may ignore a filter, so each result is checked.
         every = first.at.removesuffix(" | [0]").removesuffix("[0]")
         listed = search(every, self.write(call, inputs, first.operation, filters)) or []
         mine = (one for one in listed if (shown(one, {}).get("tags") or {}).get(ATTEMPT) == mark)
         return next((one for one in mine if self.state_of(one) not in self.row.gone), None)
 
     def _of_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
-        """The resource that has the name already, if an attempt for this very resource made it."""
+        """The resource that has the name already, if an earlier attempt for the same resource made it."""
         model = self._get(call, self.id_of({}, inputs), inputs)
         tags = shown(model, {}).get("tags") if model else {}
         return model if tags and tags.get(ATTEMPT) == mark else None
@@ -131,7 +131,7 @@ class AwsResource(AwsProperties):
         model = self._read(call, first, self.around(id, inputs))
         if not model or (state := self.state_of(model)) in self.row.gone:
             return None
-        # What becomes ready is asked again and again: only the first call says whether it is.
+        # While a resource becomes ready, this is called repeatedly. Only the first call is needed to see that.
         for read in others if state is None or state in self.row.ready else ():
             around = {**self.around(id, inputs), **model}
             if not read.when or around.get(read.when):
@@ -176,7 +176,7 @@ class AwsResource(AwsProperties):
         if not given and not change.undo:
             raise unchangeable_error(call, sorted(wanted))
         if not given:
-            if not change.exclusive:  # an exclusive value was taken back already
+            if not change.exclusive:  # an exclusive value has been removed already
                 self.write(call, around, change.undo, fill(_undo_of(change), path))
             return
         for one in [given] if change.together else [{name: given[name]} for name in given]:

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What AWS refuses and moto lets through. It is asked after the judge has allowed a call, and before moto has it.
+"""Refuses calls that AWS refuses and moto accepts. Called after the judge has allowed a call, and before moto.
 
 | module | what it refuses | by |
 | --- | --- | --- |
 | values | values outside of their limits | botocore's models, rows `limits` and `values` |
-| in_use | deletions of what something else uses | rows `in_use` |
-| documents | policies that are malformed, too long, or name who is not there | rows `document` |
+| in_use | deletions of resources that are in use | rows `in_use` |
+| documents | policies that are malformed, too long, or name missing principals | rows `document` |
 | launches | values of launches and templates | itself |
 | filters | filters that an operation does not have | botocore's models |
-| uploads | uploads in parts of another key than the one that was judged | itself |
-| objects | settings of S3, and questions about what is not there | itself |
+| objects | settings of S3, requests about missing objects, uploads of another key than the judged one | itself |
 
-Digests of content are held at the border (localcloud/aws/border).
+The border (localcloud/aws/border) verifies digests of contents.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.refusals import documents, filters, in_use, launches, objects, values
 
-# Judged whole, also in a dry run (localcloud/aws/additions/launches.py).
+# This operation has checks of its own for a dry run (localcloud/aws/additions/launches.py).
 _JUDGED_DRY = "ec2.RunInstances"
 
 
 def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
-    """Raises AWS's refusal. A dry run ends here: moto looks at `DryRun` in some operations and carries out the rest."""
+    """Raises AWS's refusal. A dry run ends here, because moto ignores `DryRun` in some operations."""
     if call.service.prefix == "ec2" and call.name != _JUDGED_DRY and call.text("DryRun") == "true":
         message = "Request would have succeeded, but DryRun flag is set."
         raise RefusalError(Reason.REFUSED, message, "DryRunOperation", 412)

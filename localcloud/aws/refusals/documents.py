@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy documents that AWS does not take: their grammar, their length, and principals that are not there.
+"""Refuses policy documents by their grammar, their length, and principals that do not exist.
 
-moto reads the grammar of most of IAM's documents itself. What it leaves out is here: those of resources, and trust.
+moto itself checks the grammar of most of IAM's documents. This module checks the others: policies of resources, and
+trust policies.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class _MalformedError(Exception):
 
 
 def refuse(call: AwsCall) -> None:
-    """Raises AWS's refusal of a document that the call brings."""
+    """Raises AWS's refusal of a document in the call."""
     for row in table("aws_refusals")["document"]:
         if call.name not in row["operations"]:
             continue
@@ -84,7 +85,7 @@ def _check_statement(statement: Mapping[str, Any], kind: str) -> None:
 
 
 def _check_fields(statement: Mapping[str, Any], kind: str) -> None:
-    """Identities have no principal, trust has no resource: both are what the document is about."""
+    """Policies of identities must not name a principal, and trust policies no resource."""
     named = "Principal" in statement or "NotPrincipal" in statement
     if kind == "identity" and named:
         raise _MalformedError("Policy document should not specify a principal.")
@@ -115,7 +116,7 @@ def _is_value(value: Any) -> bool:
 
 
 def _check_principals(statement: Mapping[str, Any]) -> None:
-    """Users and roles of the account must be there. moto keeps them by their names."""
+    """Principals of the account must exist. moto stores users and roles by their names."""
     principals = statement.get("Principal", statement.get("NotPrincipal"))
     if principals == "*":
         return
@@ -148,13 +149,13 @@ def _check_resources(statement: Mapping[str, Any], bucket: str) -> None:
 
 
 def _texts(value: Any) -> list[str]:
-    """The texts of a field that is one or a list. None if it is something else."""
+    """The texts of a field that is a text or a list; empty if it is something else."""
     values = value if isinstance(value, list) else [value]
     return values if all(isinstance(one, str) for one in values) else []
 
 
 def _check_length(call: AwsCall, text: str, row: Mapping[str, Any]) -> None:
-    """White space does not count. Policies that a user, group or role has itself count together."""
+    """Checks a document's length without white space. Inline policies of a user, group or role count together."""
     if not (most := row.get("most", {}).get(call.operation)):
         return
     length = sum(len(_SPACE.sub("", one)) for one in (text, *_others(call)))

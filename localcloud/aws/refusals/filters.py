@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters that an operation of EC2 does not have. Their names stand in the documentation of botocore's own models."""
+"""Refuses filters that an operation of EC2 does not have. The documentation in botocore's models names the filters."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from functools import cache
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
 
-# Names stand in lists, other spellings of them in sentences. That some values stand there too does no harm.
+# The names are marked as code there. So are some values of filters, which does no harm.
 _NAMED = re.compile(r"<code>([^<]+)</code>")
 _GIVEN = re.compile(r"Filter\.\d+\.Name")
 
 
 def refuse(call: AwsCall) -> None:
-    """Raises EC2's refusal of a filter. What moto lacks of the others, it says itself."""
+    """Raises EC2's refusal of a filter that does not exist. moto itself refuses existing ones that it lacks."""
     given = [str(value) for name, value in call.parameters.items() if _GIVEN.fullmatch(name)]
     known = _names(call.operation) if given else frozenset()
     for name in given:
-        # Some operations take tags, and their pages do not list them.
+        # Some operations accept filters by tags without documenting them.
         if known and name not in known and not name.startswith("tag"):
             raise RefusalError(Reason.REFUSED, f"The filter '{name}' is invalid")
 
 
 @cache
 def _names(operation: str) -> frozenset[str]:
-    """The names of its filters. None if the model lists none: nothing is refused then."""
+    """The names of an operation's filters; empty if its model lists none, and then no filter is refused."""
     from moto.core.utils import get_service_model
 
     model = get_service_model("ec2")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deletions of what something else uses. catalog/aws_refusals.toml says what is asked, this module finds the users."""
+"""Refuses deletions of resources in use. catalog/aws_refusals.toml has the rules, this module finds the users."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def refuse(call: AwsCall) -> None:
         resource = _resource(call, row["parameter"])
         users = [user for kind in row["of"] for user in USERS[kind](_backend(call), resource)]
         if users:
-            # AWS does not say by what. Whoever looks for it finds it here.
+            # AWS does not say by what it is used. The log does.
             log.info("refused %s of %s, which is used by %s", call.name, resource, ", ".join(users[:5]))
             message = row["message"].replace("{id}", resource)
             raise RefusalError(Reason.REFUSED, message, row["code"], row.get("status", 400))
@@ -45,7 +45,7 @@ def _backend(call: AwsCall) -> Any:
 
 
 def _interfaces(backend: Any) -> Iterator[Any]:
-    """Those that are there. moto keeps the ones of gateways that were deleted."""
+    """The existing interfaces. moto also keeps those of deleted gateways."""
     gone = {gateway._eni.id for gateway in backend.nat_gateways.values() if gateway.state == "deleted"}
     for interface in list(backend.enis.values()):
         owner = interface.instance
@@ -75,7 +75,7 @@ def _endpoints_of_group(backend: Any, group: str) -> Iterator[str]:
 
 
 def _rules_about_group(backend: Any, group: str) -> Iterator[str]:
-    """Rules of other groups. A group's rules about itself go with it."""
+    """Other groups' rules that name this group. Its own rules about itself are deleted with it."""
     for groups in list(backend.groups.values()):
         for other in list(groups.values()):
             if other.id != group:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of launches that EC2 refuses: user data, tags that the metadata service cannot serve, and profiles."""
+"""Refuses values of launches: user data, tags that the metadata service cannot serve, and instance profiles."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def refuse(call: AwsCall) -> None:
 
 
 def check_launch(wanted: Mapping[str, Any]) -> None:
-    """Raises EC2's refusals of what a launch and its template say together."""
+    """Raises EC2's refusals of a launch, with the values of its template."""
     _check_user_data(str(wanted.get("UserData") or ""), "InvalidParameterValue")
     if wanted.get("MetadataOptions", {}).get("InstanceMetadataTags") == "enabled":
         rows = [row for row in wanted.get("TagSpecifications", []) if row.get("ResourceType") == "instance"]
@@ -67,7 +67,8 @@ def _check_tags(keys: Iterable[str]) -> None:
 
 
 def _check_profile(name: str, arn: str) -> None:
-    """A profile that was made a moment ago is not there for EC2 yet: AWS's clients try again for this message."""
+    """Refuses a profile that does not exist. The message is AWS's own, because clients retry on it: EC2 sees a new
+    profile only after a moment."""
     from moto.iam.models import iam_backends
 
     for profile in iam_backends[ACCOUNT]["aws"].instance_profiles.values():

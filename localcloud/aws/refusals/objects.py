@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What S3 refuses: questions about objects whose absence is nobody's business, public policies, ACLs, and keys that are
-out of use."""
+"""S3's refusals: requests about missing objects by callers who may not list the bucket, public policies, ACLs, and
+disabled keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from localcloud.aws.judge.needs import common_keys
 from localcloud.aws.judge.policies import in_force
 
 _OF_THE_OWNER = "bucket-owner-full-control"
-# What a policy must ask of everybody, for S3 not to call it public.
+# Condition keys. With one of them, a statement for everybody is not public to S3.
 _FIXED_KEYS = frozenset({
     "aws:sourceip", "aws:sourcearn", "aws:sourcevpc", "aws:sourcevpce", "aws:sourceowner", "aws:sourceaccount",
     "aws:principalorgid", "aws:principalorgpaths", "aws:principalaccount", "aws:principalarn", "aws:userid",
@@ -45,7 +45,7 @@ def _bucket(call: AwsCall) -> Any:
 
 
 def _check_absence(call: AwsCall, bucket: Any, caller: AwsPrincipal) -> None:
-    """Only who may list a bucket learns that an object is not there."""
+    """Refuses access to a missing object, unless the caller may list the bucket and so may learn that it is missing."""
     if bucket.keys.get(call.text("Key")) is not None:
         return
     need = Need("s3:ListBucket", f"arn:aws:s3:::{bucket.name}", common_keys(call, caller))
@@ -70,7 +70,7 @@ def _check_public(call: AwsCall, bucket: Any, caller: AwsPrincipal) -> None:
 
 
 def _public_statements(policy: str) -> Iterator[Mapping[str, Any]]:
-    """Those that allow everybody something, without a condition on a fixed value. The policy's grammar holds."""
+    """The statements that allow everybody something without a condition on a fixed value. The policy is well-formed."""
     statements = json.loads(policy)["Statement"]
     for statement in statements if isinstance(statements, list) else [statements]:
         principal = statement.get("Principal", "*")
@@ -82,7 +82,7 @@ def _public_statements(policy: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _check_acl(call: AwsCall, bucket: Any) -> None:
-    """A bucket whose owner owns every object has no ACLs, as new buckets are."""
+    """Refuses ACLs of a bucket whose owner owns all objects, as of new buckets."""
     named = call.headers.get("x-amz-acl", _OF_THE_OWNER)
     asks = call.operation in ("PutObjectAcl", "PutBucketAcl") or named != _OF_THE_OWNER
     if bucket.ownership_rule == "BucketOwnerEnforced" and asks:
@@ -90,7 +90,7 @@ def _check_acl(call: AwsCall, bucket: Any) -> None:
 
 
 def _check_keys(call: AwsCall) -> None:
-    """A key of KMS that is out of use neither encrypts nor decrypts."""
+    """Refuses to encrypt or decrypt with a KMS key that is disabled or pending deletion."""
     from moto.kms.models import kms_backends
 
     for need in s3_needs.needs_of_encryption(call, call.text("Bucket"), call.text("Key"), {}):
@@ -106,7 +106,7 @@ def _check_keys(call: AwsCall) -> None:
 
 
 def refuse_others(call: AwsCall) -> None:
-    """Refuses a call about an upload that is not of the bucket and key by which the call was judged."""
+    """Refuses a call about an upload that does not belong to the bucket and key that were judged."""
     if "uploadId" not in call.parameters:
         return
     from moto.s3.models import s3_backends
@@ -117,7 +117,7 @@ def refuse_others(call: AwsCall) -> None:
     upload, key = bucket.multiparts.get(call.text("uploadId")), call.text("Key")
     if upload is not None and upload.key_name == key:
         return
-    # Who completes an upload twice hears the same twice.
+    # Completing an upload twice gives the same answer twice.
     made = getattr(bucket.keys.get(key), "multipart", None)
     if call.operation == "CompleteMultipartUpload" and made is not None and made.id == call.text("uploadId"):
         return

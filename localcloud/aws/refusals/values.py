@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values outside of their limits. The limits are those of botocore's models: lengths, patterns and enumerations, which
-botocore itself leaves to AWS. The few that no model has are rows."""
+"""Refuses values outside of their limits. The limits are in botocore's models (lengths, patterns and enumerations), but
+botocore does not check them. A few further limits are rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _by_model(call: AwsCall) -> Iterator[str]:
 
 
 def _problems(value: Any, shape: Any, path: str, wire: Wire) -> Iterator[str]:
-    """What is wrong with a value, in AWS's words. Parameters of a query are flat: only texts and numbers are read."""
+    """What is wrong with a value, in AWS's words. For a query only texts and numbers are checked."""
     kind = shape.type_name
     if kind in ("integer", "long") and wire is Wire.QUERY and str(value).isdecimal():
         value = int(value)
@@ -88,7 +88,7 @@ def _problem(value: Any, shape: Any, path: str, constraint: str) -> str:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str] | None:
-    """None for a pattern that Python does not read, such as one of Unicode's classes."""
+    """The compiled pattern; None if Python does not support it, such as one with Unicode classes."""
     try:
         return re.compile(pattern, re.ASCII)
     except re.error:
@@ -109,7 +109,7 @@ def _by_rows(call: AwsCall) -> Iterator[str]:
 
 
 def _check_duration(call: AwsCall, caller: AwsPrincipal) -> None:
-    """A session lasts no longer than its role says, and an hour if a session of a role asks for it."""
+    """Refuses a session that is longer than its role allows, or than an hour if the caller is a role's session."""
     text, role = call.text("DurationSeconds"), role_named(call.text("RoleArn").rpartition("/")[2])
     if not text.isdecimal() or role is None:
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI as the console shows it, from the tables of the API."""
+"""OCI in the console, from the tables of the API."""
 
 from __future__ import annotations
 

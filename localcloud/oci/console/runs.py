@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Job runs put together to training runs, with the ranks of each. What never changes of a job run is read once."""
+"""Joins job runs to training runs, with their ranks. Parts of a job run that never change are read once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from components.platform.runs import NodeRun, launch_document, ranks_of
 from localcloud.console.runs import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
 from localcloud.oci.store import StateStore, StoredResource
 
-# So many job runs are looked at, the newest ones.
+# How many job runs, the newest ones, are read.
 _MOST_JOB_RUNS = 2_000
 _KEPT_SECONDS = 1.0
 _AT_ONCE = 40
@@ -24,7 +24,7 @@ Body = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class OciRun(TrainingRun):
-    """`job`: the OCID of its job. `place`: where its launchers leave their files."""
+    """A run. `job`: the OCID of its job. `place`: the folder with its launchers' files."""
 
     job: str
     place: StatusFolder | None
@@ -32,7 +32,7 @@ class OciRun(TrainingRun):
 
 @dataclass(frozen=True, slots=True)
 class _Launched:
-    """What the nodes of one job run were told, by which ranks and folder are known."""
+    """The facts in a job run's launch documents, from which its ranks and its folder follow."""
 
     start: tuple[str, str]
     names: tuple[tuple[int, str, str], ...]
@@ -53,7 +53,7 @@ class RunBook:
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def latest(self) -> list[OciRun]:
-        """The newest runs, the newest first. A state may change with time alone, so they are not kept for long."""
+        """The newest runs, the newest first. Cached only briefly, because some states change with time."""
         async with self._reading:
             if self._changes != self.store.changes or time.monotonic() > self._read_at + _KEPT_SECONDS:
                 changes = self.store.changes
@@ -77,7 +77,7 @@ class RunBook:
             parsed = before.get(identifier)
             if parsed is None or parsed[0].etag != etag:
                 if number % _AT_ONCE == 0:
-                    await asyncio.sleep(0)  # other clients of the server need not wait until all are parsed
+                    await asyncio.sleep(0)  # so that other clients of the server need not wait
                 resource = self.store.get(identifier)
                 if resource is None:
                     continue
@@ -141,7 +141,7 @@ def _launched(resource: StoredResource) -> _Launched:
 
 
 def _group_names(documents: list[Body]) -> Iterator[tuple[int, str, str]]:
-    """Rank, role and name of each node of node groups. Without launch documents the groups are not told apart."""
+    """Rank, role and name of each node of node groups. Without launch documents all have the same role."""
     names = [
         (rank, str(document.get("role")), f"{document.get('role')}-{index}")
         for document in documents

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an OCI tenancy has beside its runs and networks."""
+"""The console's sections of a tenancy, besides its runs and networks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from localcloud.oci.services.object_storage import listing
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http, progress
 
-# Objects of a bucket are counted up to here.
+# How many objects of a bucket are counted at most.
 _COUNTED = 10_000
-# A run prints to one log. A stranger's may print to so many.
+# How many logs of a run are read. Our runs print to one log.
 _LOGS = 4
-# The log may get a line so many seconds after its run has ended.
+# How many seconds after the end of a run its log may get lines.
 _LATE_SECONDS = 120.0
 _TIMES = (("accepted", "timeAccepted"), ("started", "timeStarted"), ("finished", "timeFinished"))
 
@@ -102,7 +102,7 @@ def _bucket(cloud: OciCloud, run: OciRun) -> str:
 
 
 def _status(cloud: OciCloud, run: OciRun, node: RunNode, bucket: str) -> Mapping[str, Any]:
-    """What the node's launcher says now. Empty where there is nothing."""
+    """The status object of the node's launcher; empty if there is none."""
     if run.place is None or not bucket:
         return {}
     item = listing.lookup(cloud.store, bucket, run.place.status(node.rank))
@@ -110,7 +110,7 @@ def _status(cloud: OciCloud, run: OciRun, node: RunNode, bucket: str) -> Mapping
 
 
 def _printed(cloud: OciCloud, run: OciRun) -> list[str]:
-    """The last lines of all ranks, in the order of time."""
+    """The last lines of all ranks, ordered by time."""
     ranks = {node.run.id: node for node in run.nodes}
     logs = {node.log for node in run.nodes if node.log}
     ends = [http.parse_rfc3339(node.run.finished_at) for node in run.nodes if node.run.finished_at]

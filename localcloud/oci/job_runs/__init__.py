@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI's job runs as assignments: everything of the hosts that reads bodies of OCI's API."""
+"""Makes assignments for the hosts from OCI's job runs. Only this package knows both OCI's API and the hosts."""

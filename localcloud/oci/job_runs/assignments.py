@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job run as an assignment: what its nodes are to do, and what the run may have."""
+"""Makes an assignment from a job run: the work of its nodes, and the resources that the run may use."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _UNPACKED = "decompressed_artifact"
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """A group with what its nodes are configured with."""
+    """A group with the configuration of its nodes."""
 
     group: Group
     configuration: Mapping[str, Any]
@@ -57,7 +57,7 @@ class NodeGroup:
 
     @property
     def memory(self) -> int:
-        """The memory of the shape, or that asked of a compute target, in bytes; 0 if it is not given."""
+        """The memory of the shape, or of the machines of a compute target, in bytes; 0 if it is not given."""
         asked = self.infrastructure.get("resourceConfiguration") or {}
         if share := asked.get("resourceLimitConfiguration") or asked.get("resourceRequestConfiguration"):
             return int(float(share["memoryInGBs"]) * _GIBIBYTE)
@@ -93,7 +93,7 @@ def groups_of(run: StoredResource, job: StoredResource) -> list[NodeGroup]:
 
 
 def outline_of(run: StoredResource, job: StoredResource) -> Outline:
-    """How many nodes there are, and for how long they may run."""
+    """The number of nodes, and how long they may run."""
     groups = groups_of(run, job)
     minutes = _layout(run, job).get("maximumRuntimeInMinutes")
     minutes = int(minutes or groups[0].configuration.get("maximumRuntimeInMinutes") or 0)
@@ -139,7 +139,7 @@ def _bucket(store: StateStore, row: dict[str, Any], may_mount: MayMount) -> Stor
 
 @dataclass(frozen=True)
 class _Run:
-    """A run with what it belongs to."""
+    """A run with its job and its project."""
 
     run: StoredResource
     job: StoredResource
@@ -158,7 +158,7 @@ class _Run:
 
 
 async def assignment_of(cloud: OciCloud, run: StoredResource, folder: Path) -> Assignment:
-    """Hands out the run's token, attaches its VNICs, and looks whether it may have what it names."""
+    """Issues the run's token, attaches its VNICs, and checks whether it may use the resources that it names."""
     seconds = await run_principal.write(cloud, run, folder)
     job, project = (cloud.store.get(run.body[name]) for name in ("jobId", "projectId"))
     if job is None or project is None:

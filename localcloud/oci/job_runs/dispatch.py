@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives accepted job runs to the hosts, and records how they go."""
+"""Gives accepted job runs to the hosts, and records their states."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class JobRuns:
         run_principal.forget(folder)
 
     def _record_flows(self, run: str, folder: Path) -> None:
-        """Before the run's VNICs go. A flow log keeps what it recorded."""
+        """Records flows before the run's VNICs are removed. A flow log keeps its records."""
         document, current = evidence.read(folder), self._cloud.store.get(run)
         if document is not None and current is not None:
             with self._cloud.store.transaction():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a container image of the registry starts, and which local environment stands in for it."""
+"""The command of a container image in the registry, and the local environment in place of the image."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ DEFAULT_ENTRYPOINT = ("python", "-I", "-m", "launcher")
 
 
 def stand_in_name(store: StateStore, address: str, document: str, modules: frozenset[str]) -> str:
-    """The name of the local environment that stands in for an image. Empty if any will do.
+    """The name of the local environment in place of an image; empty if the code does not need one.
 
-    The run's launch `document` and the `modules` that its code imports decide, whoever made the run and however. An
-    image may be pushed as the stand-in for a certain environment.
+    The run's launch `document` and the `modules` that its code imports decide. An image may also be pushed as the
+    stand-in for a certain environment.
     """
     image = artifacts.find_image(store, address) if address else None
     if image and (recorded := str(image.body.get("environment") or "")):
@@ -43,11 +43,11 @@ def stand_in_name(store: StateStore, address: str, document: str, modules: froze
         raise CannotStartError(
             f"The image {address} needs the local environment {chosen.name}: {chosen.reason}. {chosen.remedy}".strip()
         )
-    return ""  # a script that needs nothing of its framework runs anywhere
+    return ""  # the script imports nothing of a framework
 
 
 def _wanted(document: str) -> tuple[str, str | None, str]:
-    """Framework, strategy and packages of a launch document. Its writer is the run's own job, so all may be wrong."""
+    """Framework, strategy and packages of a launch document. It comes from the run's job, so it may be invalid."""
     try:
         launch = json.loads(document) if document else {}
     except (ValueError, RecursionError):

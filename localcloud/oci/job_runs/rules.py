@@ -50,7 +50,7 @@ def _of_group(store: StateStore, group: StoredResource) -> Iterator[FirewallRule
 def _rule(
     store: StateStore, owner: str, direction: Direction, index: int, end: str, body: Mapping[str, Any]
 ) -> FirewallRule:  # fmt: skip
-    """One rule. It is checked again, because an older version may have stored a rule that this one refuses."""
+    """A rule. It is validated again, because an older version may have stored a rule that this one refuses."""
     try:
         security.check_rule(dict(body), end)
     except (ApiError, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -103,12 +103,12 @@ def destinations(store: StateStore, subnet: StoredResource) -> tuple[str, ...]:
 
 def _ipv4(destinations: Iterable[str]) -> Iterator[str]:
     for destination in destinations:
-        with suppress(ValueError):  # nobody here has an IPv6 address
+        with suppress(ValueError):  # not IPv4, and no node here has an IPv6 address
             yield str(IPv4Network(destination, strict=False))
 
 
 def _through(gateway: StoredResource, destination: str) -> Iterator[str]:
-    """What a gateway leads to. Nodes have no public address, so an internet gateway leads nowhere."""
+    """The destinations behind a gateway. Nodes have no public address, so there are none behind an internet gateway."""
     if gateway.kind == "nat-gateway":
         yield destination
     elif gateway.kind == "service-gateway":

@@ -36,7 +36,7 @@ def principal_of(run: StoredResource) -> Caller:
 
 
 def environment(given: str) -> Mapping[str, str]:
-    """The variables by which Oracle's clients find both files in the folder `given`."""
+    """The variables with which Oracle's clients find both files in the folder `given`."""
     return {
         "OCI_RESOURCE_PRINCIPAL_VERSION": "2.2",
         "OCI_RESOURCE_PRINCIPAL_RPST": f"{given}/rpst",
@@ -82,7 +82,7 @@ def forget(folder: Path) -> None:
 
 
 class NodeLog:
-    """Where the lines of one node go."""
+    """Writes the lines of one node to the run's log."""
 
     def __init__(
         self, store: StateStore, run: StoredResource, subject: str, may_write: Callable[[StoredResource], bool]
@@ -100,7 +100,7 @@ class NodeLog:
             return
         if not self._may_write(
             log
-        ):  # a policy may follow, so ask again later; each answer is a line of the server's log
+        ):  # a policy may allow it later, so check again after a while: each refusal is a line in the server's log
             self._refused_until = moment + _ASKED_AGAIN_SECONDS
             return
         texts = [(moment, str(uuid.uuid4()), line.rstrip(b"\r").decode(errors="replace")) for line in lines]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m localcloud.oci.plugin <engine address>`: what `pulumi-resource-oci` runs."""
+"""`python -m localcloud.oci.plugin <engine address>`: `pulumi-resource-oci` runs this."""
 
 import sys
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulumi properties to models of the official SDK and back, by the SDK's own type tables."""
+"""Converts Pulumi properties to models of the official SDK and back, by the SDK's own type tables."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def fields(service: str, model: str) -> Mapping[str, tuple[str, str]]:
 
 
 def to_model(service: str, model: str, properties: Mapping[str, Any]) -> Any:
-    """The named model, or the subtype its discriminator asks for; properties it does not have are left out."""
+    """The model, or its subtype by the discriminator. Leaves out properties that it does not have."""
     name = _subtype(service, model, properties)
     model_fields = fields(service, name)
     try:
@@ -66,7 +66,7 @@ def to_model(service: str, model: str, properties: Mapping[str, Any]) -> Any:
             if key in model_fields and value is not None
         }
         made = getattr(models_of(service), name)(**values)
-    except ValueError as error:  # a value of the wrong form, or one that the SDK's model refuses
+    except ValueError as error:  # a value of a wrong type, or one that the SDK's model refuses
         raise ProviderError(f"{name}: {error}") from None
     for key, value in properties.items():
         is_choice = key in model_fields and isinstance(value, str) and value != _NOT_A_CHOICE
@@ -109,7 +109,7 @@ _SCALARS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def from_model(value: Any, key: str = "") -> Any:
-    """The SDK's value in the form in which Pulumi's provider shows it."""
+    """The SDK's value in the form of Pulumi's provider."""
     if isinstance(value, list):
         return [from_model(item) for item in value]
     if isinstance(value, datetime):

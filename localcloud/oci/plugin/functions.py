@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The provider's functions that look resources up: one row per function."""
+"""The provider's look-up functions, a row for each."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ class Lookup:
     always: Mapping[str, Any] = field(default_factory=dict)
     # The name of the list in the result. Without it the result is the resource itself.
     plural: str = ""
-    # What Oracle's provider calls besides, with the same arguments.
+    # A further operation that Oracle's provider calls with the same arguments.
     also: str = ""
     # Whether the list is inside a collection, under `items`.
     collection: bool = False

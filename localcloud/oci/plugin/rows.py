@@ -20,7 +20,7 @@ class ResourceTypeRow(TypeRow):
     client: str  # a row of components.oci.client.session.CLIENTS
     noun: str
     model: str
-    # What lists those of a compartment, for types whose names are unique and not their ids.
+    # The operation that lists a compartment's resources, for types with unique names that are not their ids.
     listed: str = field(default="", kw_only=True)
     # Inputs that precede the id in the SDK's calls.
     within: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class ResourceTypeRow(TypeRow):
     # Logging answers 202 with a work request, which names the new resource under this entity type.
     entity: str = ""
     delete_options: Mapping[str, str] = field(default_factory=dict)  # the SDK's option -> input
-    # Whether an update follows each move, though nothing else changes.
+    # Whether an update follows each move, even if nothing else changes.
     updates_after_move: bool = field(default=False, kw_only=True)
 
 
@@ -38,7 +38,7 @@ def _core(noun: str, model: str, **more: Any) -> ResourceTypeRow:
 
 
 def _as_the_provider_waits(token: str, row: ResourceTypeRow) -> ResourceTypeRow:
-    """The row with the states that the real provider waits for, and what it does after a move."""
+    """The row with the states for which the real provider waits, and with its behaviour after a move."""
     life = table("oci_provider_calls")["types"][token]
     moved = life.get("changed", {}).get("compartmentId", ())
     return replace(

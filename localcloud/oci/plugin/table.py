@@ -23,7 +23,7 @@ MAPS = frozenset({
 
 
 class OciResource(TableResource):
-    """The conventions. A type that departs from them has a subclass in localcloud.oci.plugin.behaviours."""
+    """The common behaviour. Types that differ have a subclass in localcloud.oci.plugin.behaviours."""
 
     row: ResourceTypeRow
 
@@ -102,8 +102,8 @@ class OciResource(TableResource):
         return operation
 
     def _create_once(self, call: Call, inputs: Properties) -> tuple[Any, bool]:
-        """The same inputs of the same resource give the same retry token, so OCI answers with what a killed attempt
-        created."""
+        """Creates the resource. The retry token follows from the resource and its inputs, so OCI returns what a killed
+        attempt created."""
         began = datetime.now(UTC)
         was_there = self._is_there(inputs)
         details = self._details("Create", inputs)
@@ -121,7 +121,7 @@ class OciResource(TableResource):
         return model, was_there or (made is not None and made < began)
 
     def _id_of_name(self, call: Call, inputs: Properties) -> str:
-        """By what the one is imported that has the name of this one; empty if it cannot be seen."""
+        """The import id of the existing resource with the same name; empty if the caller cannot see it."""
         where = [inputs[key] for key in self.row.within] or [inputs["compartmentId"]]
         key = "name" if "name" in inputs else "display_name"
         listing = getattr(self.client, self.row.listed)
@@ -132,7 +132,7 @@ class OciResource(TableResource):
         return f"{path}{own}{rows[0]}" if len(rows) == 1 else ""
 
     def _is_there(self, inputs: Properties) -> bool:
-        """Whether a creation would change what is there; most of OCI's would not."""
+        """Whether a creation would overwrite an existing resource. For most types of OCI it would not."""
         return False
 
     def _collides(self, error: BaseException) -> bool:
@@ -149,7 +149,7 @@ class OciResource(TableResource):
         return None if self.state_of(model) in self.row.gone else model
 
     def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
-        """Reads what was created, ready or not: the calls are those of catalog/oci_provider_calls.toml."""
+        """Reads the created resource, ready or not. The calls are those of catalog/oci_provider_calls.toml."""
         there = self._get(call, id, inputs)
         if there is None:
             raise ProviderError(f"{call.name} was deleted before it was ready.")
@@ -160,7 +160,7 @@ class OciResource(TableResource):
         return there
 
     def _wait_ready(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
-        """Waits while the cloud is still at it. An update may end in another state than a creation, as INACTIVE."""
+        """Waits until a change is complete. An update may end in another state than a creation, such as INACTIVE."""
         state = self.state_of(model)
         is_busy = state is None or state.endswith("ING") or state in self.row.failed
         return super()._wait_ready(call, id, model, inputs) if is_busy else model

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits for work requests. Each service has its own, or shares those of the core services."""
+"""Waits for work requests. A service has work requests of its own, or shares those of the core services."""
 
 import time
 from typing import Any
@@ -11,9 +11,9 @@ _SECONDS = 300.0
 
 
 def finished(call: Call, client: Any, answer: Any, entity: str, action: str) -> str:
-    """The OCID of what the answer's work request is about, once it has succeeded.
+    """Waits for the answer's work request, and returns the OCID of its resource.
 
-    As Oracle's provider, it fails where the work request names no such entity with this action, or one in progress.
+    As Oracle's provider, it fails if the work request names no such entity, either with this action or in progress.
     """
     request_id = answer.headers["opc-work-request-id"]
     pause, deadline = 0.05, call.deadline(_SECONDS)

@@ -75,7 +75,7 @@ def find_image(store: StateStore, address: str) -> StoredResource | None:
 def _push(call: ApiCall) -> Reply:
     """Records an image as `docker push` does. A missing repository is created in the root compartment.
 
-    With `standBy` the image waits until someone creates its repository, as an image waits on a person's machine.
+    With `standBy` the push waits until the repository is created, as an image waits on a user's machine.
     """
     details = _push_details(call)
     parts = parse_address(details["image"])
@@ -95,7 +95,7 @@ def _push(call: ApiCall) -> Reply:
 
 
 def _push_details(call: ApiCall) -> Json:
-    """The details of a push. Each field has the type that the other functions rely on."""
+    """The validated details of a push."""
     details = call.json()
     if not isinstance(details, dict) or "image" not in details:
         raise invalid("image is required: the address of the image")
@@ -138,7 +138,7 @@ _PUSH_FIELDS: Mapping[str, Callable[[Any], bool]] = {
 
 
 def _pushed(call: ApiCall, repository: StoredResource, version: str) -> StoredResource | None:
-    """The image that no stand-in may replace: it was pushed with its content, or its repository is immutable."""
+    """The existing image, if no stand-in may replace it: it was pushed with content, or its repository is immutable."""
     for image in call.store.live(IMAGE.name, name=f"{repository.name}:{version}"):
         if image.body["layers"] or repository.body["isImmutable"]:
             return image
@@ -198,7 +198,7 @@ def _add_image(call: ApiCall, repository: StoredResource, version: str, digest: 
         "versions": [{"createdBy": call.principal.id, "timeCreated": moment, "version": version}],
         "freeformTags": {},
         "definedTags": {},
-        # OCI's model lacks these, so clients never see them: the default command, and the local environment.
+        # The default command, and the local environment. OCI's model lacks these fields, so clients never see them.
         "entrypoint": details.get("entrypoint") or [],
         "cmd": details.get("cmd") or [],
         "environment": details.get("environment") or "",

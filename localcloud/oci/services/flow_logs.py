@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""VCN flow logs: what the firewalls of nodes let through and refused, as records of OCI's form.
+"""VCN flow logs: records, in OCI's format, of what the firewalls of nodes let through and refused.
 
-The form is that of Oracle's "Details for VCN Flow Logs". A firewall here counts by peer, protocol and port, so a record
-stands for all packets (accepted: connections) of such a group since the record before. Source ports and bytes are 0.
+The format is that of Oracle's "Details for VCN Flow Logs". A firewall here counts by peer, protocol and port, so a
+record stands for all packets (accepted: connections) of such a group since the last record. Source ports and bytes are
+0.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from localcloud.server.http import Json
 RECORD = "com.oraclecloud.vcn.flowlogs.DataEvent"
 SERVICE_LOG = "SERVICE"
 _SERVICE, _SOURCE_TYPE = "flowlogs", "OCISERVICE"
-# A category `subnet` records the same, but only what a capture filter chooses.
+# The category `subnet` is the same, but restricted by a capture filter.
 _CATEGORY = "all"
 _PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1}
 # How often each kind of flow was counted in the records so far.
@@ -30,7 +31,7 @@ Recorded = dict[tuple[Any, ...], int]
 
 
 def require_source(call: ApiCall, body: Json) -> Json:
-    """The log, if it is one that programs write or the flow log of a living subnet."""
+    """Refuses a log that is neither for lines of programs nor the flow log of an existing subnet."""
     configuration = body.get("configuration") or {}
     source = configuration.get("source")
     if "compartmentId" in configuration:
@@ -54,7 +55,7 @@ def require_source(call: ApiCall, body: Json) -> Json:
 
 
 def keep_source(resource: StoredResource, body: Json) -> Json:
-    """An update of a log leaves its source as it is: OCI's provider makes another log for another source."""
+    """An update does not change a log's source: OCI's provider replaces the log for that."""
     kept = resource.body.get("configuration")
     if kept is None and body.get("configuration"):
         raise invalid("configuration is for logs of the type SERVICE only")
@@ -67,18 +68,18 @@ def subnet_of(log: StoredResource) -> str:
 
 
 def logs_of_subnet(store: StateStore, subnet: str) -> list[StoredResource]:
-    """The logs that record now."""
+    """The flow logs of a subnet that are enabled."""
     return [log for log in store.live("log") if log.state == "ACTIVE" and subnet and subnet_of(log) == subnet]
 
 
 def new_records(document: Mapping[str, Any], recorded: Recorded, moment: float) -> Iterator[tuple[str, Json]]:
-    """What a run's firewalls counted since the records before: the VNIC that saw it, and the record's data."""
+    """The new counts of a run's firewalls since the last records: the VNIC, and the record's data."""
     vnics = {str(node["address"]): str(node["vnic"]) for node in document["nodes"]}
     accepted = [("ACCEPT", row, int(row["connections"])) for row in (*document["flows"], *document.get("free", ()))]
     for action, row, count in (*accepted, *(("REJECT", row, int(row["packets"])) for row in document["dropped"])):
         source, target = str(row["from"]), str(row["to"])
         key = (action, row["direction"], source, target, row["port"], row["protocol"])
-        # Of two searches at once, the one that asked first may be answered last.
+        # With two searches at the same time, the answer to the earlier one may come later.
         more = count - recorded.get(key, 0)
         recorded[key] = max(count, recorded.get(key, 0))
         if more > 0 and not any(ip_address(end).is_link_local for end in (source, target)):
@@ -108,7 +109,7 @@ def _data(action: str, source: str, target: str, row: Mapping[str, Any], count: 
 
 
 def oracle_of(store: StateStore, log: StoredResource, vnic: str) -> Json:
-    """What a record says of the VNIC that it is about."""
+    """The part of a record about its VNIC."""
     there = store.get(vnic)
     compartment = there.compartment if there else log.compartment
     return {"vniccompartmentocid": compartment, "vnicocid": vnic, "vnicsubnetocid": subnet_of(log)}

@@ -41,7 +41,7 @@ def _dynamic_group(call: ApiCall, body: Json, before: str = "") -> Json:
 
 
 def _policy(call: ApiCall, body: Json, before: Sequence[str] = ()) -> Json:
-    """Refuses statements that do not parse, or that are about compartments outside the policy's own."""
+    """Refuses statements that are not valid, or about compartments outside of the policy's own."""
     if not body["statements"]:
         raise invalid("a policy has at least one statement")
     if len(body["statements"]) > MOST_STATEMENTS:
@@ -116,7 +116,7 @@ KINDS = (COMPARTMENT, GROUP, USER, DYNAMIC_GROUP, POLICY)
 
 
 def seed(store: StateStore) -> None:
-    """Adds what exists in the tenancy from the start."""
+    """Adds the resources that every new tenancy has."""
     moment = http.rfc3339(http.now())
     _seed_one(
         store, tenancy.TENANCY, "tenancy", tenancy.NAME, "", {"homeRegionKey": tenancy.REGION_KEY.upper()}, moment

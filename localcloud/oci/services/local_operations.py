@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our own operations, beside those of clouds: calls and how they were judged, what the firewalls of a run saw, faults,
-and what ranks reported."""
+"""Our own operations, beside those of the platforms: access decisions, counts of firewalls, faults, and progress."""
 
 from __future__ import annotations
 

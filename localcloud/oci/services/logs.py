@@ -69,7 +69,7 @@ def write_lines(
 
 
 def record_flows(cloud: OciCloud, run: StoredResource, document: Mapping[str, Any]) -> None:
-    """Appends to the flow logs of a run's subnet what its firewalls counted since the last time."""
+    """Appends the new counts of a run's firewalls to the flow logs of its subnet."""
     moment = http.now()
     records = list(flow_logs.new_records(document, cloud.recorded_flows.setdefault(run.id, {}), moment))
     for log in flow_logs.logs_of_subnet(cloud.store, str(run.body.get("subnet", ""))):
@@ -99,7 +99,7 @@ def _put_logs(call: ApiCall) -> Reply:
 
 
 def _search(call: ApiCall) -> Reply:
-    """Answers at once, or where a flow log is searched after the nodes that live were asked."""
+    """Answers at once. A search of flow logs first reads the counts of the running nodes."""
     details = call.details()
     query = parse(details["searchQuery"])
     logs = _logs_in_scope(call.store, query)
@@ -112,7 +112,7 @@ def _search(call: ApiCall) -> Reply:
         for run in runs:
             document = await call.cloud.evidence(run.id)
             current = call.store.get(run.id)
-            # A run that ended meanwhile has recorded the rest itself.
+            # If the run has ended meanwhile, its last counts have been recorded.
             if current is not None and current.state in RUN_ACTIVE:
                 with call.store.transaction():
                     record_flows(call.cloud, current, document)
@@ -195,7 +195,7 @@ def _entry(store: StateStore, row: tuple[Any, ...], log: StoredResource) -> Json
 
 
 def _data(text: str) -> Any:
-    """An entry as the service shows it: a JSON object as an object, any other text as a message."""
+    """An entry in the service's form: a JSON object as an object, any other text as a message."""
     if text.startswith("{"):
         try:
             return json.loads(text)

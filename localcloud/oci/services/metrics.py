@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Monitoring: metrics that clients post, and those that the cloud measures for its runs."""
+"""Monitoring: metrics that clients post, and those that the local cloud measures of its runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memberships of users in groups, and the API keys with which users sign."""
+"""Memberships of users in groups, and the API keys with which users sign requests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vault: secrets with their versions, and the bundles through which runs read them.
 
-The vaults and keys that secrets name are not checked: they belong to another service, which is not here.
+The vaults and keys of secrets are not checked, because they belong to another service, which is not implemented.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every operation of the cloud. A new service is a module and a line here."""
+"""All operations of the local OCI. A new service is a module and a line here."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenPAI as the console shows it, from the tables of the local cluster, its logs and its storages."""
+"""OpenPAI in the console, from the local cluster's tables, logs and storages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class OpenPaiPlaces:
     """`localcloud.console.platform.PlaceNames`."""
 
     names: Mapping[str, str] = MappingProxyType({})
-    note = "No rules stand between the tasks of a cluster."
+    note = "The tasks of a cluster can reach each other without rules."
 
     def addresses_of(self, peer: str) -> tuple[str, ...]:
         return ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of the cluster as training runs: those of ours with their nodes, those of others with their tasks."""
+"""Shows jobs of the cluster as training runs: our own jobs with their nodes, others with their tasks."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _EXPORTED = re.compile(r"\bexport ([A-Za-z_][A-Za-z0-9_]{0,99})\b")
 
 @dataclass(frozen=True, slots=True)
 class OpenPaiRun(TrainingRun):
-    """`job` is its row. `logs`: by rank, the attempts of tasks whose logs are its ranks'. `place`: the storage, and the
-    folder there, where its launchers leave their files."""
+    """A run. `job`: its row. `logs`: by rank, the task attempt with the rank's log. `place`: the storage and the folder
+    there with its launchers' files."""
 
     job: JobRow
     logs: Mapping[int, str]
@@ -37,7 +37,7 @@ class OpenPaiRun(TrainingRun):
 
 @dataclass
 class RunBook:
-    """The runs of one cluster. A job that has ended is read again only when its tags change."""
+    """The runs of one cluster. Ended jobs are read again only when their tags change."""
 
     parts: Parts
     _seen: dict[str, tuple[JobRow, tuple[str, ...], OpenPaiRun]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class RunBook:
     _read_at: float = 0.0
 
     def latest(self) -> list[OpenPaiRun]:
-        """The newest runs, the newest first. What a job waits for changes with time alone."""
+        """The newest runs, the newest first. Read again after a while, because waiting jobs change with time."""
         changes = self.parts.store.connection.total_changes
         if changes != self._changes or time.monotonic() > self._read_at + _KEPT_SECONDS:
             self._latest = list(self._read())
@@ -70,7 +70,7 @@ def _run(parts: Parts, row: JobRow, marks: tuple[str, ...]) -> OpenPaiRun:
     text = parts.store.text(row.name, "config")
     job = Job.read(row.user, row.job, text, list(marks))
     rows = job.nodes if job else _tasks_of_others(text)
-    tries = parts.store.last_tries(row.name, row.attempt)
+    tries = parts.store.last_attempts(row.name, row.attempt)
     attempts = parts.store.attempts(row.name)
     detail = JobDetail(views.detail(row, list(marks), attempts[-1] if attempts else None, True, tries))
     tasks, lacking = parts.controller.waits_for(row.name)
@@ -105,7 +105,7 @@ def _node(rank: int, name: str, role: str, run: RunId, detail: JobDetail, waits:
 
 
 def _tasks_of_others(text: str) -> list[dict[str, Any]]:
-    """The tasks of a job that is none of ours, role after role."""
+    """The tasks of a job that is not ours, role by role."""
     try:
         roles = json.loads(text)["taskRoles"].items()
         counts = [(name, int(role.get("instances") or 1)) for name, role in roles]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cluster has beside its runs: virtual clusters, storages, jobs. Nothing of a cluster that nobody used."""
+"""The console's sections of a cluster: virtual clusters, storages, jobs. Empty for a cluster that was never used."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TAIL_BYTES = 64 * 1024
 
 
 EMPTY = tuple(Section(title, ()) for title in _TITLES)
-# Tasks fill storages, and other clients wait meanwhile.
+# How many files of a storage are counted, and for how long. Other clients wait meanwhile.
 _ENTRIES, _SECONDS = 5_000, 0.03
 
 
@@ -103,7 +103,7 @@ def _facts(parts: Parts, run: OpenPaiRun) -> list[list[str]]:
 
 
 def _printed(parts: Parts, run: OpenPaiRun) -> Iterator[str]:
-    """The last lines of each rank. Logs of OpenPAI have no times, so rank follows rank."""
+    """The last lines, rank by rank, because logs of OpenPAI have no times."""
     written = [node for node in run.nodes if run.logs.get(node.rank)][:LINES]
     for node in written:
         mark = f"[{node.run.name}] "
@@ -119,5 +119,5 @@ def _tail(parts: Parts, attempt: str) -> list[str]:
             lines = file.read(_TAIL_BYTES).decode("utf-8", "replace").removesuffix("\n").split("\n")
     except OSError:
         return []
-    # The first one may be a part of a line.
+    # The first line may be incomplete.
     return lines[1:] if size > _TAIL_BYTES else lines

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks of the local OpenPAI, each as a host of its own, with the runtime that OpenPAI puts before its command."""
+"""Runs tasks of the local OpenPAI, each on a host of its own, with OpenPAI's runtime around its command."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An attempt of a task as an assignment: one node in the network that all hosts of the cluster share."""
+"""Makes an assignment from a task attempt: one node in the network that all hosts of the cluster share."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from localcloud.openpai.tasks import ABSENT_PLUGINS, CLUSTER_NETWORK, CLUSTER_RO
 
 _PLUGINS = "com.microsoft.pai.runtimeplugin"
 _RUNS_COMMANDS = "cmd"
-# What a prerequisite has beside its plugin's parameters.
+# The keys of a prerequisite that are not parameters of its plugin.
 _OF_PREREQUISITES = ("plugin", "failurePolicy", "type")
-# The user's script begins so, too: a variable that is not set ends it.
+# The beginning of scripts, as by OpenPAI: an unset variable ends a script.
 _STRICT = "set -o errexit\nset -o nounset\nset -o pipefail\n"
 _MUST_SUCCEED = "code=$?\n[ $code -eq 0 ] || exit $code\n"
 ALONE = Outline((Group("", 1, 1),), 0)
-# Tasks share storages, and with them the user whose files lie there: in a cluster that is root.
+# The user of all tasks, because they share storages. In a real cluster it is root.
 _USER = "openpai"
 _MEBIBYTE = 1 << 20
 _ANYBODY = "0.0.0.0/0"
-# A folder of the job's choice cannot hide these from the task.
+# Paths at which a job cannot mount a storage.
 _SYSTEM = ("/", "/dev", "/proc", "/sys")
 _START = f"import os, runpy; runpy.run_path(os.environ[{runtime.PLACE!r}] + '/runtime.py', run_name='__main__')"
 _RUNTIME = "runtime.py"
@@ -50,7 +50,7 @@ Lines = Callable[[Sequence[bytes]], None]
 
 @dataclass(frozen=True)
 class TaskScripts:
-    """Texts for bash; the ones around the command may be empty."""
+    """A task's scripts for bash. Those before and after the command may be empty."""
 
     before: str
     command: str
@@ -64,7 +64,7 @@ class _Plugin:
     ignores: bool
 
     def commands(self, event: str, key: str) -> list[str]:
-        """Those for `taskStarts` or `taskSucceeds`, or of the older key."""
+        """The commands for `taskStarts` or `taskSucceeds`, or under the older key."""
         callbacks = self.parameters.get("callbacks")
         if callbacks is None:
             return [str(each) for each in self.parameters.get(key) or ()]
@@ -72,7 +72,7 @@ class _Plugin:
 
 
 def scripts_of(attempt: TaskAttempt) -> TaskScripts:
-    """Commands before the user's in the plugins' order, those after it the other way round."""
+    """The scripts of a task: the plugins' commands before the user's in their order, those after it in reverse."""
     plugins = [_read(attempt, each) for each in _plugins(attempt.protocol, attempt.role)]
     for plugin in plugins:
         if plugin.name not in (_RUNS_COMMANDS, *ABSENT_PLUGINS):
@@ -85,7 +85,7 @@ def scripts_of(attempt: TaskAttempt) -> TaskScripts:
 
 
 def _read(attempt: TaskAttempt, plugin: _Plugin) -> _Plugin:
-    """The plugin with its parameters as the runtime reads them: with what it does to quotes, backslashes and lines."""
+    """The plugin with its parameters as OpenPAI's runtime reads them, with its handling of quotes and backslashes."""
     shown = runtime_text(attempt.protocol, attempt.role, str(plugin.parameters))
     try:
         return replace(plugin, parameters=as_read(shown))
@@ -95,7 +95,7 @@ def _read(attempt: TaskAttempt, plugin: _Plugin) -> _Plugin:
 
 
 def _script(attempt: TaskAttempt, plugin: _Plugin, commands: Sequence[str]) -> str:
-    """One plugin's commands in a shell of their own. What they set is gone after it."""
+    """A plugin's commands in a subshell, so that variables which they set are lost."""
     if plugin.name in ABSENT_PLUGINS:
         return f"echo 'the local cluster has no plugin {plugin.name}: it is left out'\n"
     if not commands:
@@ -107,7 +107,7 @@ def _script(attempt: TaskAttempt, plugin: _Plugin, commands: Sequence[str]) -> s
 
 
 def _plugins(job: Mapping[str, Any], role: str) -> Iterator[_Plugin]:
-    """Those of the role's prerequisites, then those of the job's extras."""
+    """The plugins of the role's prerequisites, then those in the job's extras."""
     rows = {row["name"]: row for row in job.get("prerequisites") or ()}
     for name in job["taskRoles"][role].get("prerequisites") or ():
         row = rows.get(name, {})
@@ -146,12 +146,12 @@ def assignment_of(attempt: TaskAttempt, folder: Path, lines: Lines) -> Assignmen
 
 
 def hardware(address: str) -> str:
-    """A hardware address for an address, always the same."""
+    """The hardware address for an address. It is always the same."""
     return "02:" + ":".join(f"{byte:02x}" for byte in hashlib.sha256(address.encode()).digest()[:5])
 
 
 async def _nothing() -> None:
-    """Nothing that a task is given expires."""
+    """Renews nothing: no file or credential of a task expires."""
 
 
 def _rule(direction: Direction) -> FirewallRule:
@@ -159,7 +159,7 @@ def _rule(direction: Direction) -> FirewallRule:
     return FirewallRule("", direction, 0, None, _ANYBODY, everyone, key=f"open_{direction}", implied=True)
 
 
-# Nothing is closed between hosts of a cluster.
+# All hosts of a cluster can reach each other.
 _REACH = NetworkReach((_rule("ingress"), _rule("egress")), ())
 
 
@@ -183,7 +183,7 @@ def _write_scripts(attempt: TaskAttempt, given: Path) -> None:
 
 
 def _all_shared(storages: Sequence[TaskStorage]) -> list[SharedFolder]:
-    """None lies in another: tasks that write there could lead its path elsewhere."""
+    """The shared folders. Refuses one inside of another, because tasks could put links into its path."""
     shared = [_shared(each) for each in storages]
     for storage, inner in zip(storages, shared, strict=True):
         if any(PurePosixPath(inner.target).is_relative_to(outer.target) for outer in shared if outer is not inner):
@@ -196,7 +196,7 @@ def _wrong_mount(storage: TaskStorage) -> CannotStartError:
 
 
 def _shared(storage: TaskStorage) -> SharedFolder:
-    target = PurePosixPath("/" + storage.mount.lstrip("/"))  # two slashes would begin another root
+    target = PurePosixPath("/" + storage.mount.lstrip("/"))  # POSIX paths with two slashes are special
     if ".." in target.parts or str(target) in _SYSTEM or any(target.is_relative_to(each) for each in _SYSTEM[1:]):
         raise _wrong_mount(storage)
     return SharedFolder(str(target), storage.folder, storage.read_only)

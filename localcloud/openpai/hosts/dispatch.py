@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks of the local OpenPAI on the hosts: starts and stops their attempts, and reports how they go."""
+"""Runs tasks of the local OpenPAI on the hosts: starts and stops their attempts, and reports their states."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from localcloud.openpai.hosts.exits import InitError, cannot_start, lost, stoppe
 from localcloud.openpai.tasks import TaskAttempt, TaskExit, TaskReports
 
 _PREFIX = "openpai/"
-# By the letter of a line. What the user's command prints is in `all`, too.
+# The log files of a line, by its letter. The output of the user's command is in `all`, too.
 _FILES = {runtime.OUTPUT: ("stdout", "all"), runtime.ERRORS: ("stderr", "all"), runtime.RUNTIME: ("runtime.log",)}
 _BY_ITSELF = "exited"
 
@@ -39,12 +39,12 @@ def is_task(identifier: str) -> bool:
 
 @dataclass(frozen=True)
 class TaskEvidence:
-    """`folder` has one of each task. Names of jobs may be as long as a file's may be, so a digest is the name."""
+    """Keeps the evidence of each task in a file. Its name is a digest, because names of jobs may be too long."""
 
     folder: Path
 
     def keep(self, task: str, attempt: Path) -> None:
-        """`attempt`: the folder of the attempt that has ended. One that never got a host has nothing to keep."""
+        """Keeps the evidence of an ended attempt. `attempt`: its folder. Without a host, there is nothing to keep."""
         if seen := evidence.read(attempt):
             place = self._place(task)
             place.mkdir(parents=True, exist_ok=True)
@@ -58,12 +58,12 @@ class TaskEvidence:
 
 
 _NAMES = tuple(dict.fromkeys(name for names in _FILES.values() for name in names))
-# OpenPAI's runtime looks for what it knows in so much of a log.
+# How much of a log OpenPAI's runtime searches for known errors.
 _TAIL = 10 * 1024 * 1024
 
 
 class TaskLogs:
-    """Nobody but this cloud writes in the folder, so its files are what they seem."""
+    """The log files of an attempt. Only this cloud writes to the folder, so links need not be expected."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -71,7 +71,7 @@ class TaskLogs:
             (folder / name).touch()
 
     def give(self, lines: Sequence[bytes]) -> None:
-        """Lines as the runtime sends them. One that has no letter is not of the runtime: it belongs to `all`."""
+        """Writes lines in the runtime's format. A line without a letter is not by the runtime, and goes into `all`."""
         parts: dict[str, list[bytes]] = {}
         for line in lines:
             names = _FILES.get(chr(line[0])) if line else None
@@ -85,15 +85,15 @@ class TaskLogs:
                 file.write(b"".join(content))
 
     def tail(self) -> bytes:
-        """The end of what the user's command printed."""
+        """The end of the output of the user's command."""
         with (self._folder / "all").open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - _TAIL))
             return file.read()
 
 
 class ClusterTasks:
-    """`localcloud.openpai.tasks.Tasks`, and the dispatcher of its own hosts. An attempt never begins twice: the
-    controller takes those of a cloud that ended for lost."""
+    """Implements `localcloud.openpai.tasks.Tasks`, and is the dispatcher of its own hosts. An attempt never begins
+    twice: after a restart of the cloud, the controller counts running ones as lost."""
 
     def __init__(self, folder: Path, fabric: Fabric, reports: TaskReports) -> None:
         self._folder = folder
@@ -103,33 +103,33 @@ class ClusterTasks:
         self._logs: dict[str, TaskLogs] = {}
         self._seen = TaskEvidence(folder.with_name(f"{folder.name}-seen"))
         self._asked: set[str] = set()
-        # How attempts ended that never began.
+        # The ends of attempts that never began.
         self._refused: dict[str, TaskExit] = {}
         self._closing = False
 
     async def recover(self) -> None:
-        """Ends what a killed cloud has left, and removes it: there are secrets in it."""
+        """Ends the processes of a killed cloud, and removes their files, which contain secrets."""
         if self._folder.is_dir():
             await asyncio.gather(*(leftovers.end(folder) for folder in self._folder.iterdir()))
             await asyncio.to_thread(shutil.rmtree, self._folder)
 
     async def close(self) -> None:
-        """Ends every process, because the cloud ends."""
+        """Ends all processes, because the cloud ends."""
         self._closing = True
         await self._hosts.stop()
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
-    # What our own operations ask.
+    # -- called by our own operations
 
     def has(self, machine: str) -> bool:
         return is_task(machine)
 
     async def evidence(self, machine: str) -> Mapping[str, Any]:
-        """What the firewall of a task's last attempt counted."""
+        """The firewall's counts of a task's last attempt."""
         living = next((one.id for one in self._attempts.values() if task_of(one) == machine), None)
         return await self._hosts.evidence(living) if living else self._seen.read(machine)
 
-    # What the controller calls.
+    # -- called by the controller
 
     def start(self, attempt: TaskAttempt) -> None:
         if attempt.id not in self._attempts and not self._closing:
@@ -141,7 +141,7 @@ class ClusterTasks:
             self._asked.add(attempt)
             self._hosts.cancel(attempt)
 
-    # What the hosts ask and say (`localcloud.hosts.assignment.Dispatcher`).
+    # -- called by the hosts (`localcloud.hosts.assignment.Dispatcher`)
 
     def unfinished(self) -> Iterator[tuple[str, bool]]:
         return iter(())
@@ -174,7 +174,7 @@ class ClusterTasks:
             how = self._refused.get(run) or _exit(result, verdict.details, folder, asked, logs.tail() if logs else b"")
             self._reports.ended(run, how)
         self._refused.pop(run, None)
-        # Its logs are elsewhere, and its disk went with its host.
+        # Its logs are kept elsewhere, and its disk is not kept.
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a task ended, as OpenPAI's runtime tells it: not every code of a program reaches the controller."""
+"""Maps the end of a task to the exit code that OpenPAI's runtime would report, which may differ from the program's."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from localcloud.hosts.assignment import CannotStartError
 from localcloud.openpai.tasks import LOST, TaskExit
 
 _STOPPED, _OUT_OF_MEMORY, _CANNOT_START = 143, -1200, -1204
-# Why the hosts end a node (localcloud/hosts/watch.py, groups.py).
+# The beginning of the hosts' reason if a node used too much memory (localcloud/hosts/watch.py, groups.py).
 _MEMORY = "memory"
 
 
 class InitError(CannotStartError):
-    """OpenPAI's own container, which goes first, ends with `code`: the user's never starts."""
+    """OpenPAI's init container ends with `code`, so the user's container never starts."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -36,7 +36,7 @@ def stopped() -> TaskExit:
 
 
 def task_exit(result: Mapping[str, Any], tail: bytes) -> TaskExit:
-    """By the result that the supervisor wrote, and the end of what the command printed."""
+    """The exit of a task, from the supervisor's result, and from the end of the command's output."""
     code, detail = result.get("code"), str(result.get("detail") or "")
     match result["reason"]:
         case "unstartable":

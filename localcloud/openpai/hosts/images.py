@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which local environment stands in for the image of a task: there is no Docker here, and no GPU."""
+"""Chooses the local environment in place of a task's image, because there is no Docker here, and no GPU."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from localcloud.hosts.assignment import CannotStartError
 from localcloud.openpai.hosts.exits import InitError
 from localcloud.openpai.tasks import TaskAttempt
 
-# What our own jobs say of themselves, in the job's own text.
+# Keys of our own jobs in the text of the job.
 _EXTRAS = "trainyard"
 _CODE = "trainyard_code"
 _MOST_UNPACKED = 64 * 1024 * 1024
 _DIGEST = re.compile(r"[0-9a-f]{16}")
-# By a word in the image's name: a framework, and its strategy where environments differ by it.
+# By a word in the image's name: the framework, and its strategy if environments differ by that.
 _BY_NAME = (
     ("horovod", ("horovod", "pytorch")),
     ("pytorch", ("pytorch", None)),
@@ -39,7 +39,7 @@ _WORD = re.compile(r"[a-z]+")
 
 
 def stand_in_name(attempt: TaskAttempt) -> str:
-    """Its name. Empty if any will do: then a task gets the interpreter of this checkout."""
+    """The environment's name; empty if a task does not need one: then it gets the interpreter of this checkout."""
     if problem := image_problem(attempt.image.uri):
         reason = f"OpenPAI's image checker refuses {attempt.image.uri!a}: {problem}"
         raise InitError(init_failure("image"), reason)
@@ -58,7 +58,7 @@ def _missing(image: str, chosen: MissingEnvironment) -> str:
 
 
 def _wanted(attempt: TaskAttempt) -> tuple[str, str | None, str]:
-    """Framework, strategy and packages: as the job says, or by the name of its image. Strangers write both."""
+    """Framework, strategy and packages: from the job, or from the name of its image. Both may be hostile."""
     extras = attempt.protocol.get("extras")
     own = extras.get(_EXTRAS) if isinstance(extras, Mapping) else None
     if isinstance(own, Mapping) and isinstance(own.get("framework"), str):
@@ -69,14 +69,14 @@ def _wanted(attempt: TaskAttempt) -> tuple[str, str | None, str]:
 
 
 def _scripts(attempt: TaskAttempt) -> Iterator[bytes]:
-    """The scripts of our own jobs, which carry their code in a parameter. Strangers may write there what they like."""
+    """The scripts of our own jobs, which have their code in a parameter. It may be hostile."""
     parameters = attempt.protocol.get("parameters")
     packed = parameters.get(_CODE) if isinstance(parameters, Mapping) else None
     if not isinstance(packed, str):
         return
     try:
         content = bz2.BZ2Decompressor().decompress(base64.b64decode(packed), _MOST_UNPACKED)
-        # Not packed once more, which no limit would see.
+        # Without transparent decompression, to which no limit would apply.
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
             for member in itertools.islice(archive, MOST_FILES):
                 script = archive.extractfile(member) if member.isfile() and member.name.endswith(".py") else None

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first program of a task, in the task itself: it runs the plugins' commands, then the user's, then the plugins'
-again. Standard library only, on whatever Python the task has: hosts copy this file into the task.
+"""The first program of a task. It runs the plugins' commands before the user's command, the command itself, and the
+plugins' commands after it.
 
-All that is printed leaves by one stream. Each line begins with a letter that says where it belongs, and with `+` if
-the line goes on.
+The hosts copy this file into the task, where it runs with the task's Python and only the standard library. It writes
+the output of all scripts to one stream. Each line has a prefix of two characters: a letter for the log that it belongs
+to, and `.` for a whole line or `+` for a part of a line that goes on.
 """
 
 from __future__ import annotations
@@ -16,30 +17,31 @@ import sys
 import time
 from contextlib import suppress
 
-# Set by the hosts: where this file and the scripts are, and how many seconds a script goes on that is stopped.
+# Variables that the hosts set: the folder of this file and the scripts, and the grace period before scripts are killed.
 PLACE, GRACE = "TRAINYARD_TASK", "TRAINYARD_TASK_GRACE"
 BEFORE, COMMAND, AFTER = "before.sh", "command.sh", "after.sh"
 OUTPUT, ERRORS, RUNTIME = "o", "e", "r"
 WHOLE, GOES_ON = ".", "+"
 _CHUNK = 32 * 1024
-# A line without an end is shown when nothing follows it for so long.
+# An unfinished line is passed on when no output follows for this time,
 _QUIET_SECONDS = 0.2
-# One that goes on and on, such as a progress bar, is shown after so long.
+# or when its beginning has waited for this time, as in a progress bar.
 _LONGEST_SECONDS = 1.0
-# What the command left behind may still print for so long.
+# After a script has ended, remaining child processes may print for this time.
 _LAST_SECONDS = 2.0
 
-# The script that runs, and the signal by which all of them are ended.
+# The process id of the running script; the signal that ended the task. Lists, because signal handlers change them.
 _scripts: list[int] = []
 _ends: list[int] = []
 
 
 def main() -> int:
-    """The code that the task ends with."""
+    """Runs the scripts, and returns the task's exit code."""
     place = os.environ.pop(PLACE)
     grace = float(os.environ.pop(GRACE))
     os.environ["PAI_WORK_DIR"] = os.getcwd()
-    # OpenPAI's first process passes no signal on: whoever is stopped goes on, until the cluster kills it.
+    # OpenPAI's first process does not forward SIGTERM: scripts continue until the cluster kills them after the grace
+    # period.
     signal.signal(signal.SIGTERM, lambda number, frame: signal.setitimer(signal.ITIMER_REAL, grace))
     signal.signal(signal.SIGALRM, _kill)
     code = _run(place, BEFORE, (RUNTIME, RUNTIME))
@@ -51,7 +53,7 @@ def main() -> int:
 
 
 def _run(place: str, name: str, kinds: tuple[str, str]) -> int:
-    """Runs one script, and passes on what it prints."""
+    """Runs a script, and passes on its output. Returns its exit code; 0 if there is no such script."""
     script = os.path.join(place, name)
     if not os.path.exists(script):
         return 0
@@ -79,7 +81,7 @@ def _run(place: str, name: str, kinds: tuple[str, str]) -> int:
 
 
 def _pass_on(outputs: dict[int, Output], ready: list[int]) -> None:
-    """A line whose beginning has been shown, such as a progress bar, goes on before another stream has its turn."""
+    """Passes on new output. A stream whose unfinished line has been passed on in part comes first."""
     for reader in sorted(ready, key=lambda one: not outputs[one].begun):
         for number, other in outputs.items():
             if other.begun and number != reader:
@@ -92,7 +94,7 @@ def _pass_on(outputs: dict[int, Output], ready: list[int]) -> None:
 
 
 def _kill(number: int, frame: object) -> None:
-    """Ends the script. What it started ends with this program, because the host ends with it."""
+    """Kills the script. Its child processes end after this program, because its host ends then."""
     _ends.append(signal.SIGKILL)
     for script in _scripts:
         with suppress(ProcessLookupError):
@@ -100,22 +102,22 @@ def _kill(number: int, frame: object) -> None:
 
 
 class Output:
-    """One stream of a script."""
+    """One output stream of a script."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._rest = b""
         self._shown = time.monotonic()
-        # Whether the beginning of a line has been shown that goes on.
+        # Whether the beginning of an unfinished line has been passed on.
         self.begun = False
 
     @property
     def waits(self) -> float:
-        """For how long the beginning of a line has not been shown."""
+        """For how many seconds an unfinished line has waited."""
         return time.monotonic() - self._shown if self._rest else 0.0
 
     def take(self, chunk: bytes) -> bool:
-        """Passes on whole lines. False: the stream has ended."""
+        """Passes on whole lines. Returns False at the end of the stream."""
         if not self._rest:
             self._shown = time.monotonic()
         *lines, self._rest = (self._rest + chunk).split(b"\n")
@@ -127,7 +129,7 @@ class Output:
         return bool(chunk)
 
     def flush(self) -> None:
-        """Passes on the beginning of a line."""
+        """Passes on the unfinished line."""
         if self._rest:
             _write(self._kind, GOES_ON, self._rest)
             self._rest, self.begun = b"", True

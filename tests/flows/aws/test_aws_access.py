@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local AWS judges each call by the policies in force: actions, resources, conditions, roles that are passed on."""
+"""The local AWS checks each call against the policies in force: actions, resources, conditions, passed roles."""
 
 import http.client
 import json
@@ -33,7 +33,7 @@ def user(shared_cloud: Cloud) -> AwsClients:
 
 @pytest.fixture(scope="module")
 def stage(aws: AwsClients) -> Mapping[str, str]:
-    """What the attempts are about: a bucket, a secret, two instances of two stacks, a role that trusts the user."""
+    """The resources of the calls: a bucket, a secret, two instances of two stacks, a role that trusts the user."""
     aws["s3"].create_bucket(Bucket="team")
     for key in ("mine/a", "mine/b", "others/a"):
         aws["s3"].put_object(Bucket="team", Key=key, Body=b"content")
@@ -163,7 +163,7 @@ def test_tags_decide_where_a_condition_asks_for_them(
 def test_a_call_is_judged_by_what_it_is_carried_out_on(
     aws: AwsClients, user: AwsClients, stage: Mapping[str, str], granted: Callable[..., None]
 ) -> None:
-    """Names that two readers could read as two things, and parameters that only divert the judge."""
+    """Names that two parsers could understand differently, and parameters that only mislead the access check."""
     ours = {"Condition": {"StringEquals": {"aws:ResourceTag/stack": "ours"}}}
     of_account = f"us-east-1:{ACCOUNT}"
     granted(
@@ -321,7 +321,7 @@ def _ask(cloud: Cloud, method: str, path: str, headers: Mapping[str, str]) -> tu
 
 
 def _goes_by_the_endpoint(aws: AwsClients, node: AwsClients, subnet: str) -> None:
-    """What its role may do, an instance does only as far as the endpoint on the way lets it through."""
+    """An instance may do what its role allows only if the policy of the VPC endpoint allows it, too."""
     everything = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
     named = {"PolicyName": "s3", "RoleName": "nodes"}
     aws["iam"].put_role_policy(**named, PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [everything]}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One reader of each request: whatever a request says in two ways, what was judged is what is done, or nothing is.
+"""Each request is parsed once only. If a request says two things, what was checked is carried out, or nothing is.
 
 Every attack here once did what no policy granted. The oracle is moto's own state, not an answer.
 """
@@ -18,7 +18,7 @@ from tests.support.aws_inside import AwsInside, Sender, aws_inside, linked, sign
 ACCOUNT = "123456789012"
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 MULTIPART = "multipart/form-data; boundary=B"
-# Types that werkzeug reads as a form, however they are spelled, and that a reader of queries does not look at.
+# Content types that werkzeug parses as a form in any spelling.
 TYPES = (MULTIPART, "Multipart/Form-Data; boundary=B", " multipart/form-data ;boundary=B", "application/x-url-encoded")
 CODE = ".trainyard/code/x.tar.gz"
 
@@ -52,14 +52,14 @@ def bucket(inside: AwsInside) -> str:
 
 
 def grant(inside: AwsInside, *statements: Mapping[str, Any]) -> None:
-    """Gives the user these rights, and no others."""
+    """Gives the user these permissions only."""
     rows = [{"Effect": "Allow", "Resource": "*", **one} for one in statements]
     inside.ask(inside.deployer, "iam", "PutGroupPolicy", GroupName="scientists", PolicyName="test",
                PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": rows}))  # fmt: skip
 
 
 def two_forms(outer: str, **inner: str) -> bytes:
-    """A body that is a query to one reader and a form to another."""
+    """A body that one parser takes for a query, and another for a form."""
     parts = "".join(
         f'--B\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in inner.items()
     )
@@ -122,7 +122,7 @@ def test_a_condition_on_tags_is_about_what_is_deleted(inside: AwsInside, groups:
 @pytest.mark.parametrize(
     "spelled",
     [
-        # Behind a gap moto finds no tag, and where it looks for none.
+        # moto ignores tags after a gap in the numbers, and tags of calls in which it expects none.
         "TagSpecification.2.ResourceType=vpc&TagSpecification.2.Tag.1.Key=stack&TagSpecification.2.Tag.1.Value=mine",
         "TagSpecification.1.ResourceType=vpc&TagSpecification.1.Tag.2.Key=stack&TagSpecification.1.Tag.2.Value=mine",
         "TagSpecification.1.ResourceType=vpc&TagSpecification.1.X.1.Key=stack&TagSpecification.1.X.1.Value=mine",
@@ -198,7 +198,7 @@ def test_a_list_of_deletions_is_no_form(inside: AwsInside, bucket: str, kind: st
 
 
 def test_a_version_has_one_place(inside: AwsInside, bucket: str) -> None:
-    """moto takes it out of a body, too, and takes an empty one for none."""
+    """moto also reads it from a body, and treats an empty one as missing."""
     s3 = inside.client(inside.deployer, "s3")
     s3.create_bucket(Bucket="old")
     s3.put_bucket_versioning(Bucket="old", VersioningConfiguration={"Status": "Enabled"})
@@ -280,7 +280,7 @@ SSM = {"content-type": "application/x-amz-json-1.1", "x-amz-target": "AmazonSSM.
 
 
 def test_a_broken_body_is_the_senders_fault(inside: AwsInside, bucket: str) -> None:
-    """Neither an error of the server nor work for it: moto's state was read anew for each of these."""
+    """Such a request causes neither an internal error nor work: earlier, moto's state was read again for each."""
     policy = json.dumps({"Version": "2012-10-17", "Statement": []})
     tagging = "<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>"
     bodies: list[tuple[str, str, str, dict[str, str], bytes]] = [
@@ -360,14 +360,14 @@ def test_what_a_header_does_is_judged_too(inside: AwsInside, bucket: str) -> Non
 
 
 def test_a_link_of_another_service_names_its_operation(inside: AwsInside) -> None:
-    """A header that is not signed would choose what a body is for."""
+    """An unsigned header could choose the operation of a signed body."""
     nobody = Sender(inside.deployer.key, "x" * 40)
     request = signed(nobody, "ssm", "POST", "/", SSM, b"{}")
     assert inside.answer(request, b"{}").status == 400
 
 
 def test_a_thing_is_judged_by_what_moto_finds_by_its_name(inside: AwsInside) -> None:
-    """A denial of one thing holds for its other names, too: versions, aliases, ARNs."""
+    """If a policy denies access to a resource, that holds for its other names, too: versions, aliases, ARNs."""
     ssm, kms = inside.client(inside.deployer, "ssm"), inside.client(inside.deployer, "kms")
     ssm.put_parameter(Name="/team/secret", Value="TOP-SECRET", Type="String")
     key = kms.create_key()["KeyMetadata"]

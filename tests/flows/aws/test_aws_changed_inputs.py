@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every plain input of the local cloud's `aws` plugin: a change is made and reads back, replaces, or is refused."""
+"""Changes every plain input of the local cloud's `aws` plugin: it can be read back, replaces the resource, or is
+refused."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ def _plain(**values: Any) -> Callable[[World], Properties]:
     return lambda world: values
 
 
-# What must be of a form, or name something that is there; the inputs that change together.
+# Values that need a certain form or the name of an existing resource, and inputs that change together.
 VALUES: Mapping[Key, Callable[[World], Properties]] = {
     (VPC, "instanceTenancy"): _plain(instanceTenancy="dedicated"),
     (GATEWAY, "vpcId"): _second("vpcId", VPC),
@@ -107,7 +108,7 @@ VALUES: Mapping[Key, Callable[[World], Properties]] = {
     (ROLE, "assumeRolePolicy"): _plain(assumeRolePolicy=document("sts:AssumeRole", principal="ssm.amazonaws.com")),
     (ROLE, "permissionsBoundary"): lambda world: {"permissionsBoundary": world.id(POLICY)},
 }
-# What the local AWS does not keep, or refuses: the plugin's call is right, and there is nothing to read back.
+# Inputs that the local AWS does not store, or refuses. The plugin's call is right, but nothing can be read back.
 NOT_KEPT: frozenset[Key] = frozenset(
     {
         (ENDPOINT, "ipAddressType"), (EIP, "networkInterface"), (EIP, "domain"), (ROUTE, "egressOnlyGatewayId"),
@@ -115,11 +116,11 @@ NOT_KEPT: frozenset[Key] = frozenset(
         (OBJECT, "etag"),
     }
 )  # fmt: skip
-# AWS never gives a rule a peer of another kind.
+# AWS cannot change the kind of a rule's peer.
 ANOTHER_KIND: frozenset[Key] = frozenset(
     {*((INGRESS, name) for name in _PEERS[:3]), *((EGRESS, name) for name in _PEERS[1:])}
 )
-# What AWS fixes at the creation although the provider's schema lets it change.
+# Inputs that AWS cannot change, although the provider's schema allows it.
 REFUSED: frozenset[Key] = frozenset({(VPC, "assignGeneratedIpv6CidrBlock")})
 
 
@@ -130,7 +131,7 @@ def world(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def another(kind: Any, now: Any) -> Any:
-    """A value of this type that is not the present one; None for lists and structures."""
+    """Another value of this type. None for lists and structures."""
     if get_origin(kind) is Mapping:
         return {**(now or {}), "changed": "yes"}
     if kind is bool:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What something else uses cannot be deleted, with AWS's codes, and can be once nothing uses it."""
+"""A resource that another one uses cannot be deleted. The error has AWS's code. When nothing uses it any more, it
+can."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def network(aws: AwsClients) -> Iterator[Mapping[str, str]]:
 
 
 def take_down(ec2: Any, network: Mapping[str, str]) -> None:
-    """In the order in which AWS allows it. Each step is refused before the one before it."""
+    """Deletes everything in the order that AWS needs. Each step is refused before the previous one is done."""
     violation = "DependencyViolation"
     mine = {"Filters": [{"Name": "vpc-id", "Values": [network["vpc"]]}]}
     (table,) = ec2.describe_route_tables(**mine)["RouteTables"]
@@ -90,7 +91,7 @@ def test_nothing_is_deleted_under_an_instance(aws: AwsClients, network: Mapping[
     dry = refused(ec2.delete_subnet, SubnetId=network["subnet"], DryRun=True)[0]
     assert dry == "DryRunOperation", "AWS looks at nothing else then"
     ec2.terminate_instances(InstanceIds=[instance])
-    # What is left is a rule of another group.
+    # A rule of another group still refers to it.
     assert refused(ec2.delete_security_group, GroupId=network["nodes"]) == (
         "DependencyViolation", f"resource {network['nodes']} has a dependent object",
     )  # fmt: skip

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances by AWS's own client: they boot what they are told, obey commands, stop, start, and outlive their cloud."""
+"""Instances, through AWS's own client: they run their user data and commands, stop, start, and survive a kill of the
+cloud."""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ def test_instances_start_run_commands_stop_and_terminate(tmp_path: Path) -> None
         assert (done["Status"], done["ResponseCode"], done["StandardOutputContent"]) == ("Failed", 3, "booted\n0\n")
         account.ec2.stop_instances(InstanceIds=[second])
         eventually(lambda: account.state(second), lambda state: state == "stopped")
-        # The cloud is killed, and comes back: what ran runs again, with its disk; what was stopped stays so.
+        # The cloud is killed and started again: running instances run again with their disks, stopped ones stay
+        # stopped.
         account.command(first, "echo kept > /root/kept")
         os.kill(cloud.pid, signal.SIGKILL)
         account = again(account, AwsClients(control.start(home)))

@@ -15,7 +15,7 @@ from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients, refused
 
 IMAGE = "ami-0d11a1b2c3d4e5f60"
-# moto brings thousands like it.
+# moto itself has thousands of those.
 OF_AWS = "/aws/service/global-infrastructure/regions/us-east-1"
 CARDS = 4
 
@@ -39,7 +39,7 @@ def _interfaces(subnet: str, group: str) -> list[dict[str, Any]]:
 
 
 def _world(aws: AwsClients) -> dict[str, str]:
-    """Something of each service that stacks use."""
+    """A resource of each service that stacks use."""
     s3 = aws["s3"]
     s3.create_bucket(Bucket="kept")
     s3.put_object(Bucket="kept", Key="small", Body=b"small", Metadata={"a": "b"})
@@ -224,7 +224,7 @@ def test_faults_strike_in_awss_words(aws: AwsClients, shared_cloud: Cloud, place
 
 
 def test_a_lost_answer_happens_once(aws: AwsClients, shared_cloud: Cloud) -> None:
-    """Two starts that both try the same number: the one whose answer was lost finds its own object there."""
+    """Two starts use the same number. The one whose response was lost finds its own object there."""
     aws["s3"].create_bucket(Bucket="queue")
     admin.add_fault(shared_cloud, "lost-answer", operations="s3.PutObject", times=1)
     try:
@@ -236,7 +236,7 @@ def test_a_lost_answer_happens_once(aws: AwsClients, shared_cloud: Cloud) -> Non
 
 
 def test_a_put_writes_the_row_of_its_object_alone(cloud: Cloud) -> None:
-    """Also with a copy, versions, a delete marker, several that go at once, and a bucket that goes."""
+    """Includes a copy, versions, a delete marker, a multiple deletion, and a deleted bucket."""
     s3, file = AwsClients(cloud)["s3"], cloud.home / "aws" / "state.sqlite3"
 
     def rows() -> dict[str, int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Least privilege of AWS DL1, proved: each action of each statement lets a call through that is refused without it."""
+"""Proves least privilege of AWS DL1: for each action of each statement there is a call that is refused without it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ MANIFEST = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.docker.
 
 Stage = Mapping[str, str]
 Attempt = Callable[[AwsClients, Stage], Any]
-# The calls by which each action is tried. What the local AWS lacks behind its judge counts as let through.
+# The calls for each action. A call that passes the access check, but that the local AWS does not implement, counts as
+# allowed.
 CALLS: Mapping[str, Attempt] = {
     "ecr:BatchCheckLayerAvailability": lambda of, _: of["ecr"].batch_check_layer_availability(**LAYERS),
     "ecr:BatchGetImage": lambda of, _: of["ecr"].batch_get_image(
@@ -78,10 +79,10 @@ CALLS: Mapping[str, Attempt] = {
         SecretId="vision-dev-resnet/ssh"
     ),
 }  # fmt: skip
-# What no client of AWS's calls: the agent of Systems Manager speaks these by a protocol of its own. And a service that
-# the local AWS does not have.
+# Actions that cannot be tried: those of the agent of Systems Manager, which has its own protocol, and those of a
+# service that the local AWS does not have.
 NOT_TRIED = ("cloudwatch:", "ec2messages:", "ssmmessages:", "ssm:UpdateInstanceInformation")
-# What nobody of the stack may do, by any of its statements.
+# Calls that no statement of the stack may allow.
 OUTSIDE: Mapping[str, Mapping[str, Attempt]] = {
     "runs": {
         "another's ticket": lambda of, _: of["s3"].put_object(
@@ -123,7 +124,7 @@ def user(shared_cloud: Cloud) -> AwsClients:
 
 @pytest.fixture(scope="module")
 def stage(aws: AwsClients, user: AwsClients) -> Iterator[Stage]:
-    """What a stack has, and the same of others."""
+    """The resources of a stack, and the same of another."""
     for bucket in (BUCKET, "company-data"):
         aws["s3"].create_bucket(Bucket=bucket)
         aws["s3"].put_object(Bucket=bucket, Key="data/a", Body=b"1")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What S3 refuses: broken content, ended uploads, malformed and public policies, and questions of strangers."""
+"""Requests that S3 refuses: broken content, ended uploads, malformed and public policies, and reads without
+permission."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def bucket(aws: AwsClients) -> str:
 
 @pytest.fixture
 def user(aws: AwsClients, shared_cloud: Cloud) -> Iterator[AwsClients]:
-    """Somebody who may read objects, and may not list them."""
+    """A user who may read objects but not list them."""
     statement = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::strict/*"}
     named = {"GroupName": "scientists", "PolicyName": "strict"}
     aws["iam"].put_group_policy(**named, PolicyDocument=policy(statement))
@@ -181,7 +182,7 @@ def test_a_key_out_of_use_neither_encrypts_nor_decrypts(aws: AwsClients, bucket:
 
 
 def test_what_moto_would_take_for_another_call_is_not_taken(aws: AwsClients, bucket: str) -> None:
-    """It reads past settings that it does not have: a bucket without metrics would be deleted, or listed."""
+    """moto ignores settings that it does not have: it would delete or list the bucket when its metrics are meant."""
     s3 = aws["s3"]
     s3.create_bucket(Bucket="empty")
     for name in ("metrics", "analytics", "intelligent_tiering"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies and values that AWS refuses, conditions as it reads them, and policies that are tried before they count."""
+"""Policies and values that AWS refuses, conditions as AWS evaluates them, and the simulation of policies."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_policies_have_a_length(aws: AwsClients) -> None:
     assert refused(iam.create_policy, PolicyName="long", PolicyDocument=of_length(6145)) == (
         "LimitExceeded", "Cannot exceed quota for PolicySize: 6144",
     )  # fmt: skip
-    # Those that a role has itself count together.
+    # The inline policies of a role have a limit for their total size.
     named = {"RoleName": "strict", "PolicyName": "first"}
     iam.put_role_policy(**named, PolicyDocument=of_length(6000))
     iam.put_role_policy(**named, PolicyDocument=of_length(6000))

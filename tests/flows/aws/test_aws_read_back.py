@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the real provider reads back must be what it wrote, or its next plan changes things that nobody changed.
+"""The real provider must read back what it wrote. Otherwise, its next plan shows changes that nobody made.
 
 Each of these was seen with HashiCorp's provider 5.52, which Pulumi's wraps, against the local AWS.
 """
@@ -36,7 +36,7 @@ def test_a_rule_keeps_its_description_whatever_its_peer_is(aws: AwsClients, vpc:
     asked = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443, name: [{key: value, "Description": "why"}]}
     (made,) = ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[asked])["SecurityGroupRules"]
     assert made["Description"] == "why"
-    # The same rule with other words is the same rule.
+    # The same rule with another description is the same rule.
     again = {**asked, name: [{key: value, "Description": "other words"}]}
     code, _ = refused(ec2.authorize_security_group_ingress, GroupId=group, IpPermissions=[again])
     assert code == "InvalidPermission.Duplicate"

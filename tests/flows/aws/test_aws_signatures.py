@@ -16,7 +16,7 @@ from botocore.credentials import Credentials
 from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients, refused
 
-# What AWS answers for a wrong key, by the way a service writes requests.
+# AWS's error for a wrong key, by the protocol of the service.
 CODES = [
     ("ec2", "describe_vpcs", "AuthFailure", "AuthFailure"),
     ("iam", "list_users", "InvalidClientTokenId", "SignatureDoesNotMatch"),
@@ -169,7 +169,7 @@ def test_broken_requests_get_short_answers_and_no_traceback(aws: AwsClients, sha
 
 
 def _call(aws: AwsClients, service: str, target: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
-    """A request that no client would make, signed as the deployer."""
+    """Sends a request that no client would make, signed as the deployer."""
     request = AWSRequest("POST", f"{aws.cloud.endpoint}{target}", headers, body)
     SigV4Auth(_keys(aws), service, "us-east-1").add_auth(request)
     signed = {**dict(request.headers), "host": urlsplit(aws.cloud.endpoint).netloc}

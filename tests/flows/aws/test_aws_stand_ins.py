@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access that exists elsewhere: who gets it in the local account, and that it goes with the last stack."""
+"""Stand-ins for existing access: who gets it in the local account, and that it is removed with the last stack."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TRUST = {"Version": "2012-10-17", "Statement": [
 
 
 def stood_in(cloud: Cloud) -> LocalFile:
-    """The file for this cloud, as `up --local` makes it before Pulumi does anything."""
+    """The local stack file, as `up --local` makes it before it starts Pulumi."""
     require_program("ssh-keygen")
     config, known = yaml.safe_load(stack_file(NAME).read_text())["config"], written()
     return localize(config, known, lambda file: LOCAL.stand_in(file, known, cloud, print), STACKS)
@@ -39,7 +39,7 @@ def written() -> AwsDl1Plan:
 
 
 def inline(of: AwsClients, kind: str, name: str) -> list[str]:
-    """The names of the policies that were put on a group or role."""
+    """The names of a group's or role's inline policies."""
     answer = getattr(of["iam"], f"list_{kind}_policies")(**{f"{kind.capitalize()}Name": name})
     return list(answer["PolicyNames"])
 
@@ -47,7 +47,7 @@ def inline(of: AwsClients, kind: str, name: str) -> list[str]:
 def test_a_group_of_the_account_itself_gets_what_its_owners_gave_it_elsewhere(
     aws: AwsClients, shared_cloud: Cloud
 ) -> None:
-    """`scientists` is in every local account, so no stand-in is made of it."""
+    """`scientists` exists in every local account, so it needs no stand-in."""
     file, known, person = stood_in(shared_cloud), written(), AwsClients(shared_cloud, "user")
     assert "policies exist elsewhere: the least that the stack needs stands in for them" in file.remarks
     assert not [one for one in file.remarks if "waits" in one], "runs have access here, so `up` waits as it is written"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `trainyard image push` asks ECR before it pushes, on the local AWS."""
+"""The calls that `trainyard image push` makes to ECR before it pushes, on the local AWS."""
 
 from __future__ import annotations
 

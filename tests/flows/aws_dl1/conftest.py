@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS's services as moto has them: once for all tests of this folder, each with a bucket of its own."""
+"""moto's AWS services, shared by all tests of this folder. Each test has its own bucket."""
 
 from __future__ import annotations
 

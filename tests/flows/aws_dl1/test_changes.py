@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes that lose machines, and machines that nobody knows: said before, refused, and carried out in AWS's order."""
+"""Changes that replace machines, and machines that no state has: the warning before, the refusal, and AWS's order of
+deletions."""
 
 from __future__ import annotations
 

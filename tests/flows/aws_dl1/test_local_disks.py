@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A local disk gets its file system, and one that has something keeps it: with devices of the kernel."""
+"""An empty local disk gets a file system, and one with data keeps it. With real block devices of the kernel."""
 
 from __future__ import annotations
 

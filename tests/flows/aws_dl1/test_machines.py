@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines of a cluster as they are: their user data is carried out, their program serves, training runs in containers.
+"""Machines of a cluster run their user data and their program, and training runs in containers.
 
 They are instances of the local AWS: root of user namespaces of their own, with a network of their own.
 """
@@ -40,7 +40,7 @@ for peer in sys.argv[1:]:
     print("ssh", peer, done.returncode, json.loads(done.stdout or "{}").get("job"), done.stderr.strip())
 config = (ssh / "config").read_text()
 print("ports", sorted({line.split()[1] for line in config.splitlines() if line.strip().startswith("Port")}))
-# Nobody leaves before all others have asked.
+# No node ends before all others have connected.
 start, rank = os.environ["TRAINYARD_START"], os.environ["RANK"]
 for peer in ("main-0", "worker-0"):
     subprocess.run(["ssh", peer, f"touch /tmp/{start}-{rank}"], check=True)
@@ -51,7 +51,7 @@ pathlib.Path("written").write_text("the code's folder may be written")
 
 
 class World(LocalMachines):
-    """Two of them, with a script of ours."""
+    """Two machines, with a script of the test."""
 
     def run(self, number: int, *words: str) -> dict[str, list[str]]:
         """One start of the code's script, and what it printed on each node."""
@@ -133,7 +133,7 @@ def test_containers_reach_each_other_by_ssh_on_3022_without_a_question(
 
 def test_further_containers_on_a_host_get_4022_and_everybody_knows(world: World) -> None:
     """Somebody's own container has 3022 on one machine."""
-    # The container of the start before this one has the port until its machine is ready again.
+    # The previous start's container uses the port until its machine is ready again.
     world.ready()
     listener = "import socket, time; s = socket.create_server(('', 3022)); print(1, flush=True); time.sleep(600)"
     words = "docker run --detach --name=other --entrypoint=python3 registry/other:1"
@@ -149,7 +149,7 @@ def test_further_containers_on_a_host_get_4022_and_everybody_knows(world: World)
 def test_the_container_is_told_what_the_documents_ask_for(world: World, first: dict[str, list[str]]) -> None:
     lines = first["main-0"]
     told = next(line for line in lines if "told {" in line)
-    # The libfabric that stands in is new enough; the kernel is this machine's own.
+    # The simulated libfabric is new enough; the kernel is this machine's.
     direct = numbers(platform.release()) >= (5, 12)
     wanted = (None, "efa", "1", "1") if direct else ("1", "efa", None, None)
     assert (
@@ -167,7 +167,7 @@ def test_the_container_is_told_what_the_documents_ask_for(world: World, first: d
     assert status["transport"].startswith(way)
     assert "'HABANA_VISIBLE_DEVICES': 'all'" in told
     assert "'HCCL_SOCKET_IFNAME': None" not in told
-    # No package manager of this image knows rdma-core, so it is taken for an old one.
+    # The package manager in this image does not have rdma-core, so the version counts as old.
     assert "'FI_EFA_FORK_SAFE': '1'" in told
     assert any("secret 14 'one\\ntwo'" in line for line in lines)
     assert any("'id_rsa': '0o600'" in line and "'.ssh': '0o700'" in line for line in lines)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run whose machines AWS does not start again, or Systems Manager does not reach: what people read then."""
+"""The messages for a run whose machines AWS does not start again, or Systems Manager does not reach."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.support.programs import make_ssh_key
 from tests.support.waiting import eventually
 
 TWO = ("main-0", "worker-0")
-# Ends at once when it is asked to, as the launcher does.
+# Ends at once on SIGTERM, as the launcher does.
 LONG = "trap 'echo asked to end; exit 143' TERM; echo begun; while :; do sleep 0.05; done"
 
 
@@ -97,7 +97,7 @@ def test_cancel_before_the_start_began_and_while_another_runs(two: ClusterWorld)
     eventually(lambda: all(two.state(first, node).get("sshPort") for node in TWO))
     two.ticket(first + 1, "echo never")
     two.cancel(first + 1)
-    # Nobody who canceled the second start has to wait for the end of the first.
+    # A canceled second start ends without waiting for the end of the first.
     assert states(two.ended(first + 1)) == ["CANCELED", "CANCELED"]
     assert two.state(first, "main-0")["state"] == "IN_PROGRESS"
     assert not any(f"{first + 1:08}" in " ".join(call) for call in two.machines["main-0"].calls("docker", "run"))
@@ -120,7 +120,7 @@ def test_after_a_kill_the_container_goes_on_and_no_line_is_lost_or_doubled(two: 
     number, machine = next_number(two), two.machines["main-0"]
     gate = tmp_path / "gate"
     two.ticket(number, f"echo begun; while [ ! -e {gate} ]; do sleep 0.05; done; echo done")
-    # A line that the store has, but that the machine has not noted yet, would come once more.
+    # A line that the store has, but that the machine has not recorded yet, would be sent again.
     eventually(lambda: [*machine.root.rglob(f"*{number}/delivered.json")])
     assert "begun" in two.lines(number, "main-0")
     machine.kill()
@@ -306,7 +306,8 @@ def test_four_machines_take_tickets_in_order_and_stop_themselves_when_idle_but_n
     nodes = ("main-0", "worker-0", "worker-1", "worker-2")
     note = tmp_path / "note"
     with cluster(aws, bucket, tmp_path, nodes, private_key, stopWhenIdleMinutes=0.03) as world:
-        # They look when they come up: nobody has to wake them. The first start lasts longer than machines stay idle.
+        # They look into the queue when they come up, without being woken. The first start lasts longer than machines
+        # stay idle.
         world.ticket(1, f'case "$TRAINYARD_NODE_ADDRESS" in 127.0.0.1) sleep 3;; esac; echo 1 >> {note}')
         world.ticket(2, f"echo 2 >> {note}")
         assert states(world.ended(1)) == ["SUCCEEDED"] * 4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster is rehearsed: machines that train in the name of the stack's people, under its own rules and statements."""
+"""Rehearsals of clusters: machines train for the stack's users, under the stack's rules and statements."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def actions(report: dict[str, Any], policy: str) -> set[str]:
 
 @pytest.mark.torture
 def test_a_cluster_is_rehearsed_and_a_fault_of_its_code_is_told(stack: Rehearsals) -> None:
-    """One run trains; the other one stops by itself on one machine, and its last lines say why."""
+    """One run trains. The other fails on one machine, and its last lines say why."""
     code = "rank, size = dist.get_rank(), dist.get_world_size()\n"
     spoilt = code + '    if options.lr == 0.4 and rank:\n        raise SystemExit("the learning rate is too high")\n'
-    # The secret of one run is read by its nodes from Secrets Manager.
+    # The nodes of one run read its secret from Secrets Manager.
     spoilt += (
         '    if options.lr != 0.4 and not __import__("os").environ.get("HF_TOKEN"):\n        raise SystemExit(1)\n'
     )
@@ -75,7 +75,7 @@ def test_a_cluster_is_rehearsed_and_a_fault_of_its_code_is_told(stack: Rehearsal
 
 @pytest.mark.torture
 def test_each_rule_and_statement_is_missed_or_named_as_never_needed(stack: Rehearsals) -> None:
-    """On four machines, and some predictions come true."""
+    """On four machines. Some predictions of the report are tried."""
     stack.change(f"Pulumi.{STACK}.yaml", "roles: {main: 1, worker: 1}", "roles: {main: 1, worker: 3}")
     stack.change(f"Pulumi.{STACK}.yaml", "quota: {vcpus: 192}", "quota: {vcpus: 384}")
     report = stack.report(STACK, "--prove", "--confirm", "6", "--seed", "7")
@@ -96,7 +96,7 @@ def test_each_rule_and_statement_is_missed_or_named_as_never_needed(stack: Rehea
 @pytest.mark.torture
 @pytest.mark.parametrize("name", ["aws-dl1-single-node", "aws-dl1-existing-vpc"])
 def test_the_other_examples_are_rehearsed(name: str, tmp_path: Path) -> None:
-    """One whose people take on a role, and one in the company's own network, roles and bucket."""
+    """A stack whose users assume a role, and one with an existing network, roles and bucket."""
     report = Rehearsals.of_examples(tmp_path, name).report(name, "--prove", "--confirm", "2")
     assert report["verdict"] == "passed", report
     assert {one["fate"] for one in report["proof"]["outcomes"] if one["of"] == "statement"} >= {"fails", "caught"}
@@ -109,7 +109,7 @@ def test_the_other_examples_are_rehearsed(name: str, tmp_path: Path) -> None:
 @pytest.mark.torture
 @pytest.mark.parametrize("beside", [True, False], ids=["its own file", "a stand-in"])
 def test_a_stack_that_takes_its_network_from_another_is_rehearsed(beside: bool, tmp_path: Path) -> None:
-    """Machines of the one stack in the subnet and the security group of the other, which has no jobs."""
+    """Machines of one stack in the subnet and security group of another, which has no jobs."""
     stacks = Rehearsals.of_examples(tmp_path, STACK)
     shared, team = "Pulumi.network.yaml", f"Pulumi.{STACK}.yaml"
     text = (stacks.stacks / team).read_text()

@@ -51,7 +51,7 @@ def test_a_run_runs_to_its_end_and_the_second_up_changes_nothing(world: AwsWorld
 
 
 def _beside(work: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
-    """Does work on another thread; what came of it is in the list."""
+    """Runs a function on another thread. The list gets its result."""
     results: list[Any] = []
 
     def go() -> None:
@@ -136,7 +136,8 @@ def test_a_machine_that_says_nothing_is_named_before_the_time_for_the_start_is_o
 
 
 def test_a_create_that_was_killed_finds_its_ticket(world: AwsWorld) -> None:
-    """Between the ticket and the wake, and after it: the engine has no state of it, so it creates again."""
+    """The provider is killed after the ticket, before or after the wake command. The engine has no state of it, so it
+    creates the run again."""
     with world.cluster("killed") as cluster:
         cluster.ends["base"] = "SUCCEEDED"
         first = world.engine.create(RUN, "killed", cluster.run())
@@ -203,7 +204,7 @@ def test_an_instance_that_somebody_terminates_is_a_failure_with_its_name(world: 
         )
         with pytest.raises(Failed, match=rf"worker-0 cannot work: its instance {gone} is terminated.*\n.*--refresh"):
             world.engine.create(RUN, "next", cluster.run("next"))
-        # A new instance of the node changes nothing about what the old one lost.
+        # The start that the old instance lost stays lost when the node gets a new instance.
         cluster.launch("worker-0")
         again = world.engine.refresh(made)
         assert again is not None

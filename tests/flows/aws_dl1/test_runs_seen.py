@@ -63,7 +63,7 @@ def test_runs_and_machines_are_shown_with_their_lines_and_can_be_ended(world: Aw
             event = {"timestamp": now, "message": f"[{node}] {text}"}
             world["logs"].put_log_events(logGroupName=GROUP, logStreamName=stream, logEvents=[event])
 
-        # As an `up` that only waited until both were in the queue has it in the stack's outputs.
+        # The outputs of an `up` that waited only until both runs were in the queue.
         accepted = {
             name: {"state": "ACCEPTED", "nodes": [{"id": made.id, "name": "main-0", "state": "ACCEPTED"}]}
             for name, made in {"first": first, "second": going, "gone": replace(going, id="gone")}.items()
@@ -121,7 +121,7 @@ def test_runs_and_machines_are_shown_with_their_lines_and_can_be_ended(world: Aw
 
 
 def test_an_odd_ticket_hides_no_other_run(world: AwsWorld, stacks: Path) -> None:
-    """Whoever may write to the bucket may write anything there."""
+    """Users with access to the bucket may write any content there."""
     node = {"name": "main-0", "rank": 0, "environment": "none"}
     tags: dict[str, object] = {"stack": STACK, "job": "odd", "run": "first"}
     ticket = {"version": 1, "tags": tags, "nodes": [node], "region": ["x"]}
@@ -149,7 +149,8 @@ def test_machines_that_wait_for_their_first_run_are_shown(world: AwsWorld, stack
 
 
 def test_a_limit_that_ended_a_run_is_its_reason_and_not_the_signal(world: AwsWorld, stacks: Path) -> None:
-    """The machine keeps the limit and says so. The launcher in its container only saw who was told to end it."""
+    """The machine enforces the limit and reports it. The launcher in the container only knows that it was told to
+    end."""
     names, limit = ("main-0", "worker-0"), "the maximum runtime of 1 minutes is over"
     folder = json.dumps({"folder": f"s3://{world.bucket}/limited/first/1"})
     nodes = [
@@ -173,7 +174,7 @@ def test_a_limit_that_ended_a_run_is_its_reason_and_not_the_signal(world: AwsWor
 
 _TAGS = {"stack": STACK, "job": "forged", "run": "x"}
 _NODE = {"name": "main-0", "role": "main", "rank": 0}
-# What others who may write to the bucket put there as tickets, and training as the state of its node.
+# Hostile tickets by users with access to the bucket, and hostile node states by training.
 _FORGED: list[dict[str, object]] = [
     {"tags": {**_TAGS, "run": ["x"]}}, {"tags": {**_TAGS, "run": "\x1b[2J\u202e" + "x" * 99_999}},
     {"region": ["us-east-1"]}, {"region": "us-east-1.evil.example"}, {"createdAt": "9999-12-31T23:59:59-23:59"},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launcher's store on S3, and who it is to AWS."""
+"""The launcher's store on S3, and the launcher's AWS credentials."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def test_credentials_of_the_role_come_by_tokens_and_are_renewed(aws: str, bucket
     with metadata(instance) as address:
         identity = Identity({"AWS_EC2_METADATA_SERVICE_ENDPOINT": address, "AWS_ENDPOINT_URL": aws})
         assert (identity.region, identity.credentials().key) == (REGION, "AKIAROLE1")
-        # They end within five minutes, so the next use asks again.
+        # The credentials expire within five minutes, so the next use fetches new ones.
         instance.answers.update(role("AKIAROLE2", "2099-01-01T00:00:00Z"))
         assert identity.credentials().key == "AKIAROLE2"
         instance.answers.update(role("AKIAROLE3", "2099-01-01T00:00:00Z"))
         assert identity.credentials().key == "AKIAROLE2"
-        # A token that the service has forgotten is replaced.
+        # A token that the metadata service no longer accepts is replaced.
         instance.tokens.clear()
         identity.renew()
         assert identity.credentials().key == "AKIAROLE3"

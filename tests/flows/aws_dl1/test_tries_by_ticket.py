@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard run` on AWS DL1: the deployed run once more, as a ticket beside those of the stack."""
+"""`trainyard run` on AWS DL1: starts a deployed run again, as a ticket in the same queue."""
 
 from __future__ import annotations
 

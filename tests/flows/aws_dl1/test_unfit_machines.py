@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines on which the program cannot start: each one says so where people look, and none waits for ever."""
+"""Machines on which the program cannot start: each reports that, and no other machine waits for it forever."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def booted(
     aws: str, bucket: str, folder: Path, key: str, launcher: bytes | None = None, python: Path | None = THIS,
     idle: float = 0, tells: str = "",
 ) -> Iterator[tuple[ClusterWorld, MachineProcess]]:  # fmt: skip
-    """One machine that came up by its user data. `launcher`: what lies in the bucket; empty: nothing does.
-    `tells`: the bucket that user data names, if it is another one."""
+    """One machine that has run its user data. `launcher`: the content of the launcher's object; empty: there is none.
+    `tells`: the bucket in the user data, if it is another one."""
     with cluster(aws, bucket, folder, (NODE,), key, serve=False) as world:
         if launcher is not None:
             world.s3.delete_object(Bucket=bucket, Key=LAUNCHER)
@@ -80,8 +80,8 @@ def test_a_newer_program_comes_with_a_ticket_and_one_that_does_not_start_is_not_
             world.ticket(number, "echo trained", launcher=name)
             assert world.ended(number)[NODE]["state"] == "SUCCEEDED", machine.console()
         assert machine.console().count("names a newer program") == 1
-        assert "s00000001 names a newer program: goes on as newer" in machine.console()
-        assert "the program of s00000003 is not taken: the launcher does not start on Python" in machine.console()
+        assert "s00000001 names a newer program: continuing as newer" in machine.console()
+        assert "the program of s00000003 is not used: the launcher does not start on Python" in machine.console()
         assert f"{machine.root}/opt/trainyard/launchers/newer" in process_words(machine)
 
 

@@ -36,9 +36,9 @@ def team(tmp_path: Path) -> Iterator[Team]:
     one = Team(tmp_path, STACK)
     one.change("processes: 8, backend: hccl", "processes: 1, backend: hccl")
     one.change("train.py --epochs 90 --batch 256", SMALL)
-    # The one that gets its number second waits for the first, and `up` for both.
+    # The run with the second number waits for the first, and `up` waits for both.
     one.change("        base: {}", "        base: { until: finished, env: { HF_TOKEN: x } }")
-    # A value with a dot is a part of what tickets, streams and folders are called.
+    # A value with a dot is part of the names of tickets, log streams and folders.
     one.change('env: {LOG_LEVEL_ALL: "4"}', 'each: {level: ["4.5"]}\n          env: {LOG_LEVEL_ALL: "${each.level}"}')
     one.change("until: accepted", "until: finished")
     _set_token(one, "first")
@@ -47,7 +47,7 @@ def team(tmp_path: Path) -> Iterator[Team]:
 
 
 def _set_token(team: Team, value: str) -> None:
-    """The secret of the run `base`, by the key of the local stack."""
+    """The secret of the run `base`, decrypted with the key of the local stack."""
     where = ("trainyard:jobs.resnet.runs.base.env.HF_TOKEN", "--local", "--stacks", str(team.stacks))
     (team.stacks.parent / "token").write_text(value)
     with (team.stacks.parent / "token").open() as typed:
@@ -82,7 +82,7 @@ def _goes_down(team: Team) -> None:
 
 @pytest.mark.torture
 def test_a_cluster_lives_on_after_kills_and_changes(team: Team) -> None:
-    """`up` was killed while it worked: the next one goes on, and nothing is there twice. Then the cloud is."""
+    """`up` is killed: the next one continues, and nothing exists twice. Then the cloud is killed."""
     _killed_at_work(team)
     machines = _comes_up(team)
 
@@ -96,7 +96,7 @@ def test_a_cluster_lives_on_after_kills_and_changes(team: Team) -> None:
     assert re.search(r"machine +resnet/main-0: running since \d{4}-", again), "what is up is said, and since when"
     assert _machines(team) == machines
 
-    # The cloud is killed. Its machines come back, and with them what they have done.
+    # The cloud is killed. Its machines come back with their records.
     os.kill(team.cloud.pid, signal.SIGKILL)
     assert "unchanged" in team.trainyard("preview", STACK, "--expect-no-changes")
     _renames_its_secret(team)
@@ -110,7 +110,7 @@ def test_a_cluster_lives_on_after_kills_and_changes(team: Team) -> None:
 
 
 def _offered_nowhere(team: Team) -> None:
-    """As AWS has it since DL1 is in no region's offers: said before anything is made."""
+    """No region offers DL1 any more: `up` says so before anything is made."""
     admin.add_fault(team.cloud, "limit", limit="dl1.24xlarge", value=0)
     done = team.attempt("preview", STACK)
     admin.clear_faults(team.cloud)
@@ -119,7 +119,7 @@ def _offered_nowhere(team: Team) -> None:
 
 
 def _renames_its_secret(team: Team) -> None:
-    """A run with another name keeps its secret. Another secret of the same name could not be made."""
+    """A renamed run keeps its secret: a second secret with the same name could not be made."""
     before = team.file.read_text()
     team.change("        base: {", "        first: {was: base, ")
     renamed = team.trainyard("preview", STACK)
@@ -140,7 +140,7 @@ def _killed_at_work(team: Team) -> None:
 
 
 def _both_trained(team: Team, wanted: str = r"epoch 1 loss \d") -> None:
-    """Both runs, by the command that people watch them with; each on two ranks, by gloo."""
+    """Both runs, as `trainyard runs` shows them. Each trains on two ranks, with gloo."""
     done = team.run("runs", "watch", STACK, "--stacks", str(team.stacks), "--home", str(team.home / "cloud"))
     assert done.returncode == 0, done.stdout + done.stderr + _consoles(team)
     for run in ("base", WARM):
@@ -153,7 +153,7 @@ def _both_trained(team: Team, wanted: str = r"epoch 1 loss \d") -> None:
 
 
 def _old_versions_end(team: Team) -> None:
-    """Nodes write their reports anew each minute. What people put into the bucket keeps its versions."""
+    """Nodes rewrite their reports each minute, without old versions. Objects of users keep their versions."""
     s3 = AwsClients(team.cloud)["s3"]
     (bucket,) = s3.list_buckets()["Buckets"]
     rules = s3.get_bucket_lifecycle_configuration(Bucket=bucket["Name"])["Rules"]
@@ -169,7 +169,7 @@ def _old_versions_end(team: Team) -> None:
 
 
 def _on_the_console(team: Team, machines: list[str]) -> None:
-    """What `up` ends with the address of."""
+    """The run's folder, whose address `up` prints at its end."""
     runs = console_runs(team.cloud)
     assert {title: run["state"] for title, run in runs.items()} == dict.fromkeys(
         ("resnet/base", f"resnet/{WARM}"), "SUCCEEDED"

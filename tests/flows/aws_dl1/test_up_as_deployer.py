@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policies that `trainyard access` prints for the deployer and the nodes are enough for a whole life of a stack."""
+"""The policies that `trainyard access` prints for the deployer and the nodes are enough to make, change and destroy a
+stack."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from tests.support.local_team import Team
 pytestmark = pytest.mark.engine
 NAME = "aws-dl1-resnet"
 ROOT = Path(__file__).parents[3]
-# What only the local cloud's commands ask: stand-ins that they make, and what is in a bucket that goes.
+# Calls that only the local cloud's commands make: for stand-ins, and to empty a bucket.
 LOCAL_ONLY = {"iam:CreateGroup", "iam:GetGroup", "ecr:ListImages", "s3:ListBucketVersions"}
 
 
@@ -36,7 +37,7 @@ LOCAL_ONLY = {"iam:CreateGroup", "iam:GetGroup", "ecr:ListImages", "s3:ListBucke
 def test_with_the_printed_policies_alone_a_stack_comes_up_changes_and_goes_down(tmp_path: Path) -> None:
     team = Team(tmp_path, NAME)
     try:
-        # No run: what a run takes is the users' part.
+        # Without runs: these need the users' permissions.
         team.configure("jobs", {"resnet": {**team.written("jobs")["resnet"], "runs": {}}})
         deployer = Deployer(team)
         deployer.trainyard("up", NAME)
@@ -55,7 +56,7 @@ def test_with_the_printed_policies_alone_a_stack_comes_up_changes_and_goes_down(
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str, Any]]]:
-    """Every judged call of an `up` and a `down`."""
+    """Every call of an `up` and a `down` for which access was checked."""
     home = tmp_path_factory.mktemp("deployed")
     env = {**os.environ, "TRAINYARD_HOME": str(home)}
 

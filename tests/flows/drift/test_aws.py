@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody changes at AWS behind a stack's back, with Amazon's own clients: all of it is found."""
+"""`trainyard drift` finds every change that is made at AWS without Pulumi, with Amazon's own clients."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody changes at OCI behind a stack's back, with Oracle's own clients: all of it is found."""
+"""`trainyard drift` finds every change that is made at OCI without Pulumi, with Oracle's own clients."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Changes:
         ]  # fmt: skip
 
     def _rules(self, change: Callable[[Any], dict[str, Any]]) -> Undo:
-        """Changes the stack's list. `change` gives what is to be updated of it."""
+        """Changes the stack's security list. `change` returns the fields to update."""
         identity = self.up.id_of("SecurityList", "rules")
         before = self.network.get_security_list(identity).data
         update = partial(self.network.update_security_list, identity)
@@ -275,7 +275,7 @@ def test_what_means_the_same_in_other_words_is_no_drift(up: StackUp) -> None:
     changes = Changes(up)
 
     def twice(before: Any) -> dict[str, Any]:
-        """The way to the services once more, under another name."""
+        """Adds a second service gateway."""
         (rule,) = before.egress_security_rules
         again = copy(rule)
         again.description = "by hand"

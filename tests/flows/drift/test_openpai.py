@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run of a stack on OpenPAI that somebody ended from the portal is found."""
+"""`trainyard drift` finds a run on OpenPAI that was stopped in the portal."""
 
 from __future__ import annotations
 

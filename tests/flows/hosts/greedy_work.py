@@ -15,7 +15,7 @@ from tests.flows.hosts.ways_out import GREEDY
 from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import World
 
-# So many files that a busy machine looks at them before they are all used up.
+# Enough files that a busy machine's watcher looks before all of them are used up.
 SIZE, FILES, MEMORY_GIB = "2g", 300_000, 1
 _PRELUDE = "import os, time\n"
 _ON_DISK = "disk", "files"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances on the hosts without AWS's API: who would be the local AWS here remembers what it hears."""
+"""Instances on the hosts without AWS's API. A recorder of reports replaces the local AWS."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Reports:
 
 @dataclass
 class Data:
-    """A data centre of one test."""
+    """The hosts of one test."""
 
     instances: Instances
     reports: Reports
@@ -101,7 +101,7 @@ class Data:
         await self.until(lambda: words in self.reports.heard, f"waited for {words}")
 
     async def run(self, machine: Machine, *lines: str, seconds: float = 60) -> tuple[int | None, str, str]:
-        """A command of Systems Manager, to its end."""
+        """Runs a command of Systems Manager, and waits for its end."""
         command = MachineCommand(f"c{len(self.reports.ended)}-{machine.id}", machine.id, lines, seconds)
         self.instances.send(command)
         await self.until(lambda: command.id in self.reports.ended, f"waited for {lines}")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An instance boots its user data as root of itself, obeys Systems Manager, and keeps its disk while it is stopped."""
+"""An instance runs its user data as its own root, runs commands of Systems Manager, and keeps its disk while it is
+stopped."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ async def _boots(data: Data, machine: Machine) -> None:
 
 
 async def _obeys(data: Data, machine: Machine) -> None:
-    """Commands end with their code, in time, or when they are cancelled; with all that they printed."""
+    """Commands end by themselves, at their timeout, or when they are cancelled. Their output is complete."""
     assert await data.run(machine, "sleep 600", seconds=0.3) == (None, "", "")
     long = MachineCommand("long", machine.id, ["echo began; sleep 600"], 60)
     data.instances.send(long)
@@ -116,7 +117,7 @@ async def _runs_containers(data: Data, machine: Machine) -> None:
         "docker run --mount x gaudi true", "docker exec two true",
     )  # fmt: skip
     assert output.splitlines() == ["two", "two", "9"], (output, errors)
-    # What a container leaves behind, such as sshd, goes with it.
+    # Processes that a container leaves behind, such as sshd, end with it.
     _, output, _ = await data.run(
         machine,
         "docker run --name three gaudi"
@@ -166,7 +167,7 @@ def test_security_groups_are_enforced_and_change_at_once(tmp_path: Path) -> None
 
 
 async def _security_groups(folder: Path) -> None:
-    """A rule that names the group itself stands for its members, in both directions; also for those that come later."""
+    """A rule that names its own group is about all members, in both directions, including later ones."""
     async with data_centre(folder) as data:
         first = data.start(1)
         await data.heard("agent", first.id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The root of a machine is root of nothing else: no way leads out, neither now nor by what it leaves on its disk."""
+"""The root of a machine cannot get out of it, neither directly nor by files that it leaves on its disk."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks of the local OpenPAI really run: isolated, with what their runtime does before and after their command."""
+"""Tasks of the local OpenPAI run isolated, with the steps of OpenPAI's runtime before and after their command."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ def test_a_task_has_what_openpai_gives_it(tmp_path: Path) -> None:
 
 
 def test_how_a_task_ends_is_told_as_openpais_runtime_tells_it(tmp_path: Path) -> None:
-    """Codes below 128 reach the controller as 255, and signals as they are. A variable that is not set ends it, too."""
+    """Exit codes below 128 reach the controller as 255, and signals unchanged. An unset variable ends the command,
+    too."""
     fails = {"extras": {_CMD: [{"plugin": "cmd", "parameters": {"preCommands": ["false"]}}]}}
     commands = {
         "three": ("exit 3", 255, "code 3"), "killed": ("kill -9 $$", 137, "code 137"),

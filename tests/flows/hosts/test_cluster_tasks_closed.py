@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A task of the local OpenPAI gets out of its place neither by itself nor by what it leaves in a storage."""
+"""A task of the local OpenPAI cannot get out of its host, neither directly nor by files that it leaves in a storage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ test "$(cat /proc/sys/user/max_user_namespaces)" = 0
 
 
 def test_links_in_a_storage_lead_no_task_out_of_it(tmp_path: Path) -> None:
-    """Whoever shares a storage can put a link where the server makes a user's folder, or where a mount would go."""
+    """Users of a storage can make a link in place of a user's folder or of a mount point."""
     storage, secret = storages_folder(tmp_path) / "data", tmp_path / "secret"
     storage.mkdir(parents=True)
     secret.mkdir()
@@ -44,14 +44,14 @@ def test_links_in_a_storage_lead_no_task_out_of_it(tmp_path: Path) -> None:
     ends = carried_out(tmp_path, reports, attempts)
     refused = dict.fromkeys(("ann", "bob", "cid", "eve"), -1204)
     assert {name: how.code for name, how in ends.items()} == {**refused, "dan": 0}, ends
-    assert "is no folder" in ends["ann"].details
+    assert "is not a folder" in ends["ann"].details
     assert (storage / "dan" / "mine").exists()
     assert sorted(path.name for path in secret.iterdir()) == ["key"]
     assert (os.stat(secret / "key").st_uid, os.stat(secret).st_uid) == (before.st_uid, before.st_uid)
 
 
 def test_no_storage_hides_what_holds_a_task(tmp_path: Path) -> None:
-    """A false /proc would tell the task's first program that there is nothing to close."""
+    """A fake /proc must not make the task's first program skip its restrictions."""
     storage = storages_folder(tmp_path) / "data"
     (storage / "self").mkdir(parents=True)
     (storage / "self" / "mountinfo").write_text("")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes are the same hosts whoever runs the cloud, and there can be many of them."""
+"""Nodes are the same for any account that runs the cloud, and there can be many of them."""
 
 import json
 
@@ -33,7 +33,7 @@ _LAUNCH = {"ports": {"data": {"range": [5000, 5031], "listens": True, "pinned": 
 
 
 def test_an_account_without_any_privilege_has_hosts_too(cloud_of_nobody: Cloud) -> None:
-    """And the range of their ports is set for them, where their launcher has no library that keeps to it."""
+    """The port range of nodes is set in the kernel if their launcher has no library that keeps to it."""
     world = World(Clients(cloud_of_nobody))
     network = Network(world)
     subnet = network.subnet(BLOCK, [ingress("tcp", BLOCK, 5000, 5031)], [egress("tcp", BLOCK)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts carry out whatever gives them assignments: here a dispatcher of the test's own, without any API behind it."""
+"""Hosts carry out assignments of any dispatcher: here, one of the test, without an API."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _rule(direction: Direction) -> FirewallRule:
 
 @dataclass
 class Desk:
-    """Gives out one run, and remembers what it hears."""
+    """Assigns one run, and records the reports."""
 
     folder: Path
     script: str
@@ -117,7 +117,7 @@ async def _nobody_serves(listener: socket) -> Callable[[], None]:
 
 
 def carried_out(desk: Desk, home: Path) -> Mapping[str, Any]:
-    """Has the run carried out; the evidence of it."""
+    """Runs it on the hosts, and returns the evidence."""
 
     async def carry_out() -> Mapping[str, Any]:
         serve: Callable[[socket], Awaitable[Callable[[], None]]] = _nobody_serves

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever keeps the stated rules from being in force is refused, or fails the run with the reason."""
+"""If rules cannot be enforced, they are refused, or the run fails with the reason."""
 
 import json
 import sqlite3
@@ -76,7 +76,7 @@ def test_a_route_to_nowhere_is_refused(world: World, destination: str, kind: str
 
 
 def _spoil(cloud: Cloud, security_list: str) -> None:
-    """Leaves in the state what only an earlier version took."""
+    """Puts a rule into the state that only an earlier version accepted."""
     with sqlite3.connect(cloud.home / "state.sqlite3", timeout=60) as connection:
         ((text,),) = connection.execute("SELECT body FROM resources WHERE id = ?", (security_list,)).fetchall()
         body = json.loads(text)

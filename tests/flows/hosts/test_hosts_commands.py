@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands on a machine that gives no namespaces: nobody's code runs without its rules unless that was asked for."""
+"""Commands on a machine without namespaces: no training runs without enforced rules, unless the user asks for that."""
 
 import json
 import os
@@ -19,7 +19,7 @@ _WITHOUT_NAMESPACES = "echo 0 >/proc/sys/user/max_net_namespaces"
 
 
 def _told(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """A command on such a machine; its whole answer."""
+    """Runs a command on such a machine, and returns its output."""
     inside = ("sh", "-ec", f'{_WITHOUT_NAMESPACES}; exec "$@"', "sh", sys.executable, "-m", "trainyard", *words)
     return subprocess.run(
         ["unshare", "--user", "--map-root-user", "--mount", *inside],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever OCI can state, nft takes."""
+"""nft accepts every rule that OCI allows."""
 
 from dataclasses import replace
 from ipaddress import IPv4Network
@@ -35,7 +35,7 @@ def test_nft_takes_whatever_oci_can_state_again_and_again() -> None:
             _give(nft, site, namespace, apart, next(generations))
 
         taken()
-        # As many as five lists of OCI's limit hold.
+        # The largest number of rules in five security lists.
         many = [
             FirewallRule(
                 "list",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buckets that a job mounts are folders on its nodes, wherever it wants them; the machine's own stay as they are."""
+"""Buckets that a job mounts are folders on its nodes, at any path. The machine's own folders do not change."""
 
 import os
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def world(shared_cloud: Cloud) -> World:
 
 
 def furnished(cloud: Cloud) -> World:
-    """With a bucket that runs may read, and one that they may not."""
+    """A cloud with one bucket that runs may read, and one that they may not."""
     world = World(Clients(cloud))
     storage, identity, models = world.clients.storage, world.clients.identity, oci.identity.models
     for name in (ALLOWED, CLOSED):

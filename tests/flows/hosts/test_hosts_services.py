@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From inside a node the cloud's services are reached by the subnet's routes and rules, and judged as the run."""
+"""Nodes reach the cloud's services by the subnet's routes and rules, with the permissions of their run."""
 
 import oci
 import pytest
@@ -19,7 +19,7 @@ OBJECT_STORAGE_ONLY = "oci-iad-objectstorage"
 
 @pytest.fixture(scope="module")
 def bucket(world: World) -> str:
-    """Which runs may write to, and nobody else but the administrators."""
+    """A bucket that only runs and administrators may write to."""
     storage, identity, cloud = world.clients.storage, world.clients.identity, world.clients.cloud
     details = oci.object_storage.models.CreateBucketDetails(name="out", compartment_id=world.compartment)
     storage.create_bucket(cloud.namespace, details)
@@ -82,7 +82,7 @@ UNREACHABLE = "OSError 101"
 @pytest.mark.parametrize(
     ("cidr", "gateway", "allowed", "expected"),
     [
-        # Without a gateway there is no way; without a rule the way is closed.
+        # Without a gateway there is no route, and without a rule packets are dropped.
         ("10.10.0.0/16", "", [egress("all", ANYWHERE)], (UNREACHABLE, UNREACHABLE, UNREACHABLE)),
         ("10.11.0.0/16", SERVICES, [], ("TimeoutError ", "TimeoutError ", UNREACHABLE)),
         ("10.12.0.0/16", SERVICES, [egress("tcp", SERVICES, 443)], ("reached", "reached", UNREACHABLE)),

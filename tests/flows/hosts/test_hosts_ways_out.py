@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job that tries to get out of its node gets nowhere: as whoever the cloud runs, in a subnet and without one."""
+"""A job cannot get out of its node: for any account that runs the cloud, with a subnet and without one."""
 
 import ctypes
 import json
@@ -32,7 +32,7 @@ _CREATE, _REMOVE = 0o1000, 0
 
 @contextmanager
 def _shared_memory() -> Iterator[int]:
-    """A segment of this machine that everybody may read, by its key."""
+    """A shared memory segment of this machine that all users may read."""
     libc, key = ctypes.CDLL(None, use_errno=True), secrets.randbelow(1 << 30) + 1
     segment = libc.shmget(key, 4096, _CREATE | 0o666)
     assert segment >= 0
@@ -44,7 +44,7 @@ def _shared_memory() -> Iterator[int]:
 
 @contextmanager
 def _planted(cloud: Cloud, other: str, folder: Path) -> Iterator[Mapping[str, str]]:
-    """What the attempts are after, really there for whoever is not held; told to the run by its environment."""
+    """The targets of the attempts. They really exist, and the run's environment names them."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("0.0.0.0", 0)))
         by_name = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -76,7 +76,7 @@ def _addresses() -> str:
     return " ".join(one.address for one in found if not ip_address(one.address).is_loopback)
 
 
-# As whom the tests run, without any privilege, and as an account that owns nothing of this machine.
+# The account of the tests, without any privilege, and an account that owns nothing on this machine.
 CLOUDS = {"own": local_cloud, "unprivileged": nobodys_cloud, "nobody": really_nobodys_cloud}
 
 
@@ -145,7 +145,7 @@ def test_who_takes_all_gets_no_more_than_a_node_may_have(how: str, tmp_path: Pat
         assert re.search(ENDED_BY[name], why), (name, why)
 
 
-# By the kernel where control groups are, else by the watcher.
+# Enforced by the kernel if there are control groups, otherwise by the watcher.
 _MEMORY = "used all its memory|of memory; 1.0 GiB is the most|killed by SIGKILL"
 ENDED_BY = {
     "make processes without end": f"Resource temporarily unavailable|processes and threads; 4096|{_MEMORY}",

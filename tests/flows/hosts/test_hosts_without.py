@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the system gives no namespaces or filters, or the tools are missing, no run starts, unless somebody asked by
-name to go without; then what is not enforced is said."""
+"""Without namespaces, filters or tools, no run starts, unless the user explicitly allows it. Then the output says what
+is not enforced."""
 
 import json
 import os
@@ -49,7 +49,7 @@ NO_PROGRAMS = _hidden("/usr/sbin/nft", "/sbin/nft", "/bin/ip", "/usr/bin/ip", "/
 
 
 def _without(lacks: str, *words: str, cache: Path, isolation: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command on a machine that lacks something, also in its cache."""
+    """Runs a command on a machine that lacks something, with its own cache."""
     variables = {**os.environ, VARIABLE: isolation, "XDG_CACHE_HOME": str(cache)}
     return subprocess.run(
         ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", f'{lacks}\nexec "$@"', "sh", *words],

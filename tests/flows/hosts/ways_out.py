@@ -28,7 +28,7 @@ OWN_IPC = "its IPC namespace is its own"
 PROTECTED = "its first process is of another user namespace"
 FILTER = "the filter of system calls"
 
-# What the kernel has for everybody, and no namespace divides: also for whoever knows no hole of it.
+# Features of the kernel that no namespace separates, and that need no security hole.
 DOORS = (
     Way("make other calls by io_uring", "return [name for name, *arguments in (('io_uring_setup', 1, BUFFER),"
         " ('io_uring_enter', -1, 0, 0, 0, None), ('io_uring_register', -1, 0, None, 0)) if reaches(name, *arguments)]",
@@ -124,7 +124,8 @@ WAYS = (
 )  # fmt: skip
 
 HELD_BY = "control groups, or the watcher where this account may make none"
-# These would take the machine along. Each ends its run, or gets no more than a node may have; `told` is why it ended.
+# These could bring the machine down. Each ends its run, or gets no more than a node may have. `told`: the reason of the
+# end.
 GREEDY = (
     Way("make processes without end", "while True: os.fork() or time.sleep(60)", HELD_BY),
     Way("take all memory", "held = []\nwhile True: held.append(b'x' * (16 << 20))", HELD_BY),
@@ -181,7 +182,7 @@ SECRET = SECRET[::-1]  # told backwards, so as not to be in this one's own envir
 
 
 def try_all(ways: Sequence[Way] = WAYS, planted: bool = True) -> str:
-    """The script: prints the number of each attempt with what came of it, and a last word."""
+    """The script: prints the number and the result of each attempt, and a line at the end."""
     lines = [_HELPERS, f"NUMBERS = {_NUMBERS}", _PLANTED if planted else ""]
     for number, way in enumerate(ways):
         lines.append(f"def way{number}():\n    {way.code}\n")

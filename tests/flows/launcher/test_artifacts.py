@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs leave in the bucket: outputs also of failures, checkpoints while training goes on, and found again."""
+"""What runs leave in the bucket: outputs, also of failed runs, and checkpoints during training, which are found
+again."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from launcher.sync import open_for_writing
 from schemas.model import Job, Retry, Role
 from tests.support.nodes import Place, nodes, planned, waited
 
-# Trains ten steps, one a file; fails once in the middle, if told to; goes on from what it finds.
+# Trains ten steps, with a file for each. Fails once in the middle if it is told to. Resumes from existing files.
 TRAINS = """
 import json, os, sys, time
 rank, folder = int(os.environ["RANK"]), os.environ["TRAINYARD_CHECKPOINTS"]
@@ -27,7 +28,7 @@ for step in range(first + 1, 11):
             draft.write(f"step {step}")
         os.replace(f"{folder}/.draft.tmp", f"{folder}/step-{step}")
     if step == 5 and first == 0 and rank == int(sys.argv[1]):
-        # Not before everybody, and the bucket, have come this far.
+        # Waits until all ranks, and the bucket, have this step.
         deadline = time.monotonic() + 60
         while rank != 0 and not os.path.exists("kept") and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -68,7 +69,7 @@ def test_output_of_a_failure_is_in_the_bucket_too(place: Place, tmp_path: Path) 
         run.changes = {"command": ["train.py"]}
         run.start()
         assert set(run.codes()) == {9}
-        # Either may be first; the other may be stopped before its script has written anything.
+        # Either rank may be first. The other may be stopped before its script has written anything.
         saved = [name for name in place.objects(f"{run.folder}/output/") if name.endswith("/log")]
         assert saved
         assert {place.content(name) for name in saved} <= {b"so far", b""}
@@ -156,7 +157,7 @@ def test_who_writes_is_seen(tmp_path: Path) -> None:
 
 
 def test_times_of_checkpoints_survive(place: Place, tmp_path: Path) -> None:
-    """Scripts that take the latest by its time take the right one after a restart too."""
+    """Scripts that choose the latest checkpoint by its time get the right one after a restart, too."""
     script = """
 import os
 folder = os.environ["TRAINYARD_CHECKPOINTS"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Horovod's elastic mode without SSH: who is left goes on in memory, and who comes back is taken in again."""
+"""Horovod's elastic mode without SSH: the remaining nodes go on from memory, and a node that comes back joins again."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.support.nodes import Nodes, Place, block, nodes, planned
 
 SCRIPT = Path(__file__).parents[2] / "frameworks" / "elastic" / "train.py"
 STEPS = 24
-# Torch is imported once more by who comes back, on a machine on which much else goes on.
+# A node that comes back has to import torch again, on a busy machine.
 PATIENT = 900.0
-# The others wait for it so long; and so long one may wait for another that has noticed a failure and says nothing.
+# How long the others wait for it, and how long a node may wait for one that has noticed a failure without reporting it.
 SILENCE = "45"
 
 
@@ -81,7 +81,7 @@ def worlds(text: str) -> list[int]:
 
 
 def goes_on_from_its_commits(text: str) -> None:
-    """Whatever happened, no committed step was taken again, and none was left out."""
+    """No committed step was repeated or left out."""
     step = committed = 0
     for what, number in re.findall(r"\] (step|commit|world \d+ rank \d+ pid \d+ from|done) (\d+)", text):
         count = int(number)

@@ -24,7 +24,7 @@ life = lives[min(count, len(lives) - 1)]
 print("life", count, life, flush=True)
 deadline = time.monotonic() + 300
 if os.environ.get("TOGETHER") and life != "wait":
-    # Nobody fails before all have begun: how many lives each had is counted.
+    # No rank fails before all have begun, because the lives of each are counted.
     others = [f"{folder}/life-{other}-{count}" for other in range(int(os.environ["WORLD_SIZE"]))]
     while not all(map(os.path.exists, others)) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -71,14 +71,14 @@ def test_transient_failures_leave_the_retries_for_others(place: Place, tmp_path:
         assert run.codes() == [4, 4]
         assert len(list(tmp_path.glob("life-1-*"))) == 6
         assert "retry 1 of 1" in run.launchers[1].text
-        assert "a failure of the kind transient: 3 in a row, not counted; another try" in run.launchers[1].text
+        assert "a failure of the kind transient: 3 in a row, not counted; the retry starts" in run.launchers[1].text
 
 
 def test_transient_failures_end_with_the_maximum_runtime_and_are_seen_until_then(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(nodes=1), "maximum") as run:
         start(run, "0:75", TRAINYARD_MAXIMUM_MINUTES="0.1")
         seen = run.launchers[0].says(
-            r"(\d+) in a row, not counted; another try in \d s, the maximum runtime ends this in"
+            r"(\d+) in a row, not counted; the retry starts in \d s, the maximum runtime ends this in"
         )
         waited(lambda: place.status(run, 0)["state"] == "retrying" and "not counted" in place.status(run, 0)["reason"])
         assert run.codes() == [75]
@@ -122,7 +122,7 @@ def apart(worker: Completion, retries: int = 0) -> Job:
     [
         # One failure fails the run, and stops the others.
         ("first", Completion(), "0:wait;1:3;2:wait;3:wait", [3, 3, 3, 3]),
-        # The second does; the first one's code stays its own.
+        # The second one does, and keeps its own exit code.
         ("second", Completion(min_failed=2), "0:wait;1:3;2:wait;3:wait", [143, 3, 143, 143]),
         # Failures never do.
         ("never", Completion(min_failed=-1), "0:0;1:3;2:4;3:0", [0, 3, 4, 0]),
@@ -141,7 +141,7 @@ def test_a_completion_policy_ends_all_nodes(
             start(run, lives)
             run.launchers[1].code()
             run.launchers[2].says(r"\[2\] life")
-            # Its process, not its launcher, ends in the way it would end by itself.
+            # Its process is ended, not its launcher.
             _end_process(tmp_path, run.launchers[2].process.pid)
         else:
             start(run, lives, TRAINYARD_LINGER_SECONDS="1")
@@ -195,7 +195,7 @@ def test_a_lost_node_is_named(place: Place, tmp_path: Path, stage: str) -> None:
         run.launchers[1].process.kill()
         run.launchers[1].code()
         assert run.launchers[0].code() == 1
-        assert "rank 1 (worker-0) gave no sign of life for 15 s" in run.launchers[0].text
+        assert "rank 1 (worker-0) sent no heartbeat for 15 s" in run.launchers[0].text
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each framework is told and how its nodes meet: small scripts that really connect on the planned ports."""
+"""The variables and arguments for each framework, and how its nodes meet: small scripts connect on the planned
+ports."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 from schemas.model import PortRange, Role
 from tests.support.nodes import Place, block, nodes, planned
 
-# Every rank tells rank 0, at the planned address and port, what it was told.
+# Every rank sends its variables to rank 0, at the planned address and port.
 MEETS = """
 import json, os, socket, sys, time
 rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])

@@ -12,7 +12,7 @@ from tests.support.hostile import orders
 from tests.support.nodes import BUCKET, Nodes, Place, nodes, planned
 
 HOSTILE_NAMES = {"good", "new\nline\x1b[31m", "::error::planted", "ü", "a" * 250, "[x]*?"}
-# As tutorials do it: a snapshot, a model beside the script, another in /tmp, and a data set that is downloaded.
+# Like a tutorial: writes a snapshot, a model beside the script, another in /tmp, and a downloaded data set.
 TUTORIAL = (
     f"HOSTILE_NAMES = {HOSTILE_NAMES!r}"
     + """
@@ -64,7 +64,7 @@ def one(retries: int = 0) -> Job:
 
 
 def left(place: Place, run: Nodes) -> set[str]:
-    """Names below the run's output, also if there are more than one listing holds."""
+    """The names below the run's output, from several pages if necessary."""
     prefix, start, names = f"{run.folder}/output/", "", set[str]()
     while True:
         more = {"start": start} if start else dict[str, str]()
@@ -95,7 +95,7 @@ def lines(run: Nodes) -> str:
 
 
 def test_what_tutorials_write_is_kept_or_named(place: Place, tmp_path: Path) -> None:
-    """Kept after a failure, too. The second life of a node finds what the first one wrote, and both are kept."""
+    """They are kept after a failure, too. A retry finds the files of the first life, and the files of both are kept."""
     with nodes(place, tmp_path, one(1), "tutorial") as run:
         started(run, TUTORIAL, version=4, keep=["wanted"])
         assert run.codes() == [0]
@@ -117,7 +117,7 @@ def test_what_tutorials_write_is_kept_or_named(place: Place, tmp_path: Path) -> 
         assert 'give the job `keep: ["big.bin"]`' in spoken
         for silent in (".cache", "pyc", ".git", "tagged", "there.txt", "trainyard-"):
             assert silent not in spoken.partition("will be lost")[2]
-        # Where people see it who read no log.
+        # Also in the status, for people who do not read the log.
         told = json.loads(place.content(f"{run.folder}/status/0.json"))["lost"]
         assert (told["files"], told["bytes"]) == (6, 51_000_000 + 47_000_000 + 1000 + 1_200_000 + 1_100_000 + 3)
         first = {"name": "big.bin", "bytes": 51_000_000, "files": 1, "why": "larger than 50 MB"}
@@ -126,7 +126,7 @@ def test_what_tutorials_write_is_kept_or_named(place: Place, tmp_path: Path) -> 
 
 
 def test_a_platform_may_set_another_limit(place: Place, tmp_path: Path) -> None:
-    """As the local cloud does: its storage costs nothing."""
+    """With a larger limit, as the local cloud sets it, because its storage costs nothing."""
     script = "for name, size in {'a': 51, 'b': 30, 'c': 70}.items(): open(name, 'wb').truncate(size * 1_000_000)"
     with nodes(place, tmp_path, one(), "limit") as run:
         started(run, script, limit="65")
@@ -151,7 +151,7 @@ def test_a_run_without_a_bucket_names_all_that_it_loses(tmp_path: Path) -> None:
         assert "`keep:" not in spoken
 
 
-# Names, folders and files that are made to break a walk.
+# Names, folders and files that could break a walk of the folder.
 HOSTILE = (
     f"HOSTILE_NAMES = {HOSTILE_NAMES!r}"
     + r"""
@@ -181,7 +181,7 @@ os.kill(os.getpid(), 9)
 
 
 def test_hostile_names_lead_nowhere_and_stop_nothing(tmp_path: Path) -> None:
-    """The script is killed besides. A thousand files are kept, those of the upper folder first; the rest is counted."""
+    """The script is also killed. A thousand files are kept, those of the upper folder first. The others are counted."""
     with nodes(None, tmp_path, one(), "hostile-leavings") as run:
         started(run, HOSTILE, folder=(tmp_path / "shared").as_uri())
         assert run.codes() == [137]

@@ -153,7 +153,7 @@ def test_object_names_that_leave_the_folder_are_refused(tmp_path: Path) -> None:
 
 
 def test_tasks_of_openpai_that_start_one_by_one_meet_in_the_folder(tmp_path: Path) -> None:
-    """OpenPAI tells the first one only where itself is: the other one has no place yet."""
+    """When the first task starts, OpenPAI has only its own address: the other task has no host yet."""
     task = "PAI_CURRENT_TASK_ROLE_NAME", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
     known = {"PAI_JOB_NAME": "ann~base-1f2e3d4c", "FC_FRAMEWORK_ATTEMPT_ID": "2"}
     script = {"command": ["python", "-c", "import os; print('main is at', os.environ['MASTER_ADDR'])"]}

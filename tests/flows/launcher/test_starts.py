@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts of one run, one after another or side by side: each meets, and leaves things, in a place of its own."""
+"""Starts of one run, one after another or at the same time. Each meets and writes in a folder of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from schemas.model import Job, Retry, Role
 from tests.support.counts import wanted
 from tests.support.nodes import BUCKET, Nodes, Place, nodes, planned, waited
 
-# Says whom it would meet, and leaves that; with a second word it then waits until it is ended.
+# Prints the addresses of the nodes, and writes them to its output. With a second argument, it then waits until it is
+# ended.
 SAYS = """
 import os, sys, time
 met = f"{os.environ['RANK']} of {os.environ['WORLD_SIZE']} meets {os.environ['MASTER_ADDR']}"
@@ -34,7 +35,7 @@ def gang(retries: int = 0) -> Job:
 
 
 def end(run: Nodes, how: str) -> None:
-    """What becomes of an old start before the new one begins."""
+    """What happens to an old start before the new one begins."""
     for rank, started in run.launchers.items():
         started.says(rf"{rank} of 2 meets {OLD[0]}")
     number = {"killed": signal.SIGKILL, "cancelled": signal.SIGTERM}.get(how)
@@ -46,7 +47,7 @@ def end(run: Nodes, how: str) -> None:
 
 @pytest.mark.parametrize("old", ["alive", "killed", "cancelled", "finished"])
 def test_a_new_start_meets_its_own_nodes_only(place: Place, tmp_path: Path, old: str) -> None:
-    """Within the time in which a sign of life counts, at other addresses, whatever the old start says meanwhile."""
+    """The new start begins while heartbeats of the old one are still valid, at other addresses."""
     name = f"again-{old}"
     changes = {"command": ["train.py", *(["waits"] if old != "finished" else [])]}
     with nodes(place, tmp_path / "old", gang(), name, addresses=OLD, changes=changes) as before:
@@ -55,7 +56,7 @@ def test_a_new_start_meets_its_own_nodes_only(place: Place, tmp_path: Path, old:
         end(before, old)
         with nodes(place, tmp_path / "new", gang(), name, addresses=NEW, changes={"command": ["train.py"]}) as after:
             after.script(SAYS)
-            # The main node comes last: what is there of the other start would be taken for it.
+            # The main node comes last. Until then, that of the old start must not be taken for it.
             after.start(1)
             after.start(0)
             assert after.codes() == [0, 0]
@@ -148,7 +149,8 @@ def writer(place: Place, home: Path, start: str, waits_for: Path, name: str) -> 
 def test_an_old_start_writes_no_checkpoint_after_the_new_one_has_restored(
     place: Place, tmp_path: Path, how: str
 ) -> None:
-    """Alive, it goes on without; asleep, it finds out when it wakes; killed while it wrote, it is not waited for."""
+    """An old start that is alive goes on without checkpoints, one that was asleep notices when it wakes, and one that
+    was killed while it wrote is not waited for."""
     name, begins = f"fenced-{how}", tmp_path / "begins"
     kept, writers = f"train/{name}/checkpoints/", f"train/{name}/checkpoints.writers/"
     with (
@@ -161,7 +163,7 @@ def test_an_old_start_writes_no_checkpoint_after_the_new_one_has_restored(
         waited(lambda: bool(place.objects(kept)))
         launcher = old.launchers[0].process
         if how != "alive":
-            # Wherever it is just then; and, for the sake of the test, in the middle of a write.
+            # At any point, and, in this test, also in the middle of a write.
             launcher.send_signal(signal.SIGSTOP if how == "asleep" else signal.SIGKILL)
             start = old.folder.rpartition("/")[2]
             place.world.clients.storage.put_object(place.namespace, BUCKET, f"{writers}writing/{start}/0000/4", b"{}")

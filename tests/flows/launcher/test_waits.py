@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command waits for, as a team's own framework file says it: real servers that are late, real commands."""
+"""Waits of a team's own framework file, with real servers that are late, and real commands."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ logs.mkdir(parents=True)
 
 
 def test_a_failed_node_says_what_its_framework_wrote_into_scratch(tmp_path: Path) -> None:
-    """Those logs go with the node, and the program that ended may have said nothing else."""
+    """Those log files are lost with the node, and the program may have printed nothing else."""
     start = 'start = ["sh", "-c", "{python} logs.py {scratch} && exit 3"]'
     # No worker ever answers, so the program of this node does not begin before the service ends.
     documents = pool(tmp_path, f"{start}\n{CHECKS}")

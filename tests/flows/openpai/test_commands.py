@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands of tasks do, carried out by bash: rank, addresses, ports, code, secrets, and how they end."""
+"""The commands of tasks, run by bash: rank, addresses, ports, code, secrets, and exit codes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_plain_task_knows_itself_and_the_others(tmp_path: Path) -> None:
 
 
 def test_the_log_begins_with_what_the_program_prints(tmp_path: Path) -> None:
-    """Python from 3.12 on would warn, above it, of how the code is unpacked."""
+    """Without `-W ignore`, Python 3.12 and later would print a warning above the output."""
     job = with_code(tmp_path, SHOWS, command="train.py RANK")
     (unpacks,) = [line for line in job["taskRoles"]["main"]["commands"] if "TRAINYARD_CODE" in line]
     assert unpacks.startswith('"$trainyard_python" -I -W ignore -c ')
@@ -81,10 +81,10 @@ DIES = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
 @pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.parametrize(("script", "code"), [(IGNORES, 124), (DIES, 137)])
 def test_only_a_time_limit_that_had_to_kill_is_no_kill(processes: int, script: str, code: int, tmp_path: Path) -> None:
-    """OpenPAI tries a killed task again and counts nothing: past the limit, that would be for ever."""
+    """OpenPAI retries a killed task without counting it. A run that exceeded its limit would be retried forever."""
     job = with_code(tmp_path, script, options={"processes": processes}, maximumRuntimeMinutes=30)
     commands = job["taskRoles"]["main"]["commands"]
-    # A limit of a second that kills after another one, and not before: of 30 minutes nobody sees the end.
+    # A limit of one second, with a kill after another second. A limit of 30 minutes must not end it.
     shorter = {"timeout --kill-after=60 30m": "timeout --kill-after=1 1s", "SECONDS + 1800)": "SECONDS + 1)"}
     for long, short in shorter.items() if script == IGNORES else ():
         assert any(long in command for command in commands)

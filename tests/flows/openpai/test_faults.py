@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster that is busy, that fails, that drops connections, or that dies: a run is one job all the same."""
+"""With a cluster that is busy, fails, drops connections or is killed, a run is still exactly one job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.provider_client import EngineSide, Resource
 from tests.support.waiting import eventually
 
 RUN = "trainyard:index:Run"
-# What a run calls in its life: as the local cluster names it.
+# The calls for a run, by the local cluster's names.
 CALLS = ("SubmitJob", "GetJob", "GetJobConfig", "ListJobs", "ExecuteJob", "AddTag", "DeleteTag")
 
 
@@ -33,7 +33,7 @@ def jobs_of(world: OpenPaiWorld, name: str) -> list[Mapping[str, Any]]:
 
 
 def struck(world: OpenPaiWorld, call: str) -> list[int]:
-    """How often each fault of a call struck."""
+    """How often each fault of a call was injected."""
     return [fault["done"] for fault in admin.list_faults(world.cloud) if fault["operations"] == f"openpai.{call}"]
 
 
@@ -48,7 +48,7 @@ def struck(world: OpenPaiWorld, call: str) -> list[int]:
 def test_a_run_is_one_job_whatever_the_cluster_does(
     faults: tuple[dict[str, Any], ...], shared_cloud: Cloud, engine: EngineSide
 ) -> None:
-    """Each call is refused as busy and as failing, or its connection ends before it and after it."""
+    """Each call gets a busy response and an error, and its connection ends before the call and after it."""
     world, name = OpenPaiWorld(shared_cloud), faults[0]["kind"]
     for call in CALLS:
         for fault in faults:
@@ -71,7 +71,7 @@ def test_a_cluster_that_dies_and_comes_back_has_its_jobs(shared_cloud: Cloud, en
     [before] = jobs_of(world, "kept")
     kill(shared_cloud)
     assert control.start(shared_cloud.home).endpoint == shared_cloud.endpoint
-    # Its task was lost with its host. That is a failure of the machine: tried again, and not counted.
+    # Its task was lost with its host. That is a failure of the machine, which is retried and not counted.
     again = eventually(lambda: engine.refresh(made), lambda seen: _state(seen) == "IN_PROGRESS")
     assert again is not None
     [after] = jobs_of(world, "kept")

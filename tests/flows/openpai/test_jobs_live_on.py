@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of the local OpenPAI outlive what happens to the cloud: a kill, a stop, a full virtual cluster."""
+"""Jobs of the local OpenPAI survive a kill and a stop of the cloud, and a full virtual cluster."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_no_job_is_lost_with_the_cloud(end: Any, tmp_path: Path) -> None:
         assert [each["containerExitCode"] for each in task["attempts"]] == [0, _LOST]
         # What the lost attempt had printed is still there.
         assert _log(again, names[0]) == "attempt 0\n"
-        # Nothing of a job that has ended needs its secrets.
+        # The secrets of an ended job are removed.
         assert "sesame" not in _everything_kept(cloud)
 
 
@@ -83,7 +83,7 @@ def test_a_virtual_cluster_with_room_again_takes_what_waits(cloud: Cloud) -> Non
     world.ended(gang)
     admin.clear_faults(cloud)
     admin.add_fault(cloud, kind="limit", limit="openpai.default.gpu", value=1)
-    # A gang needs room for all. Tasks that go alone take turns.
+    # A gang needs room for all of its tasks. Other tasks run one after the other.
     refused = world.submit(job("large", role={**_WITH_GPU, "instances": 2}))
     assert (refused.status, refused.body["code"]) == (400, "InvalidProtocolError")
     assert "2 gpu, exceeds maximum 1 gpu in VC default" in refused.body["message"]

@@ -39,7 +39,7 @@ before = int(kept.read_text()) if kept.exists() else 0
 kept.write_text(str(before + 1))
 every = os.environ["CODES"].split("/")
 place = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
-# Nobody fails before all others have begun.
+# No rank fails before all others have begun.
 if before == 0 and rank == 0 and len(every) > 1:
     with socket.create_server(place) as server:
         for met in [server.accept()[0] for _ in every[1:]]:

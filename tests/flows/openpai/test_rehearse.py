@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of OpenPAI are rehearsed: jobs of a plain user on a local cluster, with what stands in for it said."""
+"""Rehearsals of stacks on OpenPAI: jobs of a user without further rights on a local cluster. The report lists all
+stand-ins."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def test_an_example_is_rehearsed_and_says_what_stood_in(name: str, tmp_path: Pat
     assert ("NCCL" in not_proven) == ("nccl" in name)
     assert ("can import apex" in not_proven) == (name.startswith("openpai-ddp"))
     assert ("no plugin ssh" in not_proven) == any(plugin.plugin == "ssh" for plugin in planned.plugins)
-    # There is nothing to take away, and that is said instead of proved.
+    # There are no rules or policies to remove, so the report says that nothing is proved.
     assert "access: OpenPAI has no policies to take away" in not_proven
     assert "ports: OpenPAI has no rules between tasks to take away" in not_proven
     assert report["proof"]["outcomes"] == []

@@ -25,7 +25,7 @@ from tests.support.provider_client import Failed, Resource
 from tests.support.waiting import eventually
 
 LONG = "sleep 3600"
-# Each task says who it is, so that a line shows which one wrote it.
+# Each task prints its role and index, so that its lines can be recognised.
 HELLO = 'echo "task $PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX of $PAI_JOB_NAME, attempt $FC_FRAMEWORK_ATTEMPT_ID"'
 
 
@@ -149,7 +149,7 @@ def test_a_run_is_seen_followed_and_cancelled_by_a_person(world: RunsWorld) -> N
 
 
 def test_a_progress_bar_of_a_task_moves_while_it_is_drawn(world: RunsWorld) -> None:
-    """No launcher is there: the log ends with the line as it stands."""
+    """Without the launcher, the log ends with the unfinished line."""
     bar = "printf 'first\\n'; for step in $(seq 6000); do printf '\\r%s of many' $step; sleep 0.02; done"
     tags = {"stack": "vision-dev", "job": "train", "run": "bar"}
     made = world.engine.create(RUN, "bar", world.inputs(bar, until="started", displayName="bar", tags=tags))
@@ -222,7 +222,7 @@ def test_tasks_that_a_job_could_do_without_are_no_failure(world: RunsWorld) -> N
 
 
 def test_a_killed_cluster_is_waited_for_and_its_lost_attempt_is_not_counted(world: RunsWorld) -> None:
-    """The last test of this cloud: its server is another process then."""
+    """The last test of this cloud, because it restarts the server."""
     command = f'[ "$FC_FRAMEWORK_ATTEMPT_ID" != 0 ] || {LONG}'
     inputs = world.inputs(command, displayName="killed", until="started")
     made = world.engine.create(RUN, "killed", inputs)

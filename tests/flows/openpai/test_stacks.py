@@ -74,13 +74,13 @@ def test_a_stack_trains_and_a_changed_argument_starts_its_run_again(team: Team) 
     tried = team.run("run", STACK, "cifar10/base", "--follow", *where, "--", "--batches", "1")
     assert tried.returncode == 0, tried.stdout + tried.stderr
 
-    # It goes on from the checkpoint of the one before, which lies on the storage. One more value moves no run.
+    # It resumes from the previous run's checkpoint on the storage. A further value of the sweep restarts no run.
     team.change('[0.1, "0-1"]', '[0.1, 0.25, "0-1"]')
     team.change("--epochs 1 --batches 2", "--epochs 2 --batches 2")
     changed = summary(team.trainyard("up", STACK))
     assert (changed["replaced"], changed["created"]) == (1, 1), changed
 
-    # The cloud is killed. What it knows of its jobs comes back with it, at the same address.
+    # The cloud is killed. It comes back with its jobs, at the same address.
     os.kill(team.cloud.pid, signal.SIGKILL)
     assert "unchanged" in team.trainyard("preview", STACK, "--expect-no-changes")
     assert re.search(r"epoch 2 loss \d", runs(team, "logs", STACK, "cifar10/base"))
@@ -96,7 +96,7 @@ def _swept(team: Team) -> None:
 
 
 def _on_the_console(team: Team) -> None:
-    """What `up` ends with the address of."""
+    """The run's folder, whose address `up` prints at its end."""
     run = console_runs(team.cloud)["cifar10/base"]
     assert run["state"] == "SUCCEEDED"
     assert [(rank["node"], rank["state"], rank["rank"]) for rank in run["ranks"]] == [

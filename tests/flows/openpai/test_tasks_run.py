@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs on the local OpenPAI by its REST API: tasks share storages, reach the cloud, and outlive its death as a try."""
+"""Jobs on the local OpenPAI by its REST API: tasks share storages, reach the cloud, and are retried after a kill of the
+cloud."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from tests.support.cloud_fixture import kill
 from tests.support.openpai_world import OpenPaiWorld, job
 from tests.support.waiting import eventually
 
-# What is on the storage decides how each attempt goes: the first one waits for its death.
+# A file on the storage counts the attempts. The first one waits until it is killed.
 _GOES_ON = """
 echo "$FC_TASK_ATTEMPT_ID of $FC_FRAMEWORK_ATTEMPT_ID as <% $secrets.word %>" >> /mnt/all/attempts
 [ $(wc -l < /mnt/all/attempts) -gt 1 ] || sleep 600

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the plan makes of a stack file trains on two tasks of the local OpenPAI: by the launcher, and by a plain command
-in an image without it; Dask too, whose nodes do not start again together. So do programs made for OpenPAI."""
+"""Planned jobs train on two tasks of the local OpenPAI: with the launcher, and with a plain command in an image without
+it; also Dask, whose nodes are not retried together, and programs that were written for OpenPAI."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ _JOBS: Mapping[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 _SUM = "3 by 2 over eth0 ['--lr', '0.1']"
-# Ray wants ranges of ports, and OpenPAI reserves single ones. The others take minutes.
+# Ray needs ranges of ports, but OpenPAI reserves single ones. The others take minutes.
 _FRAMEWORKS = list(EXAMPLES) if os.environ.get("TRAINYARD_TORTURE") else ["ray"]
-# What each job of the shipped stack `openpai-as-is` leaves. All six, which are fourteen tasks, train in torture.
+# The results of each job of the shipped stack `openpai-as-is`. Only `make torture` trains all six (fourteen tasks).
 _LEFT_AS_IS: Mapping[str, dict[str, int]] = {
     "data-parallel": {"ranks": 1}, "ddp": {"ranks": 4}, "apex": {"ranks": 2}, "imagenet": {"ranks": 2},
     "many": {"tasks": 2}, "servers": {"workers": 2},
@@ -168,7 +168,7 @@ def test_an_example_of_openpai_trains_as_its_manual_has_it(shared_cloud: Cloud, 
 @pytest.mark.parametrize("name", _FRAMEWORKS)
 @pytest.mark.torture
 def test_every_framework_trains_with_reserved_ports(name: str, shared_cloud: Cloud, tmp_path: Path) -> None:
-    """In the launcher's way of starting, which `check` lets pass for all of them."""
+    """With `start: launcher`, which `check` allows for all of them."""
     example = EXAMPLES[name]
     example.environment()
     shutil.copytree(example.folder, tmp_path / "code")

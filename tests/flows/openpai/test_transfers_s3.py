@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard data` for a stack on OpenPAI whose bucket speaks S3: the caller's own keys open it."""
+"""`trainyard data` for a stack on OpenPAI with a bucket of an S3 service. It uses the caller's own keys."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_files_go_to_the_bucket_and_come_back(shared_cloud: Cloud, tmp_path: Pat
     file.write_text(FILE.replace("ENDPOINT", variables["AWS_ENDPOINT_URL"]))
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "one.txt").write_text("one")
-    # Where the file says where S3 is, no variable needs to.
+    # If the file has the endpoint of S3, no variable is needed.
     hidden = {} if local else {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
     where = ["--home", str(shared_cloud.home)] if local else []
 

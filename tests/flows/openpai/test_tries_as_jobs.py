@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard run` on the local OpenPAI: the deployed run once more, as a job beside those of the stack."""
+"""`trainyard run` on the local OpenPAI: starts a deployed run again, as a separate job."""
 
 from __future__ import annotations
 

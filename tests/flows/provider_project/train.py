@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the run runs: to be cancelled takes it a while."""
+"""The training script of the run. When it is cancelled, it needs some time to end."""
 
 import os
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cloud would answer while a program runs under mocks: ids of each kind, and what components look up."""
+"""The responses of a cloud for a program that runs with Pulumi's mocks: ids, and the results of lookups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.recorder import aws_answers
 NAMESPACE = "axexamplens"
 STACK_OUTPUTS = "pulumi:pulumi:readStackOutputs"
 STACK_RESOURCES = "pulumi:pulumi:readStackResourceOutputs"
-# Behind the name of a stack in `references`: the outputs of its resources, by their URNs.
+# After the name of a stack in `references`: marks the outputs of its resources, by their URNs.
 RESOURCES = "#resources"
 HOME_OF = "oci:Identity/getRegionSubscriptions:getRegionSubscriptions"
 HOME_REGION = "eu-frankfurt-1"
@@ -24,7 +24,7 @@ OFFLINE = {"oci": platform("oci").offline, "aws": platform("aws-dl1").offline}
 
 
 def identify(token: str, name: str, inputs: Mapping[str, Any]) -> str:
-    """The id a resource of this type gets; legible, so that tables of resources are too."""
+    """A readable id for a resource of this type."""
     if token.startswith("trainyard:"):
         return f"run-{name}"
     if token.startswith("aws:secretsmanager/"):
@@ -54,14 +54,14 @@ def _regions(arguments: Mapping[str, Any], home: str) -> dict[str, Any]:
 
 
 def _read(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """One by its OCID, or a bucket by its name: all are there but those that say they are not."""
+    """A resource by its OCID, or a bucket by its name. Every resource exists unless its name says that it does not."""
     if any("nowhere" in str(value) for value in arguments.values()):
         raise LookupError("404-NotAuthorizedOrNotFound, Authorization failed or requested resource not found.")
     return {**arguments, "state": "DELETED" if any("deleted" in str(one) for one in arguments.values()) else "ACTIVE"}
 
 
 def _holding(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A bucket or a log with what is in it; its name says whose it is: `theirs`, or the stack's."""
+    """A bucket or a log with its content. If its name has `theirs`, it is of another stack, otherwise of this one."""
     return {**_read(arguments), "approximateCount": "7", "displayName": "runs", "freeformTags": _marks(arguments)}
 
 
@@ -76,7 +76,8 @@ def _marks(arguments: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _listed(kind: str, plural: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """What lies in every compartment: one of the company's, two of one name, and one that is going."""
+    """The content of every compartment: one resource of the company, two with the same name, and one that is being
+    deleted."""
     names = {"a": "company", "b": "twice", "c": "twice", "d": "company"}
 
     def answer(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,7 +116,7 @@ FUNCTIONS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 
 
 class Cloud(pulumi.runtime.Mocks):
-    """Answers for the clouds. In a preview nothing has an id yet, as under the real engine."""
+    """Responds for the clouds. In a preview, resources have no ids, as with the real engine."""
 
     def __init__(self, preview: bool, references: Mapping[str, Mapping[str, Any]], home: str = HOME_REGION) -> None:
         self.preview = preview

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What AWS would answer while a program runs under mocks: ids of each kind, and the functions the components call."""
+"""The responses of AWS for a program that runs with Pulumi's mocks: ids, and the results of functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ACCOUNT = "123456789012"
 
 
 def outputs(token: str, name: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """What AWS adds to the inputs of a new resource, as far as components read it."""
+    """The outputs that AWS adds to the inputs of a new resource, as far as components read them."""
     match token.rsplit(":", 1)[-1]:
         case "Policy":
             return {"arn": f"arn:aws:iam::{ACCOUNT}:policy/{inputs['name']}"}
@@ -35,7 +35,8 @@ def _refuse(arguments: Mapping[str, Any]) -> None:
 
 
 def _read(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """One by its name or id: all are there but those that say they are not. A name says whose it is."""
+    """A resource by its name or id. Every resource exists unless its name says that it does not. Its name also says to
+    which stack it belongs."""
     _refuse(arguments)
     theirs = any("theirs" in str(value) for value in arguments.values())
     tags = {"managed-by": "trainyard", "stack": "theirs" if theirs else pulumi.get_stack()}
@@ -43,7 +44,7 @@ def _read(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _theirs(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """One by its name, which nothing has unless it says that it is another stack's."""
+    """A resource by its name. It exists only if its name says that it is another stack's."""
     if not any("theirs" in str(value) for value in arguments.values()):
         raise LookupError("operation error: api error NotFound: it does not exist")
     return _read(arguments)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests' side of the recorder: a process that is started once, and what it gives back as values."""
+"""The tests' side of the recorder: starts its process once, and returns recordings as values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @dataclass(frozen=True)
 class Resource:
-    """One registration. `after` is what it was told to wait for, `needs` where its properties come from."""
+    """One registered resource. `after`: its dependencies. `needs`: the resources from which its properties come."""
 
     type: str
     name: str
@@ -38,7 +38,7 @@ class Resource:
 
     @property
     def changing(self) -> Mapping[str, Any]:
-        """The inputs without those whose changes the engine is told to leave alone."""
+        """The inputs without those whose changes the engine ignores (`ignoreChanges`)."""
         inputs = deepcopy(dict(self.inputs))
         for path in self.ignored:
             *above, last = path.split(".")
@@ -62,7 +62,7 @@ class Recording:
     warnings: tuple[str, ...]
 
     def of(self, kind: str) -> dict[str, Resource]:
-        """The resources of one type, by logical name; components, which may share both, are not among them."""
+        """The resources of one type, by logical name, without components, which may have the same type and name."""
         return {resource.name: resource for resource in self.resources if resource.custom and resource.kind == kind}
 
     def one(self, kind: str) -> Resource:
@@ -70,18 +70,18 @@ class Recording:
         return found
 
     def made(self) -> Iterator[Resource]:
-        """What lives in a cloud: neither components nor providers."""
+        """The resources in a cloud, without components and providers."""
         for resource in self.resources:
             if resource.custom and not resource.type.startswith("pulumi:"):
                 yield resource
 
 
 class ProgramError(Exception):
-    """The program itself failed; the text is its traceback."""
+    """The program raised an error. The text is its traceback."""
 
 
 class Client:
-    """Owns the recorder's process."""
+    """Starts, uses and ends the recorder's process."""
 
     def __init__(self) -> None:
         command = [sys.executable, "-W", "error", "-m", "tests.support.recorder.server"]
@@ -104,10 +104,10 @@ class Client:
         locked: bool = False,
         home: str = "",
     ) -> Recording:
-        """What the program of this stack file asks of Pulumi, with these variables in its environment.
+        """Records what the program of this stack file registers with Pulumi. `variables`: added to its environment.
 
-        Files it writes land below `root`, the folder it runs in. That may be `locked`: nobody but root may write to it.
-        `home` is the tenancy's home region, by default another than the stack's.
+        It runs in the folder `root`, and writes its files there. `locked`: only root may write to that folder. `home`:
+        the tenancy's home region; by default it is not the stack's.
         """
         request = {
             "file": str(file), "root": str(root), "preview": preview, "references": dict(references or {}),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs under mocks, one stack after another: each in a fork, so none leaves anything behind for the next.
+"""Runs programs with Pulumi's mocks, one stack after the other. Each runs in a fork, so that none influences the next.
 
-A line of JSON in (file, preview, references, root), a line of JSON out. Pulumi is imported once, before the first fork.
+It reads a line of JSON (file, preview, references, root) and writes a line of JSON for each. Pulumi is imported only
+once, before the first fork.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from tests.support.recorder.answers import HOME_REGION, Cloud
 from trainyard.review.monitor import Recorder, plain
 from trainyard.review.stack_config import configuration
 
-# pulumi_oci reads its modules when they are first looked at: here, not in each fork.
+# pulumi_oci imports its modules on first use. They are used here, so that not every fork has to import them.
 USED = ("artifacts", "core", "datascience", "identity", "logging", "objectstorage", "vault")
-# The others' packages are lean, so importing what they deploy with costs little.
+# The packages of other platforms are small, so importing them takes little time.
 PLATFORMS = ("components.oci.resources.deploy", "components.aws.resources.deploy")
 NOBODY = 65534
 
 
 class Told(logging.Handler):
-    """What the program tells people through Pulumi."""
+    """The messages that the program logs through Pulumi."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -57,7 +58,7 @@ async def _exports(monitor: Recorder) -> dict[str, Any]:
 
 
 def record(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything the program of one stack file asks of Pulumi."""
+    """Records everything that the program of one stack file registers with Pulumi."""
     file = Path(request["file"])
     monitor = Recorder(Cloud(request["preview"], request["references"], request["home"] or HOME_REGION))
     name = file.stem.removeprefix("Pulumi.")
@@ -92,7 +93,8 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lock() -> None:
-    """`os.access` asks for the real user. Root may write everywhere, so nobody takes its place there."""
+    """Makes a folder read-only. Root may write everywhere, and `os.access` looks at the real user: so the process
+    becomes `nobody`."""
     os.chmod(".", 0o555)
     if os.getuid() == 0:
         os.setresuid(NOBODY, 0, 0)
@@ -114,7 +116,8 @@ def serve() -> None:
         child = os.fork()
         if child == 0:
             print(answer(line), flush=True)
-            # Threads of the program's own loop must not keep the fork, nor its copy of this loop, alive.
+            # Ends at once, so that neither threads of the program's event loop nor this process's copied loop keep the
+            # fork alive.
             os._exit(0)
         os.waitpid(child, 0)
 

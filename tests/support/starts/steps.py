@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the scripts beside this file share: the same data, a line for each step, a checkpoint half-way on request."""
+"""Shared by the scripts of the folders beside this file: data, a line for each step, and an optional checkpoint."""
 
 import argparse
 import json
@@ -11,13 +11,13 @@ from pathlib import Path
 COLUMNS = 16
 ROWS = 32
 RATE = 0.02
-# After this step the checkpoint is written: once, so that who resumes begins at a step that a test knows.
+# The checkpoint is written only once, after this step, so that a test knows where a run resumes.
 HALF = 3
 CHECKPOINT = Path(os.environ.get("TRAINYARD_CHECKPOINTS", ".")) / "half.json"
 
 
 class Steps:
-    """How far to train, from where, and what to say of it."""
+    """The steps of a run: first, last, and the line that is printed for each."""
 
     def __init__(self) -> None:
         parser = argparse.ArgumentParser()
@@ -35,7 +35,7 @@ class Steps:
         return range(self._done + 1, self._options.steps + 1)
 
     def after(self, step: int, loss: float, weights: list[float], rank: int, **more: object) -> None:
-        """To be called by every rank once a step is made."""
+        """Every rank calls this after each step."""
         if rank == 0:
             print("step " + json.dumps({"step": step, "loss": loss, **more}), flush=True)
         if rank == 0 and self._options.keep and step == HALF:
@@ -46,12 +46,12 @@ class Steps:
 
 
 def here(rank: int, world: int) -> None:
-    """Each rank says it once it has joined the others."""
+    """Each rank prints this after it has joined the others."""
     print(f"here {rank} of {world}", flush=True)
 
 
 def batch(step: int, rank: int) -> tuple[list[list[float]], list[list[float]]]:
-    """Rows and what they add up to: other ones for each step and rank, the same at every start."""
+    """The rows of a step and rank, and their sums. They are the same at every start."""
     chance = random.Random(step * 1000 + rank)
     rows = [[chance.random() for _ in range(COLUMNS)] for _ in range(ROWS)]
     return rows, [[sum(row)] for row in rows]

@@ -35,7 +35,7 @@ def every_strategy(columns: dict[str, Any]) -> None:
         frameworks.parse(columns, strategy)
 
 
-# What is written in place of what, and what is said of it.
+# A text of the file, its replacement, and the expected message.
 WRONG: dict[str, tuple[str, str, str]] = {
     "a column nobody knows": (
         'summary = "Ray for searches"',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an archive of a stranger imports is read within limits, and what cannot be read counts as empty."""
+"""Imports in an untrusted archive are read within limits. Unreadable files count as empty."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from catalog import imports
 from catalog.imports import imported_modules
 
-# In a process of its own: it changes when Python collects garbage.
+# In a separate process, because it changes Python's garbage collection.
 _SWITCHES = """
 import ast, gc, threading, time
 from pathlib import Path

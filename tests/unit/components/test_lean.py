@@ -33,7 +33,7 @@ print(json.dumps({{
 
 
 def test_a_name_imports_its_own_module_and_is_the_one_that_is_shipped() -> None:
-    """Also where the package is imported whole later, for a name that has no module of its own."""
+    """Also if the whole package is imported later, for a name without a module of its own."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=ROOT, check=True, capture_output=True, text=True)
     answer = json.loads(done.stdout)
     assert answer["few"] < 10 < 200 < answer["all"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes whose images ADS built: what they are told, and which of their files are believed, for which rank."""
+"""Nodes with images of ADS: their variables, and which of their files in the bucket are trusted, for which rank."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from launcher.board import Board, Event
 from launcher.connections import Connection
-from launcher.desk import Strangers
+from launcher.desk import ForeignNodes
 from launcher.document import VARIABLE, read
 from launcher.errors import LaunchError
 from launcher.oci import identity
@@ -62,11 +62,11 @@ def told(number: int = 1, **changes: str) -> Ads:
 
 def exchange(
     number: int, open_folder: Open, environment: Mapping[str, str], source: str = "bucket"
-) -> Strangers | None:
-    """As a node with this environment looks for nodes that ADS's images run on."""
+) -> ForeignNodes | None:
+    """The search of a node with this environment for nodes with images of ADS."""
     text = json.dumps(document(number, peers={"from": source}))
     made = read({VARIABLE: text, **environment})
-    return made.identity.strangers(made, open_folder)
+    return made.identity.foreign_nodes(made, open_folder)
 
 
 def _same(uri: str, shelf: Shelf) -> Shelf:

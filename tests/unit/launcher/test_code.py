@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What names the code may come from a stranger, and git takes words for options."""
+"""The address of the code is not trusted, and must not become an option of git."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _URL = "https://git.invalid/team/code.git"
 
 @pytest.fixture
 def called(tmp_path: Path) -> tuple[Path, Mapping[str, str]]:
-    """A git that only notes that it was called."""
+    """A replacement for git that only records its calls."""
     note = tmp_path / "called"
     program = tmp_path / "bin" / "git"
     program.parent.mkdir()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Completion policies: whatever happens in whatever order, every node comes to one verdict, and to the right one."""
+"""Completion policies: for all events in any order, all nodes reach the same, correct verdict."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_run_ends_by_its_completion_policy(
 def test_more_news_never_change_a_verdict(
     well: list[bool], order: list[int], failed: int, succeeded: int | None, gang: bool
 ) -> None:
-    """Nodes hear of endings one after the other; who hears later must come to what others have decided already."""
+    """Nodes learn of ends one after the other. A node that learns of them later must reach the same decision."""
     made = run(role("main", 2, failed or 1, succeeded), role("worker", 4, failed or 1, succeeded), gang=gang)
     finals = [Final(rank, well[rank], 0 if well[rank] else 3) for rank in order]
     verdicts = [verdict(made, finals[:count]) for count in range(len(finals) + 1)]

@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[3]
         (json.dumps({"version": 9}), "rebuild the image"),
         (json.dumps(document(roles=[])), "the run has no rank 0: it has 0 nodes"),
         (json.dumps(document(rank=None, peers={"from": "cluster-metadata"})), "NODE_RANK is not set"),
-        (json.dumps(document(rank=None, folder=None, checkpoints=None)), "neither has this platform"),
+        (json.dumps(document(rank=None, folder=None, checkpoints=None)), "this platform sets none"),
         (json.dumps(document(role="worker")), "belongs to the role `main`"),
         (json.dumps({key: value for key, value in document().items() if key != "gang"}), "lacks 'gang'"),
         (json.dumps(document(ports=3)), "is not a launch document"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which start may write checkpoints, in every order in which an old and a new one can look and write."""
+"""Which start may write checkpoints, for every order of reads and writes of an old and a new start."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def said(one: Fence) -> list[str]:
 def test_nothing_of_an_old_start_is_written_after_a_new_one_has_restored(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The two run side by side, and wait by lot before each call: whatever comes first, the rule holds."""
+    """Both starts run at the same time, with random waits before each call. The rule holds in any order."""
     monkeypatch.setattr(fence, "_LOOK_SECONDS", 0.002)
     lot = random.Random(seed)
     store = Store(between=lambda: time.sleep(lot.choice((0.0, 0.0, 0.001, 0.003))))
@@ -164,7 +164,8 @@ def test_all_nodes_of_a_start_write_whoever_came_first() -> None:
 
 
 def test_a_dead_writer_holds_nobody_up_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed long ago: not at all. Killed just now: as long as it says itself that it may be silent."""
+    """How long a new start waits: not at all if the old one was killed long ago, otherwise for the old one's heartbeat
+    timeout."""
     monkeypatch.setattr(fence, "_LOOK_SECONDS", 0.01)
     clock = [0.0]
     monkeypatch.setattr(fence, "_now", lambda: clock[0])
@@ -224,7 +225,7 @@ def test_a_long_write_is_renewed_and_sees_who_comes() -> None:
 
 
 def test_a_folder_that_is_closed_is_waited_for_as_long_as_access_may_take() -> None:
-    """Then the checkpoints are restored all the same, and none is kept."""
+    """Then the checkpoints are restored, but no new ones are kept."""
     store = Store(refuses=404)
     one = made(store, "new")
     one.enter(wait(), 0.0)

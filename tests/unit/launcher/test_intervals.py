@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often launchers ask the bucket for one another: soon enough for nodes, seldom enough for the bucket."""
+"""How often launchers look for one another in the bucket: often enough for nodes, and not too often for the bucket."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The globs of `keep:`, and folders that become links while somebody walks through them."""
+"""The globs of `keep:`, and folders that become links while the launcher walks through them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def swapped(inside: Path, outside: Path) -> None:
 
 
 def test_a_folder_that_becomes_a_link_is_not_walked(folders: tuple[Path, Path]) -> None:
-    """Between the look at the folder above, where it was a folder, and the look into it."""
+    """The folder becomes a link after its parent was listed, and before it is opened."""
     walk = regular_files(str(folders[0]), lambda *_: True, Budget(100, 10))
     (folders[0] / "first").write_text("x")
     assert next(walk)[0] == "first"

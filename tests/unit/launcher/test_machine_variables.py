@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What frameworks have to be told of the machine, and a launch document cannot know."""
+"""Variables of frameworks that depend on the machine, and so are not in the launch document."""
 
 from __future__ import annotations
 

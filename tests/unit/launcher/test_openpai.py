@@ -86,7 +86,7 @@ def test_its_address_is_the_one_that_openpai_tells_the_others() -> None:
 
 
 @dataclass
-class _Desk:
+class _BoardClient:
     arrived: list[tuple[int, str]] = field(default_factory=list)
 
     def arrive(self, generation: int, address: str) -> None:
@@ -95,11 +95,11 @@ class _Desk:
 
 @pytest.mark.parametrize("gang", [True, False])
 def test_who_knows_all_others_is_seen_by_those_that_came_before(gang: bool) -> None:
-    desk: Any = _Desk()
+    board_client: Any = _BoardClient()
     wait: Any = None
-    members = find(PeerRequest(of_openpai(gang=gang), TOLD, 0, wait, desk))
+    members = find(PeerRequest(of_openpai(gang=gang), TOLD, 0, wait, board_client))
     assert members == {0: "10.1.0.1", 1: "10.1.0.2", 2: "10.1.0.3"}
-    assert desk.arrived == ([] if gang else [(0, "10.1.0.3")])
+    assert board_client.arrived == ([] if gang else [(0, "10.1.0.3")])
 
 
 def test_a_failed_task_that_is_tried_again_alone_ends_no_other() -> None:

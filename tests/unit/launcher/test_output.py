@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What processes print reaches a node's output: whole lines at once, a line that is drawn over and over in parts."""
+"""The output of processes in a node's output: complete lines at once, redrawn lines in parts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def printed(*scripts: str) -> list[bytes]:
 
 
 def raw(lines: list[bytes]) -> dict[bytes, bytes]:
-    """By process, what it wrote, the ends of lines left out."""
+    """The output of each process, without line ends."""
     found: defaultdict[bytes, bytes] = defaultdict(bytes)
     for line in lines:
         match = re.fullmatch(rb"\[0\.(\d)\+?\] (.*)", line, re.DOTALL)
@@ -55,7 +55,7 @@ def raw(lines: list[bytes]) -> dict[bytes, bytes]:
 
 
 def test_every_byte_of_a_bar_comes_in_few_parts() -> None:
-    """Characters that were written by halves are whole in each part."""
+    """A character whose bytes are written separately is complete in the output."""
     began = time.monotonic()
     lines = printed(BAR + "print()", BAR)
     seconds = time.monotonic() - began

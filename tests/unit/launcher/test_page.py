@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/launcher.md says what the launcher does: placeholders, variables, codes."""
+"""docs/launcher.md has all placeholders, variables and exit codes of the launcher."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where peers come from: files that fill, environments that know all, boards with stale and new signs of life."""
+"""How peers are found: by a file that gets more lines, by the environment, and by a board with old and new
+heartbeats."""
 
 from __future__ import annotations
 

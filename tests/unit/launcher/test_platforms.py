@@ -35,7 +35,7 @@ LIST = {"from": "list", "addresses": ["10.0.0.1", "10.0.0.2", "10.0.0.3"]}
         ({**SHARED, "peers": {"from": "openpai"}}, {"JOB_RUN_OCID": "ocid1.run.a"}, OF_OPENPAI),
         (SHARED, {"JOB_RUN_OCID": "ocid1.run.a"}, OF_OCI),
         ({"folder": None, "peers": LIST}, {"PAI_JOB_NAME": "train"}, OF_OPENPAI),
-        # Somebody tries a document of OCI in a shell of OpenPAI.
+        # A launch document of OCI in a shell on OpenPAI.
         ({}, {"PAI_JOB_NAME": "train"}, OF_OCI),
     ],
 )

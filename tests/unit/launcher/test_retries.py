@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is tried again, how soon, and until when."""
+"""What is retried, how soon, and until when."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_signatures_are_those_of_a_library(bits: int, form: serialization.Privat
 @settings(max_examples=60, deadline=None)
 @given(cut=st.integers(0, 1700), flipped=st.integers(0, 255))
 def test_a_damaged_key_signs_nothing_wrong(cut: int, flipped: int) -> None:
-    """Refused when read or when used, never a traceback of another kind, never a signature that does not hold."""
+    """A damaged key is refused when it is read or used. It never causes another error or an invalid signature."""
     body = base64.b64decode("".join(pem(KEYS[1024]).splitlines()[1:-1]))
     damaged = bytearray(body)
     damaged[cut % len(body)] ^= flipped

@@ -14,7 +14,7 @@ import pytest
 
 from launcher import activity, board, exits
 from launcher.activity import Gpus, Meter, Reading, network_bytes, used
-from launcher.board import Board, events, here_name, sign_name
+from launcher.board import Board, events, here_name, idle_name
 from launcher.retries import Retries
 from launcher.say import Voice
 from launcher.stalls import Idleness, Stalls
@@ -136,51 +136,51 @@ def seen(*names: str) -> Board:
 def test_the_last_sign_of_the_launcher_that_stands_for_a_rank_counts() -> None:
     arrived = [here_name(1, rank, nonce, f"10.0.0.{rank}") for rank, nonce in ((0, "aa"), (1, "bb"), (2, "cc"))]
     signs = [
-        sign_name(1, 0, "aa", 1),
+        idle_name(1, 0, "aa", 1),
         # Taken back, and given again.
-        sign_name(1, 1, "bb", 9), sign_name(1, 1, "bb", 10), sign_name(1, 1, "bb", 11),
+        idle_name(1, 1, "bb", 9), idle_name(1, 1, "bb", 10), idle_name(1, 1, "bb", 11),
         # Taken back; of an earlier start of the processes; of a launcher that has gone.
-        sign_name(1, 2, "cc", 1), sign_name(1, 2, "cc", 2), sign_name(0, 2, "cc", 3),
-        sign_name(1, 2, "old", 5),
+        idle_name(1, 2, "cc", 1), idle_name(1, 2, "cc", 2), idle_name(0, 2, "cc", 3),
+        idle_name(1, 2, "old", 5),
         # Names of a stranger's.
         "peers/g1/0002/cc/idle/x", "peers/g1/0002/cc/idle/",
     ]  # fmt: skip
     idle = seen(*arrived, *signs).idle(1)
-    assert {rank: event.sign for rank, event in idle.items()} == {0: 1, 1: 11}
+    assert {rank: event.idle_number for rank, event in idle.items()} == {0: 1, 1: 11}
     assert not seen(*arrived, *signs).endings(), "a sign is no ending"
 
 
-class Desk:
+class BoardClient:
     """What is posted, as the others would read it."""
 
     def __init__(self, watches: bool = True) -> None:
         self.watches, self.posted = watches, list[tuple[int, int]]()
 
-    def sign(self, generation: int, number: int, content: Any) -> None:
+    def report_idle(self, generation: int, number: int, content: Any) -> None:
         self.posted.append((generation, number))
 
 
-def watch(desk: Desk | None, limit: float = 600.0, number: int = 0, **changes: Any) -> Stalls:
+def watch(board_client: BoardClient | None, limit: float = 600.0, number: int = 0, **changes: Any) -> Stalls:
     meter = Meter(lambda: 0, "/nowhere")
     told = launch(number, **changes)
-    return Stalls(told, limit, desk, meter, Voice(), lambda: "line", lambda why: None)  # type: ignore[arg-type]
+    return Stalls(told, limit, board_client, meter, Voice(), lambda: "line", lambda why: None)  # type: ignore[arg-type]
 
 
 def test_who_is_watched() -> None:
-    assert watch(Desk()).watches
-    assert not watch(Desk(), limit=0).watches, "0 turns it off"
+    assert watch(BoardClient()).watches
+    assert not watch(BoardClient(), limit=0).watches, "0 turns it off"
     assert not watch(None).watches, "nobody can be told"
-    assert not watch(Desk(watches=False)).watches, "a single node waits for nobody"
-    assert not watch(Desk(), gang=False).watches
+    assert not watch(BoardClient(watches=False)).watches, "a single node waits for nobody"
+    assert not watch(BoardClient(), gang=False).watches
     services = [{"name": "main", "replicas": 1, "service": True, "minFailed": 1, "minSucceeded": None}]
     services.append({**services[0], "name": "worker", "replicas": 2, "service": False})
-    assert not watch(Desk(), roles=services).watches, "a service waits by its nature"
-    assert watch(Desk(), number=1, roles=services).watches
+    assert not watch(BoardClient(), roles=services).watches, "a service waits by its nature"
+    assert watch(BoardClient(), number=1, roles=services).watches
 
 
 @pytest.fixture
 def idle_watch(monkeypatch: pytest.MonkeyPatch) -> Stalls:
-    found = watch(Desk())
+    found = watch(BoardClient())
     monkeypatch.setattr("launcher.stalls.threading.Thread", lambda **_: SimpleNamespace(start=lambda: None))
     found.begin(1, "eth0")
     found._idleness.seconds = found.limit
@@ -189,7 +189,7 @@ def idle_watch(monkeypatch: pytest.MonkeyPatch) -> Stalls:
 
 def here(*idle: int, ended: str = "") -> Board:
     names = [here_name(1, rank, f"n{rank}", f"10.0.0.{rank}") for rank in range(3)]
-    names += [sign_name(1, rank, f"n{rank}", 1) for rank in idle]
+    names += [idle_name(1, rank, f"n{rank}", 1) for rank in idle]
     names += [board.end_name(1, 2, "n2", ended, 0)] if ended else []
     return seen(*names)
 
@@ -217,24 +217,24 @@ def test_who_has_ended_well_is_waited_for_by_those_it_kept_waiting(
 
 
 def test_a_sign_is_taken_back_and_given_again(idle_watch: Stalls) -> None:
-    desk: Any = idle_watch.desk
+    board_client: Any = idle_watch.board_client
     idle_watch.stalled(here())
     idle_watch.stalled(here())
     idle_watch._idleness.add(BEFORE, 1, 1)
     assert idle_watch.stalled(here(1, 2)) == "", "this rank is active again, whatever the others are"
     idle_watch._idleness.seconds = idle_watch.limit
     assert idle_watch.stalled(here(1, 2))
-    assert desk.posted == [(1, 1), (1, 2), (1, 3)]
+    assert board_client.posted == [(1, 1), (1, 2), (1, 3)]
 
 
 def test_another_start_of_the_processes_begins_anew(idle_watch: Stalls) -> None:
-    desk: Any = idle_watch.desk
+    board_client: Any = idle_watch.board_client
     assert idle_watch.stalled(here(0, 1, 2))
     idle_watch.end()
     assert idle_watch.stalled(here(0, 1, 2)) == "", "nothing runs"
     idle_watch.begin(2, "eth0")
     assert idle_watch.stalled(here(0, 1, 2)) == ""
-    assert desk.posted == [(1, 1)]
+    assert board_client.posted == [(1, 1)]
 
 
 def test_a_stall_is_a_failure_that_a_retry_policy_counts() -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On every platform our program starts, whatever a team has in its folder, its PYTHONPATH or its packages."""
+"""On every platform, our program is started, even if a team's folder, PYTHONPATH or packages have modules with the same
+names."""
 
 from __future__ import annotations
 
@@ -110,7 +111,7 @@ def test_a_task_of_openpai_starts_ours_and_training_gets_its_pythonpath(tmp_path
 
 
 def test_a_plain_task_of_openpai_runs_no_module_of_the_team_in_place_of_ours(tmp_path: Path, team: Team) -> None:
-    """Python says which interface has the task's address, and unpacks the code."""
+    """The command uses Python to find the interface with the task's address, and to unpack the code."""
     (team.code / "train.py").write_text(
         "import os\nprint(os.environ['GLOO_SOCKET_IFNAME'], os.environ['PYTHONPATH'])\n"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node says of itself."""
+"""The status object of a node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.documents import launch
 
 
 class Posts:
-    """The place of the status objects: keeps what was put there."""
+    """A store for status objects in memory."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {}

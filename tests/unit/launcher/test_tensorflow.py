@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TensorFlow's strategies are told of their cluster, where there is one."""
+"""The cluster in TensorFlow's variables, for strategies that have one."""
 
 import json
 

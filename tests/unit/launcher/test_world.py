@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who trains together in an elastic run: when a world begins, with whom, and in what order."""
+"""The worlds of an elastic run: when a world begins, with which nodes, and in what order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ranks(members: Sequence[str], processes: int) -> Sequence[Any]:
 
 
 class Trial:
-    """A world, and the order of hosts in each that has begun."""
+    """A `World`, and the hosts of each world that has begun, in order."""
 
     def __init__(self, nodes: int = 3, processes: int = 1, least: int = 2, late: float = 1e9) -> None:
         self.begun: list[list[str]] = []
@@ -44,7 +44,7 @@ class Trial:
             assert self.world.come(host, local)
 
     def ready(self, *hosts: str, local: int = 0) -> None:
-        """Each asks from a process of its own, and waits there."""
+        """Each host reports on a thread of its own that it is ready, and waits there."""
         for host in hosts:
             thread = threading.Thread(target=self.world.ready, args=(host, local), daemon=True)
             thread.start()
@@ -56,7 +56,7 @@ class Trial:
             assert not thread.is_alive()
 
 
-def test_the_first_world_waits_for_all_and_counts_them_in_the_order_of_nodes() -> None:
+def test_the_first_world_waits_for_all_and_ranks_follow_the_order_of_nodes() -> None:
     trial = Trial()
     trial.come("2.0", "0.0")
     assert trial.begun == []
@@ -64,7 +64,7 @@ def test_the_first_world_waits_for_all_and_counts_them_in_the_order_of_nodes() -
     assert trial.begun == [["0.0", "1.0", "2.0"]]
 
 
-def test_who_is_late_at_the_start_is_left_for_later_but_never_the_main_node() -> None:
+def test_a_late_node_joins_later_but_the_first_world_waits_for_the_main_node() -> None:
     trial = Trial(late=-1.0)
     trial.come("1.0", "2.0")
     assert trial.begun == []
@@ -72,19 +72,19 @@ def test_who_is_late_at_the_start_is_left_for_later_but_never_the_main_node() ->
     assert trial.begun == [["0.0", "1.0", "2.0"]]
     alone = Trial(late=-1.0)
     alone.come("0.0")
-    assert alone.begun == [], "it is fewer than are needed"
+    assert alone.begun == [], "one node is fewer than `least`"
     alone.come("2.0")
     assert alone.begun == [["0.0", "2.0"]]
 
 
-def test_those_left_go_on_when_all_of_them_are_ready_and_newcomers_come_last() -> None:
+def test_the_remaining_nodes_go_on_when_all_are_ready_and_new_nodes_get_the_last_ranks() -> None:
     trial = Trial()
     trial.come("0.0", "1.0", "2.0")
     trial.world.leave("1.0")
     trial.ready("2.0")
     assert len(trial.begun) == 1
     trial.come("1.1")
-    assert not trial.world.tick(), "all meet anew in any case"
+    assert not trial.world.tick(), "all meet again in any case"
     trial.ready("0.0")
     trial.answered()
     assert trial.begun[1:] == [["0.0", "2.0", "1.1"]]
@@ -92,7 +92,7 @@ def test_those_left_go_on_when_all_of_them_are_ready_and_newcomers_come_last() -
     assert trial.world.slot("1.0", 0) is None
 
 
-def test_a_newcomer_is_told_of_until_it_is_in() -> None:
+def test_a_new_node_is_announced_until_it_has_joined() -> None:
     trial = Trial()
     trial.come("0.0", "1.0", "2.0")
     assert not trial.world.tick()
@@ -108,7 +108,7 @@ def test_a_newcomer_is_told_of_until_it_is_in() -> None:
     assert trial.begun[-1] == ["0.0", "1.0", "2.1"]
 
 
-def test_too_few_wait_for_somebody_to_come_back() -> None:
+def test_too_few_nodes_wait_until_another_comes_back() -> None:
     trial = Trial(least=3)
     trial.come("0.0", "1.0", "2.0")
     trial.world.leave("2.0")
@@ -121,7 +121,7 @@ def test_too_few_wait_for_somebody_to_come_back() -> None:
     assert trial.begun[-1] == ["0.0", "1.0", "2.1"]
 
 
-def test_without_the_main_node_nobody_goes_on() -> None:
+def test_no_world_begins_without_the_main_node() -> None:
     trial = Trial(least=1)
     trial.come("0.0", "1.0", "2.0")
     trial.ready("1.0", "2.0")
@@ -129,7 +129,7 @@ def test_without_the_main_node_nobody_goes_on() -> None:
     assert len(trial.begun) == 1
 
 
-def test_a_node_is_there_with_all_its_processes_and_gone_with_the_first() -> None:
+def test_a_node_joins_with_all_its_processes_and_leaves_with_the_first_that_ends() -> None:
     trial = Trial(nodes=2, processes=2, least=1)
     trial.come("0.0", "1.0")
     trial.come("0.0", local=1)
@@ -146,7 +146,7 @@ def test_a_node_is_there_with_all_its_processes_and_gone_with_the_first() -> Non
     assert trial.world.slot("1.0", 1) is None
 
 
-def test_a_life_that_was_over_does_not_come_back() -> None:
+def test_an_ended_process_cannot_join_again() -> None:
     trial = Trial(nodes=2)
     trial.come("1.0", "1.1")
     assert not trial.world.come("1.0", 0), "another has taken its place"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As whom a command acts in a local cloud: each kind of client has its own variable for that."""
+"""The principal of a command in a local cloud. Each kind of client has its own variable for it."""
 
 from collections.abc import Mapping
 from pathlib import Path

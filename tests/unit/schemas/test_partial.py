@@ -61,7 +61,7 @@ def _meaning(judged: Judged) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", ASKED)
 def test_a_broken_value_makes_no_noise(name: str, tmp_path: Path) -> None:
-    """Each value of an example that is right, one after the other, is something that nothing takes."""
+    """Replaces each value of a valid example, one at a time, by an invalid one."""
     data = yaml.safe_load(stack_file(name).read_text())
     before = _meaning(judge_file(stack_file(name)))
     # Folders of code are judged, too.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""News fragments: each becomes an item of its section, and a release is cut with none of them left behind."""
+"""News fragments: each becomes an item of its section, and a release removes all of them."""
 
 from __future__ import annotations
 

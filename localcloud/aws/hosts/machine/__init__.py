@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs inside a machine: what boots it, and stand-ins for what no laptop has. Standard library only."""
+"""The programs inside a machine: its first program, and stand-ins for others. They use the standard library only."""

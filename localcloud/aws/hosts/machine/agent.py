@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent of Systems Manager: carries out the commands that the cloud puts into a folder, and reports their ends."""
+"""The agent of Systems Manager: runs the commands that the cloud puts into a folder, and reports their results."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from localcloud.aws.hosts.machine import console
 
 _LOOK_SECONDS = 0.05
 _GRACE_SECONDS = 5.0
-# As much as Systems Manager keeps of an output.
+# How much of an output Systems Manager keeps.
 _KEPT = 24_000
 
 
 class Agent:
-    """Looks for commands. Each runs beside the others, in a group of its own."""
+    """Polls for commands. They run at the same time, each in a process group of its own."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder
@@ -31,7 +31,7 @@ class Agent:
         self._running: dict[str, asyncio.Task[None]] = {}
 
     async def serve(self) -> None:
-        # What was there before this boot is not carried out again: the cloud has ended it.
+        # The cloud marks commands of an earlier boot as ended, and their files are removed before this boot.
         seen: set[str] = set()
         console.report("agent")
         while True:
@@ -68,7 +68,7 @@ class Agent:
         except asyncio.CancelledError:
             await _end(process)
             code = -signal.SIGTERM
-        # A child that lives on may hold the output open.
+        # A remaining child process may hold the output open.
         await asyncio.wait(readers, timeout=1.0)
         for stream, part in zip(("output", "errors"), kept, strict=True):
             text = part.decode(errors="replace")
@@ -83,7 +83,7 @@ async def _keep(stream: asyncio.StreamReader, kept: bytearray) -> None:
 
 
 async def _end(process: Process) -> None:
-    """Ends a command with all that it started."""
+    """Ends a command and all its child processes."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)

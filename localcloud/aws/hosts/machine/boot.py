@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first program of a machine. It carries out user data as cloud-init does, keeps the units of systemd running, and
-is the agent of Systems Manager. It is root of the machine, and nobody outside."""
+"""The first program of a machine. It carries out user data in place of cloud-init, keeps services running in place of
+systemd, and runs the agent of Systems Manager. It is root inside the machine, and has no rights outside."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from localcloud.aws.hosts.machine.containers import Containers
 from localcloud.aws.hosts.machine.given import BOOT, COMMANDS
 from localcloud.aws.hosts.machine.units import Units
 
-# As cloud-init notes it: this instance has booted once.
+# cloud-init's own mark of an instance that has booted before.
 BOOTED = Path("/var/lib/cloud/instance/boot-finished")
 PATH = "/.trainyard/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PLAIN = 0o644
-# What programs expect on any disk.
+# Folders that programs expect.
 _FOLDERS = ("/var/lib", "/var/log", "/var/cache", "/var/spool", "/etc/systemd/system", "/run/lock", "/run/sshd")
 
 
@@ -69,7 +69,7 @@ class Machine:
         return 0
 
     def shut_down(self, by: str) -> None:
-        """`by` is what asked inside: halt or reboot. Empty if the cloud ends the machine."""
+        """Ends the machine. `by`: the request from inside, `halt` or `reboot`; empty if the cloud ends it."""
         self.ended_by = self.ended_by or by
         self._end.set()
 
@@ -95,7 +95,7 @@ class Machine:
         console.say("cloud-init", "the machine has booted")
 
     async def _carry_out(self, command: str | Sequence[str]) -> None:
-        """One command of user data. cloud-init goes on with the next one if it fails."""
+        """Runs a command of user data. If it fails, the next one runs all the same, as with cloud-init."""
         words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
         try:
             process = await asyncio.create_subprocess_exec(
@@ -112,7 +112,7 @@ class Machine:
 
 
 def write_file(file: Mapping[str, Any]) -> None:
-    """One file of user data, with its rights."""
+    """Writes a file of user data, with its permissions."""
     path = Path(file["path"])
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine prints: its console for people, and reports for the cloud that it runs in."""
+"""The output of a machine: console lines for people, and reports for the local cloud."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ import json
 import sys
 from typing import Any
 
-# A line that begins so is a report. All other lines begin with `[`, so nothing that a program prints becomes one.
+# The beginning of a report. All other lines begin with `[`, so no output of a program can be taken for a report.
 REPORT = "\x1etrainyard "
-# The cloud takes lines of 64 KiB. JSON may write a character as six.
+# The cloud accepts lines of 64 KiB, and JSON may need six bytes for a character.
 PART = 8000
-# docker keeps longer lines in parts.
+# docker splits longer lines.
 _LONGEST = 16 * 1024
 
 
 def say(source: str, text: str) -> None:
-    """One line of the console."""
+    """Prints a line on the console."""
     _write(f"[{source}] {text}\n")
 
 
 def report(event: str, **details: Any) -> None:
-    """Tells the cloud."""
+    """Sends a report to the cloud."""
     _write(f"{REPORT}{json.dumps({'event': event, **details})}\n")
 
 
 async def pass_on(source: str, stream: asyncio.StreamReader) -> None:
-    """Passes on what a program prints, until it closes its output. Lines without an end are cut."""
+    """Passes on a program's output until the program closes it. Long lines are split."""
     async for line in lines(stream, PART):
         say(source, line)
 
 
 async def lines(stream: asyncio.StreamReader, longest: int = _LONGEST) -> Any:
-    """The lines of a program. One without an end comes in parts."""
+    """The lines of a program's output. Long lines are split."""
     pending = b""
     while chunk := await stream.read(PART):
         *whole, pending = (pending + chunk).split(b"\n")

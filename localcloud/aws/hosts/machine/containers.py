@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers of a machine without docker: a container is its command, in the local environment that stands in for its
-image. It shares the machine's files, network and users."""
+"""Containers of a machine without docker. A container is a process that runs in the local environment in place of its
+image, and shares the machine's files, network and users."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ FOLDER = Path("/var/lib/docker/containers")
 _LAUNCH = "TRAINYARD_LAUNCH"
 _UNUSABLE, _NOT_STARTED, _ENDED_BY_KILL = 125, 127, 137
 _STOP_SECONDS = 10.0
-# How many megabytes of its working directory a node keeps unasked (launcher/leavings.py). Storage costs nothing here.
+# The launcher's limit for files of the working directory (launcher/leavings.py): a quarter of the free disk here.
 _KEEP_VARIABLE, _PARTS_OF_DISK = "TRAINYARD_KEEP_MEGABYTES", 4
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
-# The interpreter of the machine's own programs, whatever the container's is.
+# The reaper runs with the interpreter of the machine's own programs, not with the container's.
 _REAPER = (sys.executable, "-I", "-S", "-c", START, PROGRAMS, f"{PACKAGE}.reaper")
 _WORDS = (
     "trainyard: this machine is a stand-in for a DL1 instance: it has no Gaudi. The environment `{}` stands in for the"
@@ -44,7 +44,7 @@ _WORDS = (
 
 @dataclass
 class ContainerState:
-    """What docker keeps of a container, also after it has ended."""
+    """The state of a container, which docker keeps also after its end."""
 
     name: str
     image: str
@@ -99,7 +99,7 @@ class Containers:
         self._count = 0
 
     def mark_ended(self) -> None:
-        """What ran when the machine went down has ended with it."""
+        """Marks containers as ended that ran when the machine went down."""
         for file in FOLDER.glob("*.json") if FOLDER.is_dir() else ():
             state = read_state(file.stem)
             if state and state.status == "running":
@@ -107,7 +107,7 @@ class Containers:
                 state.write()
 
     async def ask(self, request: Mapping[str, Any]) -> Answer:
-        """`docker run|stop|kill|rm`: what changes a container."""
+        """Carries out `docker run|stop|kill|rm`."""
         verb, *words = request["arguments"]
         FOLDER.mkdir(parents=True, exist_ok=True)
         if verb == "run":
@@ -168,7 +168,7 @@ class Containers:
         return Answer(output=f"{name}\n") if options.detached else Answer(follow=name)
 
     async def _follow(self, running: _Running) -> None:
-        """Keeps what a container prints, with the time, until it ends."""
+        """Writes a container's output into its log, with the time, until it ends."""
         state, process = running.state, running.process
         with log_file(state.name).open("a") as log:
             if process.stdout:
@@ -206,7 +206,7 @@ class Containers:
         return variables, str(chosen["name"])
 
     def _choose(self, options: RunOptions) -> Mapping[str, Any]:
-        """The first environment with all that the code imports, and with the packages of its job."""
+        """The first environment that has all imports of the code, and the packages of its job."""
         framework, strategy, digest = _wanted(options.environment.get(_LAUNCH, ""))
         code = [Path(source) for source, _ in options.volumes]
         modules = {name for folder in code if folder.is_dir() for name in imported_modules(folder)}
@@ -226,7 +226,7 @@ class Containers:
 
 
 def _wanted(document: str) -> tuple[str, str | None, str]:
-    """Framework, strategy and packages of a launch document; none of a container that is started otherwise."""
+    """Framework, strategy and packages of a launch document; empty for a container that has none."""
     try:
         launch = json.loads(document or "{}")
         return str(launch.get("framework") or ""), launch.get("strategy"), str(launch.get("packages") or "")
@@ -235,7 +235,7 @@ def _wanted(document: str) -> tuple[str, str | None, str]:
 
 
 def _kill_all(reaper: int) -> None:
-    """Kills what runs below a container's reaper, which then ends by itself."""
+    """Kills the processes below a container's reaper, which then ends by itself."""
     children = Path(f"/proc/{reaper}/task/{reaper}/children").read_text().split()
     for child in map(int, children):
         _kill_all(child)
@@ -244,7 +244,7 @@ def _kill_all(reaper: int) -> None:
 
 
 def _show_volumes(volumes: Sequence[tuple[str, str]]) -> None:
-    """Shows each folder at its place in the container, by a link: a machine here cannot mount."""
+    """Makes a link for each volume, because a machine here cannot mount."""
     for source, target in volumes:
         if os.path.normpath(source) == os.path.normpath(target):
             Path(source).mkdir(parents=True, exist_ok=True)

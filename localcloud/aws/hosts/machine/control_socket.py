@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the stand-ins, which are small programs, reach the first program of their machine: a socket in /run."""
+"""The socket through which the stand-ins, which are small programs, ask the first program of their machine."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 
 SOCKET = "/run/machine.sock"
 _LONGEST = 4 << 20
-# A machine that lives through an upgrade of this checkout knows it by this name.
+# The name that machines know which were started before an upgrade of this checkout.
 _PROGRAM = "door"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a stand-in prints, and the code it ends with. `follow` names a container whose output it prints first."""
+    """A stand-in's output and exit code. `follow` names a container whose output it prints first."""
 
     code: int = 0
     output: str = ""
@@ -30,7 +30,7 @@ Responder = Callable[[Mapping[str, Any]], Awaitable[Answer]]
 
 
 async def listen(responders: Mapping[str, Responder]) -> asyncio.Server:
-    """Answers the stand-ins, by the name of the program that each stands for."""
+    """Serves the stand-ins. `responders`: by the name of the program that a stand-in replaces."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

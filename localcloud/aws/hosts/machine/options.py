@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of `docker run` that the stand-in knows: a table of what each does here."""
+"""Parses the options of `docker run` that the stand-in knows."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Options with a value, and the field that takes it.
+# Options with a value, and the field of RunOptions that gets it.
 _TAKEN = {
     "-e": "environment", "--env": "environment", "--env-file": "env_file", "-v": "volumes", "--volume": "volumes",
     "-w": "folder", "--workdir": "folder", "--name": "name", "--entrypoint": "entrypoint",
 }  # fmt: skip
-# Options with a value that mean nothing without containers. What they ask for is not there, or is so anyway.
+# Options with a value that have no effect here: the stand-in has no such feature, or always behaves so.
 _IGNORED = (
     "--runtime", "--cap-add", "--cap-drop", "--net", "--network", "--ipc", "--device", "--shm-size", "--ulimit", "-m",
     "--memory", "--restart", "--log-driver", "--log-opt", "--hostname", "-h", "-l", "--label", "--pull", "--platform",
@@ -24,7 +24,7 @@ _FLAGS = ("-d", "--detach", "-i", "-t", "-it", "-ti", "--interactive", "--tty", 
 
 
 class OptionsError(Exception):
-    """A command line that this stand-in cannot carry out. The text says why."""
+    """This stand-in cannot carry out a command line. The text says why."""
 
 
 @dataclass
@@ -82,7 +82,7 @@ def _take(options: RunOptions, taken: str, value: str) -> None:
         options.environment[name] = text
     elif taken == "env_file":
         rows = (row for row in Path(value).read_text().splitlines() if row and not row.startswith("#"))
-        # docker takes such lines as they are: no quotes, nothing expanded.
+        # docker reads such files literally: without quotes and expansion.
         options.environment |= {name: text for name, _, text in (row.partition("=") for row in rows)}
     elif taken == "volumes":
         source, _, rest = value.partition(":")

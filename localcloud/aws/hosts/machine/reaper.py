@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process above a container: when its command ends, everything that the command started ends, daemons too."""
+"""The parent process of a container's command. When that ends, it ends all its descendants, daemons too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_STARTED = 127
 
 
 def main(arguments: list[str]) -> int:
-    """Runs a command and ends with its code, as docker says it: 128 and the signal that ended it."""
+    """Runs a command and ends with docker's exit code for it: its own, or 128 plus the signal that ended it."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     command = os.fork()
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
         except OSError as error:
             print(f"docker: {arguments[0]}: {error.strerror}", file=sys.stderr)
         os._exit(_NOT_STARTED)
-    # docker asks the first process only.
+    # docker sends SIGTERM to the first process only.
     signal.signal(signal.SIGTERM, lambda number, frame: _end(command, signal.SIGTERM))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     code = _wait_for(command)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of a DL1 machine that no laptop has: a row each. They say what they are."""
+"""Stand-ins for programs of a DL1 machine, a row for each. Their output says that they are stand-ins."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def _cloud_init(words: Sequence[str]) -> int:
 
 
 def _cards(words: Sequence[str]) -> int:
-    """`hl-smi` names the cards of a DL1 instance. None is there."""
+    """`hl-smi`: lists the cards of a DL1 instance, of which none exists here."""
     for number in range(_CARDS):
         print(f"{number}, HL-205, {_SAYS}")
     return 0
 
 
 def _fabrics(words: Sequence[str]) -> int:
-    """`fi_info` names a provider for each EFA interface of the instance, and libfabric's version."""
+    """`fi_info`: lists a provider for each EFA interface of the instance, and libfabric's version."""
     if "--version" in words:
         print(f"fi_info: {_LIBFABRIC}\nlibfabric: {_LIBFABRIC}\nlibfabric api: 1.22\n({_SAYS})")
         return 0
@@ -127,7 +127,7 @@ def _show_states(words: Sequence[str], show: Callable[[containers.ContainerState
 
 
 def _formatted(form: str, shown: Any) -> str:
-    """A template of Go as far as people write them here: `{{.State.Status}} {{json .State}}`."""
+    """Fills in a Go template, as far as this is usual here: `{{.State.Status}} {{json .State}}`."""
     text = ""
     for number, part in enumerate(form.replace("}}", "{{").split("{{")):
         if number % 2 == 0:
@@ -164,7 +164,7 @@ def _logs(words: Sequence[str]) -> int:
 
 
 def _print_log(name: str, follows: bool, times: bool, since: str = "") -> int:
-    """What a container has printed, and with `follows` what it prints until it ends."""
+    """Prints a container's log. With `follows` it goes on until the container ends."""
     if containers.read_state(name) is None:
         print(f"Error response from daemon: No such container: {name}", file=sys.stderr)
         return 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Units of systemd, as far as user data uses them: services that are started, watched and started again."""
+"""Runs units of systemd, as far as user data uses them: services that are started, watched and restarted."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ FOLDERS = (Path("/etc/systemd/system"), Path("/run/systemd/system"))
 WANTED = FOLDERS[0] / "multi-user.target.wants"
 _NOT_ACTIVE, _UNKNOWN = 3, 5
 _STOP_SECONDS = 10.0
-# By `Restart=`: whether a service is started again after a success, and after a failure.
+# By `Restart=`: whether a service is restarted after a success, and after a failure.
 _RESTARTS = {
     "no": (False, False), "on-success": (True, False), "on-failure": (False, True), "on-abnormal": (False, True),
     "on-abort": (False, True), "on-watchdog": (False, False), "always": (True, True),
 }  # fmt: skip
-# What an image brings, and this machine has in another way.
+# Services that a real image has, and that this machine provides in another way.
 _BUILT_IN = ("docker", "ssh", "sshd", "amazon-ssm-agent", "containerd", "cloud-init")
 Section = Mapping[str, Sequence[str]]
 
 
 @dataclass
 class Service:
-    """A unit that was started. `wanted` becomes false when it is stopped."""
+    """A unit that was started. `wanted`: whether it should run; false after it was stopped."""
 
     name: str
     keys: Section
@@ -46,7 +46,7 @@ class Service:
 
 
 def read_unit(text: str) -> Mapping[str, Section]:
-    """Sections and keys of a unit file. A key may stand several times; an empty value forgets the ones before."""
+    """Sections and keys of a unit file. A key may occur several times; an empty value removes the earlier ones."""
     sections: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     name = ""
     for line in text.replace("\\\n", " ").splitlines():
@@ -168,7 +168,7 @@ class Units:
     async def _run(self, service: Service) -> int:
         environment = self._variables(service.keys)
         for line in (*service.keys.get("ExecStartPre", ()), *service.keys["ExecStart"]):
-            # A `-` before a command means that its failure is ignored; other marks do not matter here.
+            # `-` before a command means that its failure is ignored. Other prefixes have no effect here.
             words = shlex.split(line.lstrip("-@:+!"))
             try:
                 service.process = process = await asyncio.create_subprocess_exec(
@@ -181,7 +181,7 @@ class Units:
             service.state = "active"
             printed = asyncio.create_task(console.pass_on(service.name, process.stdout)) if process.stdout else None
             code = await process.wait()
-            if printed:  # a child that lives on may hold the output open
+            if printed:  # a remaining child process may hold the output open
                 await asyncio.wait([printed], timeout=1.0)
             if code and not line.startswith("-"):
                 console.say(service.name, f"{words[0]} ended with {code}")

@@ -6,12 +6,12 @@ from components.platform.values import Properties
 from localcloud.aws.plugin.behaviours.names import NamedResource
 from localcloud.aws.plugin.table import AwsResource
 
-# AWS keeps so many versions of a policy.
+# AWS keeps at most this many versions of a policy.
 _VERSIONS = 5
 
 
 class RoleResource(NamedResource):
-    """A role. With `forceDetachPolicies` it loses its policies before it goes."""
+    """A role. With `forceDetachPolicies` its policies are detached before it is deleted."""
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
         if inputs.get("forceDetachPolicies") and self._get(call, id, inputs) is not None:
@@ -24,7 +24,7 @@ class RoleResource(NamedResource):
 
 
 class PolicyResource(AwsResource):
-    """A managed policy. A change is a new version; the oldest makes room for it, and all go with the policy."""
+    """A managed policy. A change makes a new version, for which the oldest one is deleted. All are deleted with it."""
 
     def _of_same_name(self, call: Call, inputs: Properties, mark: str) -> object:
         path = inputs.get("path") or "/"
@@ -43,7 +43,7 @@ class PolicyResource(AwsResource):
         super().delete(call, id, outputs, inputs)
 
     def _remove_versions(self, call: Call, id: str, kept: int, inputs: Properties) -> None:  # noqa: A002
-        """Removes the oldest versions that are not in force, but for so many."""
+        """Removes the oldest versions that are not in force, except for `kept` ones."""
         listed = self.write(call, inputs, "ListPolicyVersions", {"PolicyArn": id})["Versions"]
         others = sorted((one for one in listed if not one["IsDefaultVersion"]), key=lambda one: one["CreateDate"])
         for one in others[: max(0, len(others) - kept)]:

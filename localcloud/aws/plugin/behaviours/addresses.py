@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elastic IPs, and what they belong to."""
+"""Associations of elastic IPs."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _TARGETS = {"instanceId": "InstanceId", "networkInterfaceId": "NetworkInterfaceI
 
 
 class AssociationResource(AwsResource):
-    """Which machine has an address. It has no tags: one that is there already with this target is the one wanted."""
+    """The association of an address with a machine. It has no tags, so an existing one with this target is adopted."""
 
     def _left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
         if not inputs.get("allocationId"):

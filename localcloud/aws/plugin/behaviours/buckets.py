@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buckets: their names are shared by everybody, and their regions are part of the creation."""
+"""Buckets: their names are global, and their creation names the region."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from localcloud.aws.plugin.table import AwsResource
 from localcloud.aws.plugin.types.buckets import BUCKET_ARN
 from localcloud.plugins.table import NameTakenError
 
-# The only region that a creation does not name.
+# The only region that a creation must not name.
 _UNNAMED = "us-east-1"
 _AT_ONCE = 1000
 
 
 class BucketResource(AwsResource):
-    """A bucket. It is tagged after it was created: moto takes no tags with the creation, as S3 does since 2025."""
+    """A bucket. It is tagged after its creation: moto does not accept tags with it, while S3 does since 2025."""
 
     def _create(self, call: Call, inputs: Properties, mark: str) -> Any:
         region = self.region(inputs)
@@ -26,7 +26,7 @@ class BucketResource(AwsResource):
         if region != _UNNAMED:
             made["CreateBucketConfiguration"] = {"LocationConstraint": region}
         elif self._get(call, inputs["bucket"], inputs) is not None:
-            # This region answers with success for a bucket that is there already.
+            # In this region the creation of an existing bucket succeeds.
             raise taken_error(call, inputs["bucket"], self._ways_out(call, inputs["bucket"], inputs["bucket"]))
         self.write(call, inputs, self.row.create, made)
         self._put_tags(call, inputs, {ATTEMPT: mark})
@@ -45,7 +45,7 @@ class BucketResource(AwsResource):
         self.write(call, inputs, "s3control:TagResource", {**path, "Tags": pairs})
 
     def _of_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
-        """An attempt that was killed left its mark, or an empty bucket without any tags."""
+        """A bucket that a killed attempt left: it has the attempt's mark, or is empty and has no tags yet."""
         model = self._get(call, inputs["bucket"], inputs)
         tags = {} if model is None else (self.live(model).get("tags") or {})
         if model is None or (tags and tags.get(ATTEMPT) != mark):
@@ -78,7 +78,7 @@ class BucketResource(AwsResource):
 
 
 class VersioningResource(AwsResource):
-    """Versioning that was on can be suspended, and never turned off."""
+    """Versioning of a bucket. Once enabled it can only be suspended, not turned off."""
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
         self._while_in_use(call, lambda: self._delete(id, {**outputs, **inputs}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Security groups, and rules that are resources of their own."""
+"""Security groups, and their rules as separate resources."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from localcloud.aws.plugin.table import AwsResource
 
 _ANYWHERE = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
 _SIDES = {"ingress": "Ingress", "egress": "Egress"}
-# What a change of a rule says of ports where the rule is for every protocol.
+# The ports in a change of a rule for every protocol.
 _ALL_PORTS = {"fromPort": -1, "toPort": -1}
 # Pulumi's name of a rule's peers -> the API's list, and the member of its elements.
 _PEERS = {
@@ -24,13 +24,13 @@ _PEERS = {
     "securityGroups": ("UserIdGroupPairs", "GroupId"),
 }
 
-# The same as resources of their own have them.
+# The peers of a rule that is a separate resource.
 _RULE_PEERS = ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId")
 
 
 class SecurityGroupResource(AwsResource):
-    """A security group. Its rules lie in it, one list for each direction. A list that the program does not give is
-    left alone, but for the rule that AWS adds to a new group: it lets everything out, and nobody asked for it."""
+    """A security group with its rules, one list for each direction. A list that the program leaves out stays unchanged,
+    except that the rule which AWS adds to a new group, and which lets everything out, is removed."""
 
     def judged(self, inputs: Properties) -> list[InputFailure]:
         judged = Judged()
@@ -93,7 +93,7 @@ class SecurityGroupResource(AwsResource):
             wanted = {"GroupId": id, "IpPermissions": permissions}
             try:
                 self.write(call, inputs, f"AuthorizeSecurityGroup{_SIDES[side]}", wanted)
-            except ProviderError as error:  # a killed attempt may have added them already
+            except ProviderError as error:  # a killed attempt may have added the rules already
                 if code_of(error.__cause__) != "InvalidPermission.Duplicate":
                     raise
 
@@ -138,14 +138,14 @@ def _port(permission: Mapping[str, Any], name: str) -> int:
 
 
 def _bare(permission: Mapping[str, Any]) -> Properties:
-    """A permission as it is revoked: without what only answers hold."""
+    """A permission in the form in which it is revoked: without fields that only answers have."""
     kept = {key: value for key, value in permission.items() if value not in (None, [])}
     pairs = kept.get("UserIdGroupPairs")
     return {**kept, "UserIdGroupPairs": [{"GroupId": one["GroupId"]} for one in pairs]} if pairs else kept
 
 
 class GroupRuleResource(AwsResource):
-    """One rule of a security group. The API makes it as a permission, and changes it as a rule."""
+    """A rule of a security group. The API creates it as a permission, and changes it as a rule."""
 
     _PARTS = (
         "ipProtocol", "fromPort", "toPort", "cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId",
@@ -153,7 +153,7 @@ class GroupRuleResource(AwsResource):
     )  # fmt: skip
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
-        """AWS gives a rule another peer, and never one of another kind."""
+        """Replaces a rule whose new peer is of another kind: AWS changes a peer only within its kind."""
         if _kinds_of_peers(old) == _kinds_of_peers(new):
             return super().diff(call, old, old_outputs, new)
         rules = DiffRules(

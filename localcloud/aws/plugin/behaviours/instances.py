@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances: started from a launch template or by themselves, with disks and the tags of their disks."""
+"""Instances: with or without a launch template, their disks, and the tags of their disks."""
 
 import base64
 import time
@@ -14,7 +14,7 @@ from localcloud.aws.plugin.shapes import Judged
 from localcloud.aws.plugin.table import AwsResource
 
 _USER_DATA = ("userData", "userDataBase64")
-# Changes that a stopped instance takes.
+# Inputs that can be changed while an instance is stopped.
 _STOPPED = {"instanceType": "InstanceType", "userData": "UserData", "userDataBase64": "UserData"}
 _STATES = {"StopInstances": "stopped", "StartInstances": "running"}
 _SECONDS = 600.0
@@ -64,7 +64,7 @@ class InstanceResource(AwsResource):
         return made
 
     def _with_public_address(self, made: Properties, wanted: Any) -> Properties:
-        """The API takes the choice on an interface, which then takes subnet, groups and address along."""
+        """The API has this choice only on an interface. Then subnet, groups and address must be there, too."""
         moved = {"SubnetId": "SubnetId", "SecurityGroupIds": "Groups", "PrivateIpAddress": "PrivateIpAddress"}
         interface = {name: made.pop(key) for key, name in moved.items() if made.get(key) is not None}
         first = {"DeviceIndex": 0, "AssociatePublicIpAddress": wanted, **interface}
@@ -84,7 +84,7 @@ class InstanceResource(AwsResource):
 
     def shown(self, model: Any, inputs: Properties) -> Properties:
         outputs = super().shown(model, inputs)
-        # What the API does not show again, or shows by number for what was asked by name, stays as it was asked.
+        # These keep the values of the inputs: the API does not return them, or returns ids in place of names.
         for key in ("launchTemplate", *_USER_DATA, "securityGroups"):
             if inputs or key != "launchTemplate":  # an import has no inputs, and takes the template from AWS's tags
                 outputs.pop(key, None)
@@ -146,7 +146,7 @@ class InstanceResource(AwsResource):
             self._reach(call, id, "StartInstances", new)
 
     def _reach(self, call: Call, id: str, operation: str, inputs: Properties) -> None:  # noqa: A002
-        """Stops or starts the instance, and waits visibly until it is so."""
+        """Stops or starts the instance, and waits until it has that state. Reports progress meanwhile."""
         self.write(call, inputs, operation, {"InstanceIds": [id]})
         deadline, pause = call.deadline(_SECONDS), 0.05
         while (state := self.state_of(self._get(call, id, inputs) or {})) != _STATES[operation]:
@@ -157,8 +157,8 @@ class InstanceResource(AwsResource):
             pause = min(pause * 1.5, 5.0)
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
-        """Without its protection from termination, which it loses whether it has it or not. A spot request would start
-        it again."""
+        """Removes the protection from termination first, and cancels a spot request, which would start the instance
+        again."""
         given = {**outputs, **inputs}
         if self._get(call, id, given) is not None:
             unprotected = {"InstanceId": id, "DisableApiTermination": {"Value": False}}

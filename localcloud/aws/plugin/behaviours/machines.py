@@ -12,17 +12,17 @@ from localcloud.aws.plugin.types.machines import TEMPLATE_DATA
 
 _DATA = frozenset(TEMPLATE_DATA.split())
 _OWN_KIND = "launch-template"
-# What makes a new version, and what chooses one.
+# Inputs whose change makes a new version, and inputs that choose the default version.
 _VERSION = _DATA | {"description"}
 _CHOICE = frozenset({"defaultVersion", "updateDefaultVersion"})
 
 
 class PlacementGroupResource(NamedResource):
-    """A placement group is named in calls by its name."""
+    """A placement group. Calls identify it by its name."""
 
 
 class LaunchTemplateResource(AwsResource):
-    """A launch template. It never changes; each change is another version."""
+    """A launch template. Each change makes a new version."""
 
     def live(self, model: Properties) -> Properties:
         live = super().live(model)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects: their content is a text, or a file of the program."""
+"""Objects of S3. Their content is a text, or a file of the program."""
 
 import base64
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _OTHER = frozenset({"forceDestroy", "tags", "tagsAll"})
 
 
 class ObjectResource(AwsResource):
-    """An object. Whatever changes of it but its tags, it is put again."""
+    """An object. It is put again after any change except to its tags."""
 
     def judged(self, inputs: Properties) -> list[InputFailure]:
         failures, given = super().judged(inputs), [key for key in _CONTENTS if inputs.get(key) is not None]
@@ -66,7 +66,7 @@ class ObjectResource(AwsResource):
         return model
 
     def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
-        """In a bucket with versions all of them go, as with the real provider."""
+        """Deletes all versions of the object, as the real provider does."""
         if not inputs.get("versionId"):
             return super()._delete(id, inputs)
         path = {"Bucket": inputs["bucket"], "Key": inputs["key"]}
@@ -78,7 +78,7 @@ class ObjectResource(AwsResource):
 
 
 def _of_file(inputs: Properties, model: Mapping[str, Any]) -> str:
-    """The ETag that the program gave, as long as the object has it or one that tells nothing of the content."""
+    """The ETag in the program, if the object has it, or has one that does not depend on the content."""
     live, given = str(model.get("ETag", "")).strip('"'), str(inputs["etag"])
     return given if live == given or "-" in live or model.get("SSEKMSKeyId") else live
 

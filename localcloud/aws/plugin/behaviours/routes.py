@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes: in their table, or as resources of their own."""
+"""Route tables with their routes, and routes as separate resources."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,13 +23,13 @@ def destination_of(route: Mapping[str, Any]) -> str:
 
 
 def _is_own(route: Mapping[str, Any]) -> bool:
-    """Whether the route was made by somebody: neither the local one, nor one that an endpoint or a gateway adds."""
+    """Whether a user made the route: it is neither the local one, nor one that an endpoint or a gateway added."""
     added = str(route.get("GatewayId") or "").startswith("vpce-") and route.get("DestinationPrefixListId")
     return route.get("GatewayId") != "local" and route.get("Origin", "CreateRoute") == "CreateRoute" and not added
 
 
 class RouteTableResource(AwsResource):
-    """A route table with its routes. Routes that the program does not give are left alone."""
+    """A route table with its routes. If the program gives no routes, they are left unchanged."""
 
     def judged(self, inputs: Properties) -> list[InputFailure]:
         judged = Judged({f"routes.{key}": member for key, member in _INLINE.items()})
@@ -75,7 +75,7 @@ class RouteTableResource(AwsResource):
         super().delete(call, id, outputs, inputs)
 
     def _routes(self, call: Call, id: str, new: Properties) -> None:  # noqa: A002
-        """Brings the table's routes to those that the program gives; one that is there already is left."""
+        """Makes the table's routes those of the program. Routes that are right already are left unchanged."""
         there = (self._get(call, id, new) or {}).get("Routes") or ()
         live = {destination_of(one): one for one in there if _is_own(one)}
         shape = self.shape("CreateRoute")
@@ -94,7 +94,7 @@ class RouteTableResource(AwsResource):
 
 
 class RouteResource(AwsResource):
-    """One route. Its table and its destination name it."""
+    """A route. Its id consists of its table and its destination."""
 
     def parse_id(self, id: str) -> Properties:  # noqa: A002
         table, _, destination = id.partition("_")
@@ -114,7 +114,7 @@ class RouteResource(AwsResource):
         return next((route for route in routes if destination_of(route) == wanted and _is_own(route)), None)
 
     def _of_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
-        """A route has no tags. The same route to the same target is the one that was wanted."""
+        """An existing route to the same target, which is adopted: routes have no tags to recognise an attempt by."""
         there = self._get(call, self.id_of({}, inputs), inputs)
         wanted = self.creation(Judged(self.row.renamed), inputs)
         same = there and all(there.get(key) == value for key, value in wanted.items() if key != "RouteTableId")
@@ -129,7 +129,7 @@ class RouteResource(AwsResource):
 
 
 class AssociationResource(AwsResource):
-    """Which route table a subnet has. Another table gives the association another id, so the subnet is what counts."""
+    """The association of a subnet with a route table. It is found by the subnet: its id changes with the table."""
 
     def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
         listed = self.write(call, inputs, "DescribeRouteTables", {"Filters": self._filters(id, inputs)})

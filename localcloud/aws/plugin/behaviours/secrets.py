@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Secrets, which go only after a while, and their versions."""
+"""Secrets, whose deletion is delayed, and their versions."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _CURRENT = "AWSCURRENT"
 
 
 class SecretResource(AwsResource):
-    """A secret. Its deletion has a date, and its name stays taken until then."""
+    """A secret. Its deletion is scheduled, and its name stays taken until then."""
 
     def _create_once(self, call: Call, inputs: Properties) -> tuple[Any, bool]:
         try:
@@ -37,7 +37,7 @@ class SecretResource(AwsResource):
 
 
 class VersionResource(AwsResource):
-    """A version of a secret. The current one goes only with its secret."""
+    """A version of a secret. The current one is only deleted together with its secret."""
 
     def id_of(self, model: Any, inputs: Properties) -> str:
         return f"{inputs['secretId']}|{model['VersionId']}"
@@ -67,7 +67,7 @@ class VersionResource(AwsResource):
             )
 
     def _holder_of(self, call: Call, inputs: Properties, stage: str) -> Properties:
-        """The version that has the stage now, which the API wants to be told."""
+        """The version that has the stage now. The API requires it to move a stage."""
         listed = self.write(call, inputs, "ListSecretVersionIds", {"SecretId": inputs["secretId"]})["Versions"]
         holder = next((one["VersionId"] for one in listed if stage in one.get("VersionStages", ())), None)
         return {"RemoveFromVersionId": holder} if holder else {}

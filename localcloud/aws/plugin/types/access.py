@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identity and access: roles, instance profiles, policies and what they are attached to."""
+"""Identity and access: roles, instance profiles, policies and their attachments."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buckets, their settings, and objects. A setting is put whole, whether it is there or not."""
+"""Buckets, their settings, and objects. A setting is always put as a whole, also if it exists already."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,9 +7,9 @@ from typing import Any
 from localcloud.aws.plugin.rows import AwsRow, Change, Read, Tagging, asked, words
 
 _BUCKET = {"Bucket": "{id}"}
-# S3 Control names a bucket so.
+# The parameters of S3 Control that identify a bucket.
 BUCKET_ARN = {"AccountId": "{account}", "ResourceArn": "arn:aws:s3:::{id}"}
-# The provider reads all settings with a bucket, and what S3 says where there is none.
+# The settings that the real provider reads with a bucket, and S3's error codes for missing ones.
 _SETTINGS = {
     "Policy": "NoSuchBucketPolicy",
     "Acl": "",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the types of EC2 share."""
+"""Functions that the rows of EC2's types share."""
 
 from collections.abc import Mapping
 from typing import Any

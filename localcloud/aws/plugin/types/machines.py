@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from localcloud.aws.plugin.rows import AwsRow, Change, Read, asked
 from localcloud.aws.plugin.types.ec2 import arn, by_field, described, tagged
 
-# What a launch template holds; a new value makes a new version.
+# The data of a launch template. A changed value makes a new version.
 TEMPLATE_DATA = (
     "blockDeviceMappings capacityReservationSpecification cpuOptions creditSpecification disableApiStop "
     "disableApiTermination ebsOptimized enclaveOptions hibernationOptions iamInstanceProfile imageId "
@@ -16,7 +16,7 @@ TEMPLATE_DATA = (
 )
 _INSTANCE = {"InstanceId": "{id}"}
 _METADATA = "metadataOptions"
-# What the further calls about an instance need to know of it.
+# Fields of an instance that the further calls about it need.
 _ASKED_BY = (
     "{volumes: BlockDeviceMappings[].Ebs.VolumeId, template: Tags[?Key=='aws:ec2launchtemplate:id'].Value | [0], "
     "version: Tags[?Key=='aws:ec2launchtemplate:version'].Value | [0], burstable: starts_with(InstanceType, 't')}"

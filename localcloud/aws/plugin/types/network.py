@@ -28,7 +28,7 @@ def _attribute(name: str) -> Read:
 
 
 def _interfaces(name: str) -> Read:
-    """Before it deletes this, the provider removes interfaces that services of AWS have left in it."""
+    """A call before a deletion: the real provider looks for interfaces that AWS's services have left behind."""
     return asked("DescribeNetworkInterfaces", {"Filters": [{"Name": name, "Values": ["{id}"]}]})
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Route tables, their routes, and what they are for."""
+"""Route tables, their routes, and their associations."""
 
 from collections.abc import Mapping
 

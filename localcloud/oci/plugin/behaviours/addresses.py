@@ -60,7 +60,7 @@ class VcnResource(OciResource):
         finished(call, self._session().client("work_requests"), answer, "vcn", "IN_PROGRESS")
 
     def _edit(self, call: Call, id: str, new: Properties) -> dict[str, str] | None:  # noqa: A002
-        """The edit that is left: an interrupted update may have done it. Raises for an edit that OCI would refuse."""
+        """The remaining edit; None if an interrupted update has done it. Raises for an edit that OCI would refuse."""
         live = self._get(call, id, new)
         if live is None or list(live.cidr_blocks) == new[_BLOCKS]:
             return None

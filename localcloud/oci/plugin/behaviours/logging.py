@@ -25,7 +25,7 @@ class LoggingResource(OciResource):
 
 
 class LogResource(LoggingResource):
-    """A log. Also its deletion is a work request that is waited for; a group's is not."""
+    """A log. The plugin also waits for the work request of its deletion, which it does not for a group."""
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
         answers: list[Any] = []

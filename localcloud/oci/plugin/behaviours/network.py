@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Core networking: rules, in lists and in groups."""
+"""Core networking: security rules, in lists and in groups."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -36,7 +36,7 @@ class SecurityListResource(OciResource):
         return {**rule, **{key: _flat_ports(rule[key]) for key in self._OPTIONS if rule.get(key)}}
 
     def _details(self, kind: str, inputs: Properties) -> Any:
-        # Both lists are required: send an empty one where the program has none.
+        # The API requires both lists, so an empty one is sent if the program has none.
         return super()._details(kind, {**{key: [] for key in self._RULES if kind == "Create"}, **inputs})
 
 
@@ -131,7 +131,7 @@ class GroupRuleResource(OciResource):
         try:
             self._while_in_use(call, lambda: self._delete(id, inputs))
         except ProviderError:
-            if self._get(call, id, inputs) is not None:  # removing a rule that is gone is refused
+            if self._get(call, id, inputs) is not None:  # the API refuses to remove a missing rule
                 raise
 
     def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002

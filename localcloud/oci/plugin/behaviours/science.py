@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data Science: jobs that carry code, and compute targets, whose changes take their time."""
+"""Data Science: jobs with their code, and compute targets, whose changes are asynchronous."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -41,7 +41,7 @@ class JobResource(OciResource):
 
 
 class ComputeTargetResource(OciResource):
-    """A compute target. Every change is a work request, but a move, which Oracle's provider does not wait for."""
+    """A compute target. All changes are work requests. As Oracle's provider, it does not wait for that of a move."""
 
     def from_api(self, outputs: Properties) -> Properties:
         # Pulumi shows it as a list.

@@ -41,7 +41,7 @@ class BucketResource(OciResource):
 
     def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
         model = super()._get(call, id, inputs)
-        if model is not None:  # the provider asks for them, also where there can be none
+        if model is not None:  # the real provider reads retention rules, even if there can be none
             path = self.call_path(id, inputs)
             attempt(call, f"Read the retention rules of {call.name}", lambda: self.client.list_retention_rules(*path))
         return model
@@ -128,7 +128,7 @@ class ObjectResource(OciResource):
             raise ProviderError(f"The object's `source` cannot be read: {error}", "Correct the path.") from None
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
-        """Two objects of one name cannot be: to delete the old one afterwards would delete the new one."""
+        """Deletes before it replaces: with the same name, deleting the old object later would delete the new one."""
         same = all(old.get(key) == new.get(key) for key in ("namespace", "bucket", "object"))
         return replace(super().diff(call, old, old_outputs, new), delete_before_replace=same)
 
@@ -143,7 +143,7 @@ class ObjectResource(OciResource):
         return SimpleNamespace()
 
     def _look(self, path: list[str], whole: bool) -> Any:
-        """What the object's headers say. The provider reads one with `content` as a whole."""
+        """Reads the object's headers. As the real provider, reads an object with `content` as a whole."""
         answer = (self.client.get_object if whole else self.client.head_object)(*path)
         headers = answer.headers
         if whole:
@@ -186,7 +186,7 @@ class ObjectResource(OciResource):
             self.client.delete_object(namespace, bucket, version.name, version_id=version.version_id)
 
     def _versions(self, namespace: str, bucket: str, prefix: str) -> list[Any]:
-        """As the provider lists them: also those of other objects whose names begin so."""
+        """The versions that the real provider lists: also of other objects whose names begin with this one."""
         versions, page = [], {"prefix": prefix}
         while True:
             answer = self.client.list_object_versions(namespace, bucket, **page)

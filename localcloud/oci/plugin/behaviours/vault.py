@@ -10,7 +10,7 @@ from localcloud.oci.plugin.table import OciResource
 
 
 class SecretResource(OciResource):
-    """A secret. Its deletion has a date, and its name stays taken until then."""
+    """A secret. Its deletion is scheduled, and its name stays taken until then."""
 
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
         try:
@@ -35,7 +35,7 @@ class SecretResource(OciResource):
         try:
             self.client.schedule_secret_deletion(id, models_of("vault").ScheduleSecretDeletionDetails())
         except Exception as error:
-            # A scheduled deletion cannot be scheduled again. It is no conflict that waiting would end.
+            # A deletion cannot be scheduled twice. Unlike other conflicts, waiting does not help.
             refused = getattr(error, "status", None) == 409
             if not refused or self.client.get_secret(id).data.lifecycle_state not in self.row.gone:
                 raise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute targets: managed compute clusters that jobs name. Here their nodes are those of any other run."""
+"""Compute targets: managed compute clusters that jobs may name. Here runs on them are carried out like all others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from localcloud.oci.store import StoredResource
 from localcloud.server.http import Json
 
 _CONFIGURATION = "computeConfigurationDetails"
-# What OCI chooses for a target without a scaling policy, no document says.
+# The default of a target without a scaling policy. No document says what OCI's default is.
 _ONE = {"policyType": "FIXED_SIZE", "instanceCount": 1}
 
 

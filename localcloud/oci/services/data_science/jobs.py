@@ -28,7 +28,7 @@ _MOST_MOUNTS = 5
 _MOST_ENVIRONMENT = 20_000
 _MOST_ARGUMENTS = 4_000
 _FILENAME = re.compile(r"""filename\*?=(?:"([^"]+)"|([^;\s]+))""")
-# The catalog has no sizes for flexible shapes, because users choose them. This is the smallest.
+# The smallest size of a flexible shape. The catalog has no sizes for them, because users choose them.
 _LEAST = {"vcpus": 2, "memory_gib": 1}
 _SERIES = (("GPU", "NVIDIA_GPU"), ("Standard.E", "AMD_ROME"), ("Standard.A", "ARM"), ("", "INTEL_SKYLAKE"))
 
@@ -79,7 +79,7 @@ def _delete_runs(call: ApiCall, job: StoredResource) -> None:
 
 
 def forget_folder(call: ApiCall, run: StoredResource) -> None:
-    """Deletes what the nodes of a run left on this machine, together with the run."""
+    """Deletes the files of a run's nodes on this machine, together with the run."""
     folder = call.cloud.home / "runs" / run.id
     call.after_commit.append(lambda: shutil.rmtree(folder, ignore_errors=True))
 
@@ -110,7 +110,7 @@ def require_network(call: ApiCall, subnet: str) -> None:
 
 
 def require_targets(call: ApiCall, infrastructure: Json | None, layout: Json | None) -> None:
-    """Raises unless every compute target that a job or a run names is there."""
+    """Raises unless all compute targets that a job or a run names exist."""
     groups = (layout or {}).get(_GROUPS) or []
     for each in (infrastructure, *(group.get("jobInfrastructureConfigurationDetails") for group in groups)):
         kinds.require_references(call, {"computeTargetId": "compute-target"}, each or {})

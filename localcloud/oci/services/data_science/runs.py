@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Job runs as clients see them. localcloud/hosts runs them."""
+"""The API of job runs. localcloud/hosts carries them out."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def _run(call: ApiCall, body: Json) -> Json:
         **({"jobInfrastructureConfigurationDetails": infrastructure} if infrastructure else {}),
         "jobStorageMountConfigurationDetailsList": job.body.get("jobStorageMountConfigurationDetailsList", []),
         **_log_details(call, logging, body),
-        # OCI's model lacks these, so clients never see them: the nodes to count against limits, and their subnet.
+        # The nodes that count against limits, and their subnet. OCI's model lacks these, so clients never see them.
         "nodes": nodes,
         "subnet": subnet,
     }
 
 
 def _infrastructure(job: Mapping[str, Any], run: Json) -> Json:
-    """The job's machines with what the run says otherwise: of another type, they are others altogether."""
+    """The job's infrastructure with the run's changes. If the run names another type, it replaces the job's."""
     own, other = (
         each or {}
         for each in (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Core networking: VCNs and what is in them."""
+"""Core networking: VCNs and the resources in them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all modules of core networking share: paths, and the checks of CIDR blocks."""
+"""Shared by all modules of core networking: paths, and the validation of CIDR blocks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Validates security rules and routes. The API checks them here before it stores them. The hosts parse them here
-before they enforce them, so that only numbers and addresses reach the firewall."""
+"""Validates security rules and routes. The API uses this before it stores them, and the hosts before they enforce them,
+so that only numbers and addresses reach the firewall."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NSG = ResourceKind(
 
 
 def check_rule(rule: Json, end: str) -> None:
-    """Raises InvalidParameter for a rule that no firewall could enforce. `end` is `source` or `destination`."""
+    """Raises InvalidParameter for a rule that cannot be enforced. `end` is `source` or `destination`."""
     protocol = str(rule["protocol"])
     parse_protocol(protocol)
     check_end(end, str(rule.get(f"{end}Type") or "CIDR_BLOCK"), str(rule[end]))
@@ -77,7 +77,7 @@ def parse_icmp_options(stated: Mapping[str, Any]) -> tuple[int, int | None]:
 
 
 def check_end(name: str, kind: str, value: str) -> None:
-    """Raises unless a rule or a route points to a block of addresses, a service's label, or a group."""
+    """Raises unless the end of a rule or a route is a block of addresses, a service's label, or a group."""
     if kind == "CIDR_BLOCK":
         parse_cidr(name, value)
     elif kind == "SERVICE_CIDR_BLOCK":

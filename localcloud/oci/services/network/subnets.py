@@ -57,7 +57,7 @@ def list_private_ips(call: ApiCall) -> Reply:
     if not any(query.get(name) for name in _LIST_BY):
         raise missing_parameter("one of vnicId and subnetId")
     page = page_of(call.store, PRIVATE_IP.name, query, {"subnetId": "parent"}, live_only=True)
-    seen = (item for item in page.items if may_see(call, item))  # other teams may have runs in this subnet
+    seen = (item for item in page.items if may_see(call, item))  # not the runs of other teams in this subnet
     return Reply(200, [kinds.render(PRIVATE_IP, item) for item in seen], page.headers)
 
 
@@ -103,7 +103,7 @@ def _add(store: StateStore, run: StoredResource, subnet: StoredResource, name: s
 
 
 def mac_address(address: str) -> str:
-    """A MAC address derived from the IP address, so that stale ARP entries of neighbours stay correct."""
+    """A MAC address that is derived from the IP address, so that old ARP entries of neighbours stay correct."""
     return "02:00:17:" + ":".join(f"{octet:02X}" for octet in IPv4Address(address).packed[1:])
 
 

@@ -176,5 +176,5 @@ def _keep(call: ApiCall, vcn: StoredResource, blocks: list[str]) -> Reply:
     until = http.now() + call.cloud.faults.seconds("transition", call.operation.name)
     body = {**vcn.body, "cidrBlock": blocks[0], "cidrBlocks": blocks}
     changed = call.store.put(vcn, body=body, settling="UPDATING", settles_at=until)
-    # The action stays so when the work request has succeeded, and Oracle's provider asks for exactly this one.
+    # The action stays IN_PROGRESS after success, and Oracle's provider looks for exactly this one.
     return Reply(202, headers={"etag": changed.etag} | issue_receipt(call, "UPDATE_VCN", "vcn", "IN_PROGRESS", changed))

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects and their versions as the store has them, and their lists in the order of names. A delimiter joins deeper
-names to prefixes."""
+"""Objects and their versions in the store, and their lists, ordered by name. A delimiter groups names by prefix."""
 
 from __future__ import annotations
 
@@ -127,7 +126,7 @@ def keeps_versions(bucket: StoredResource) -> bool:
 
 
 def discard(call: ApiCall, file: str) -> None:
-    """Deletes a file after the commit, when no row names it any more."""
+    """Deletes a file after the commit, when no row refers to it any more."""
     path: Path = call.cloud.objects / file
     call.after_commit.append(lambda: path.unlink(missing_ok=True))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One note on disk with a secret in it, and whatever else the test asks for by config."""
+"""Makes a note (a file) with a secret in it, and whatever else the test sets in the configuration."""
 
 import pulumi
 from greeting import GREETING

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on a desk, as `trainyard runs` and `trainyard run` ask for them."""
+"""Runs on a desk, for `trainyard runs` and `trainyard run`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Looker:
 
 @dataclass
 class Merger:
-    """The lines of logs, each given once."""
+    """The new lines of logs. Each is returned only once."""
 
     runs: PaperRuns
     ranks: frozenset[int]

@@ -27,7 +27,7 @@ INPUTS = OwnInputs(
     stands_on="desk",
     access_comes_late=False,
 )
-# What a node does; its end is written once it is known.
+# The program of a node. It writes its exit code to a file.
 _DRAWS = '"$@" >log 2>&1; echo $? >new && mv new code'
 
 
@@ -45,7 +45,7 @@ class PaperRuns:
             yield NodeRun(node.name, f"{PREFIX}{folder.name}/{node.name}", "ACCEPTED")
 
     def _folder(self, call: Call, spec: RunSpec) -> Path:
-        """Of a run that an interrupted attempt began, or a new one."""
+        """The folder of a run that an interrupted attempt began, or a new one."""
         name = hashlib.sha256(spec.fingerprint.encode()).hexdigest()[:12]
         for start in count(1):
             folder = self.desk / f"{name}-{start}"
@@ -114,7 +114,7 @@ class PaperRuns:
         return {run["fingerprint"]: run["tags"]["run"] for run, nodes in self.runs() if alive(nodes)}
 
     def runs(self) -> Iterator[tuple[Mapping[str, Any], list[NodeRun]]]:
-        """Every run with its nodes as they are, the oldest first."""
+        """Every run with the states of its nodes, the oldest first."""
         for file in sorted(self.desk.glob("*/run.json"), key=lambda file: file.parent.stat().st_ctime):
             run = json.loads(file.read_text())
             ids = [(node["name"], f"{PREFIX}{file.parent.name}/{node['name']}") for node in run["nodes"]]

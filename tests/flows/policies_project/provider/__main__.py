@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A provider that takes every resource as it is: what a policy says of it is the policy's own word."""
+"""A provider that accepts every resource unchanged, so that only policies can refuse one."""
 
 import signal
 import threading

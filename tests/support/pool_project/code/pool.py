@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pool of processes on several nodes, by the managers of Python's own multiprocessing."""
+"""A pool of processes on several nodes, with the managers of Python's multiprocessing."""
 
 import os
 import queue
@@ -33,7 +33,7 @@ def work(numbers, squares, name):
 
 
 def head(address, port):
-    """As many clusters do, the node where all meet computes too."""
+    """Serves the queues. The head also computes, as in many clusters."""
     Pool.register("numbers", callable=lambda: NUMBERS)
     Pool.register("squares", callable=lambda: SQUARES)
     threading.Thread(target=work, args=(NUMBERS, SQUARES, "head"), daemon=True).start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Squares sixty numbers on whatever nodes are there."""
+"""Squares sixty numbers on all nodes that have joined."""
 
 import os
 from collections import Counter

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds one number of each node on the main node, over one TCP port; nothing but Python is needed."""
+"""Adds up one number of each node on the main node, over one TCP port. It needs nothing but Python."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 RANK, NODES = int(os.environ["RING_RANK"]), int(os.environ["RING_NODES"])
 MAIN, PORT = os.environ["RING_MAIN"], int(os.environ["RING_PORT"])
-# Others start when they start; a connection that is never let through is given up after this.
+# Other nodes may start later. A connection that a firewall drops is given up after this time.
 PATIENCE_SECONDS = 90.0
 
 

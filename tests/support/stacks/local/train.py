@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits a line to noisy points by gradient descent: small enough for a laptop, real enough to watch its loss fall."""
+"""Fits a line to noisy points by gradient descent. It runs on a laptop, and its loss falls visibly."""
 
 import argparse
 import random

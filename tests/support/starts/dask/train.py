@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dask: each worker computes the gradient of its own rows, the script beside the scheduler adds them up."""
+"""Dask: each worker computes the gradient of its rows, and the script on the scheduler's node adds them up."""
 
 import os
 

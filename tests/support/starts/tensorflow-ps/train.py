@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ParameterServerStrategy: asynchronous, as many steps at a time as there are workers."""
+"""ParameterServerStrategy: asynchronous, with as many steps at a time as there are workers."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from steps import RATE, Steps, batch, here
 
 
 def rank_and_world() -> tuple[int, int]:
-    """By TF_CONFIG, which names chief, workers and servers in the order of their ranks."""
+    """Reads TF_CONFIG, which lists chief, workers and servers in the order of their ranks."""
     told = json.loads(os.environ["TF_CONFIG"])
     tasks = [(kind, index) for kind, addresses in told["cluster"].items() for index in range(len(addresses))]
     return tasks.index((told["task"]["type"], told["task"]["index"])), len(tasks)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MultiWorkerMirroredStrategy, with a loop of its own."""
+"""MultiWorkerMirroredStrategy, with a custom training loop."""
 
 import tensorflow as tf
 from steps import RATE, Steps, batch, here

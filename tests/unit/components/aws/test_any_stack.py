@@ -27,7 +27,7 @@ from schemas.judge import Judged, judge_config
 from tests.support.ec2_words import as_ec2
 from tests.support.stack_strategies import texts, variables
 
-# As short and as long as a stack file may have them, and longer.
+# Names of the minimum and maximum length of a stack file, and longer ones.
 _names = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True) | st.integers(20, 42).map("n".__mul__)
 _env = st.dictionaries(variables.filter(lambda name: not name.startswith("AWS_")), texts, max_size=2)
 _runs = st.dictionaries(
@@ -86,7 +86,7 @@ def _operation(service: str, name: str) -> Shape:
 
 
 def _too_long(value: Any, shape: Shape, path: str) -> Iterator[str]:
-    """Texts that are longer than AWS's model allows, or not of its pattern: botocore itself checks neither."""
+    """Texts that break the length or pattern in AWS's model. botocore itself checks neither."""
     if isinstance(shape, StructureShape):
         for key, item in value.items():
             yield from _too_long(item, shape.members[key], f"{path}.{key}")
@@ -98,14 +98,14 @@ def _too_long(value: Any, shape: Shape, path: str) -> Iterator[str]:
             yield from _too_long(item, shape.value, f"{path}.*")
     elif isinstance(value, str):
         pattern = shape.metadata.get("pattern", "")
-        # Python's expressions have no classes of Unicode.
+        # Python's regular expressions have no Unicode classes.
         is_wrong = pattern and r"\p" not in pattern and not re.fullmatch(pattern, value)
         if is_wrong or len(value) > shape.metadata.get("max", len(value)):
             yield f"{path}: {value!r}"
 
 
 def _calls(plan: AwsDl1Plan) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The calls that make what has a name of the stack's."""
+    """The calls for resources whose names contain the stack's name."""
     tags = [{"Key": key, "Value": value} for key, value in plan.tags.items()]
     role = plan.access.runs_role
     yield "iam", "CreateRole", {"RoleName": role, "AssumeRolePolicyDocument": json.dumps(TRUST), "Tags": tags}
@@ -132,7 +132,7 @@ def _calls(plan: AwsDl1Plan) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def _camel(value: Any) -> Any:
-    """As Pulumi spells the program's words."""
+    """The inputs in Pulumi's spelling."""
     if isinstance(value, list):
         return [_camel(item) for item in value]
     if not isinstance(value, dict):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The deployer's own least policy: nothing for what is not made, no role but the nodes', no machine of others."""
+"""The deployer's least policy: no permissions for resources that are not made, on other roles, or on machines of
+others."""
 
 from __future__ import annotations
 
@@ -132,7 +133,7 @@ def test_a_repository_that_is_kept_cannot_be_deleted() -> None:
 
 
 def test_every_call_of_every_type_has_its_resources() -> None:
-    """Also of types and inputs that no stack of ours has: who adds one need not look here first."""
+    """Includes types and inputs that our stacks do not use, so that new ones are covered."""
     for row in table("aws_provider_calls")["types"].values():
         lists = [row[phase] for phase in ("create", "read", "delete")]
         lists += [*row.get("with", {}).values(), *row.get("when", {}).values()]

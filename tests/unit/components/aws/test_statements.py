@@ -43,7 +43,7 @@ def of(plan: AwsDl1Plan, who: str) -> list[AwsPolicy]:
 
 
 def allowed(plan: AwsDl1Plan, who: str, action: str, resource: str) -> bool:
-    """Whether a statement names both; its condition is another matter."""
+    """Whether a statement names this action and resource. Conditions are ignored."""
     return any(
         action in one.actions and any(fnmatchcase(resource, pattern) for pattern in one.resources)
         for policy in of(plan, who)

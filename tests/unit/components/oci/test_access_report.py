@@ -78,7 +78,7 @@ def test_what_is_only_inferred_is_marked_and_named() -> None:
         assert not any(is_documented(name) for name in right.inferred)
         line = next(line for line in told.splitlines() if line.startswith(f"  {right.grant}  "))
         assert "inferred" in line
-    # Nothing is doubted that a document says.
+    # Documented grants are not marked as inferred.
     assert all(right.inferred == () for right in found.rights if right.trust == "documented")
 
 

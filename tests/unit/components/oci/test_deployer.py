@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The deployer's own least policy: enough for every call, and nothing for what is not made."""
+"""The deployer's least policy: enough for every call, and no permissions for resources that are not made."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OTHER_TARGETS = ("internet gateway", "private ip", "local peering")
 POOL = {"pool": ComputeTarget(Shape("VM.GPU.A10.1"), 4)}
 VAULT = Vault("ocid1.vault.a", "ocid1.key.a", {"token": Secret()})
 
-# What no plan leads to: gateways and groups that none makes, and what a list asked for at once never is.
+# Cases that no plan causes, such as gateways and groups that no plan makes.
 NOT_OURS = {
     *(f"{call}RouteTable:{kind}" for call in ("Create", "Delete") for kind in OTHER_TARGETS),
     *(f"UpdateRouteTable:{how} {kind}" for how in ("added", "removed") for kind in OTHER_TARGETS),
@@ -173,7 +173,7 @@ def test_a_compute_target_is_managed_where_it_is_made_and_read_where_it_is_there
     made = plan(jobs={"train": alone}, **theirs)
     here = granted(made, iam.CompartmentId(COMPARTMENT))
     assert {"DATA_SCIENCE_COMPUTE_TARGET_CREATE", "DATA_SCIENCE_COMPUTE_TARGET_DELETE"} <= here
-    # A node alone is in no subnet.
+    # The node of a single-node run on a target is in no subnet.
     assert "SUBNET_ATTACH" not in granted(made, iam.CompartmentId(NETWORKS))
     assert "SUBNET_ATTACH" in granted(plan(jobs=in_groups, **theirs), iam.CompartmentId(NETWORKS))
     for name, read in (("ocid1.datasciencecomputetarget.a", "READ"), ("their-pool", "INSPECT")):

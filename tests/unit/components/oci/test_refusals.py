@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which changes OCI refuses in place, and the way around each of them."""
+"""Which updates OCI refuses, and how to avoid each refusal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RULES = table("oci_refusals")
 
 @pytest.fixture(autouse=True)
 def only_subnet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody else has made a subnet in the VCN. There is no engine here to ask."""
+    """The VCN has no subnets of others. This replaces a lookup by the engine."""
     monkeypatch.setattr(oci.core, "get_subnets", lambda **where: SimpleNamespace(subnets=[]))
 
 

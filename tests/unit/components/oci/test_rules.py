@@ -84,7 +84,8 @@ def test_ranges_stand_in_the_order_of_their_ports() -> None:
 
 
 def test_a_port_that_lies_in_a_range_has_no_rule_of_its_own_but_is_told() -> None:
-    """A rehearsal found it: without the rule for 8786 nothing failed, for workers may take 8700 to 8800."""
+    """A rehearsal found this: nothing failed without the rule for 8786, because the workers' range 8700-8800 contains
+    it."""
     made = security_rules(plan(jobs={"b": job("dask", {"scheduler": 1, "worker": 2})}).network)
     (workers,) = [rule for rule in made.ingress if str(rule.ports) == "8700-8800"]
     assert "register with the scheduler" in workers.description

@@ -110,7 +110,7 @@ def test_two_plans_of_one_stack_have_the_same_statements_in_the_same_order(mode:
 
 
 def needed(of: OciPlan) -> Iterator[tuple[str, str, frozenset[str], str | None]]:
-    """(who, resource type, permissions, narrowed to) of every call the plan's grants stand for."""
+    """(who, resource type, permissions, target) of every call of the plan's grants."""
     for grant in of.access.grants:
         words = f"{grant.does} {grant.what}"
         if words in table("oci_access")["operations"]:
@@ -134,7 +134,7 @@ def test_least_privilege_is_enough_for_every_call_it_was_made_of(network: OciNet
 
 
 def test_least_privilege_has_no_verb_larger_than_its_permissions_ask_for() -> None:
-    """No statement can be taken away, nor grants anything the next smaller verb would not lack."""
+    """Every statement is necessary, and a smaller verb would not be enough for any of them."""
     made = plan()
     for line in policy_lines(made):
         grant = line.statement.grant

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks that say what users of OpenPAI have: roles and port labels of their own names, a SKU for each role, shared
-memory, priority, pinned cells. Stack file -> protocol, and the command carried out by bash."""
+"""Stacks with features that users of OpenPAI know: their own roles and port labels, a SKU for each role, shared memory,
+priority, pinned cells. Tests the protocol of a stack file, and runs the command in bash."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from components.plan.show import plan_text
 from schemas.findings import Finding
 from tests.support.openpai_jobs import carry_out, job_of, judged_stack, planned
 
-# As the programs of OpenPAI's examples find one another.
+# The variables by which programs of OpenPAI's examples find one another.
 PROGRAM = """\
 import json, os, sys
 os.environ["MASTER_ADDR"] = os.environ["PAI_HOST_IP_worker_0"]
@@ -68,7 +68,7 @@ def test_the_first_command_that_fails_ends_a_task(tmp_path: Path) -> None:
 
 
 def test_a_time_limit_is_a_failure_that_counts(tmp_path: Path) -> None:
-    """OpenPAI retries 137 for ever: a program that it was killed with ends as one that the limit ended."""
+    """OpenPAI retries 137 forever, so a program that the time limit had to kill ends with 124."""
     job = job_of(tmp_path, as_is(tmp_path, command="trap '' TERM\nwhile true; do sleep 0.1; done"))
     commands = job["taskRoles"]["worker"]["commands"]
     short = {"--kill-after=60 1440m": "--kill-after=0.1 1", "SECONDS + 86400": "SECONDS + 1"}

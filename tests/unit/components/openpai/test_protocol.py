@@ -48,7 +48,7 @@ JOB: dict[str, Any] = {
     },
 }
 WORKER = ("taskRoles", "worker")
-# What is changed in the job, and words of the refusal. `...` removes the value.
+# A change of the job, and words of the expected problem. `...` removes the value.
 REFUSED: list[tuple[tuple[str | int, ...], Any, str]] = [
     (("protocolVersion",), 1, "protocolVersion"),
     (("name",), "two words", "does not match"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which node may reach which: for each framework, in each mode."""
+"""Which nodes may reach each other, for each framework and mode."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ why = "each peer talks to its neighbours"
 
 
 def inside(rules: tuple[PortRule, ...]) -> set[tuple[str, str, str]]:
-    """(from, to, ports) of what is open between nodes."""
+    """(from, to, ports) of the rules between nodes."""
     return {
         (rule.source.partition("/")[2], rule.target.partition("/")[2], str(rule.ports or "all"))
         for rule in rules

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in for clouds: what a file names is there, the rest is unknown, and nothing is said of what is gone."""
+"""The offline clouds: resources that the file names exist, other values are unknown, and missing resources cannot be
+looked up."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recipes of images: every framework has one, and each Dockerfile finds what it copies, pins what it takes."""
+"""The recipes of images: every framework has one, the files that a Dockerfile copies exist, and versions are pinned."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which inputs replace a resource: by the rows that plugins have, by options of the program, by secrets."""
+"""Which inputs replace a resource: by the plugins' table, by the program's options, and for secrets."""
 
 from __future__ import annotations
 

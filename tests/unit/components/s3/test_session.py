@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of AWS from configuration and environment, and what its answers mean: what needs no cloud."""
+"""Clients of AWS from configuration and environment, and messages for AWS's errors, without a cloud."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

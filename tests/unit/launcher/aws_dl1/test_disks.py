@@ -27,7 +27,7 @@ ARRAY = disk("md127", None, "raid0", fstype="ext4", label="trainyard", mountpoin
     [
         ([ROOT], Disks("", False, ())),
         ([ROOT, disk("nvme2n1"), disk("nvme1n1")], Disks("", False, ("/dev/nvme1n1", "/dev/nvme2n1"))),
-        # A disk that somebody attached is not the machine's own.
+        # An attached volume is not one of the machine's local disks.
         ([ROOT, disk("nvme1n1", EBS), disk("sdb", None)], Disks("", False, ())),
         ([ROOT, disk("nvme1n1", fstype="ext4")], Disks("", False, ())),
         ([ROOT, disk("nvme1n1", mountpoint="/data")], Disks("", False, ())),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of ours stand before moto's in a table, and moto's own classes stay as they are."""
+"""Our operations take precedence over moto's by a table, and moto's classes are not changed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in force in the networks of instances, where questions overlap and things go while they are asked for."""
+"""The rules in force in the networks of instances, if reads overlap and resources are deleted meanwhile."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_a_cache_behind_a_link_is_shown_where_its_programs_look(
 
 
 def test_a_name_of_an_environment_leads_to_no_other_folder(secret: Path, tmp_path: Path) -> None:
-    """Whoever pushes an image writes the name of what stands in for it."""
+    """Users who push an image choose the name of the local environment."""
     own = find.find("own")
     assert isinstance(own, Environment)
     _layer(secret)

@@ -20,7 +20,7 @@ Supervise = Callable[..., subprocess.Popen[bytes]]
 
 @pytest.fixture
 def supervise(tmp_path: Path, request: pytest.FixtureRequest) -> Supervise:
-    """Starts one, ended with the test whatever happens."""
+    """Starts a supervisor, which is ended after the test, even if the test fails."""
 
     def start(
         *command: str, seconds: float = 0, grace: float = 5.0, parent: int | None = None
@@ -72,7 +72,7 @@ def test_the_time_limit_ends_it(supervise: Supervise, tmp_path: Path) -> None:
     assert (_result(tmp_path)["reason"], _result(tmp_path)["code"]) == ("time limit", -signal.SIGTERM)
 
 
-def test_whoever_ignores_the_request_is_killed_after_the_grace(supervise: Supervise, tmp_path: Path) -> None:
+def test_a_command_that_ignores_sigterm_is_killed_after_the_grace_time(supervise: Supervise, tmp_path: Path) -> None:
     process = supervise("bash", "-c", "trap '' TERM; echo ready; while true; do sleep 0.05; done", grace=0.2)
     assert process.stdout is not None
     process.stdout.readline()
@@ -81,17 +81,17 @@ def test_whoever_ignores_the_request_is_killed_after_the_grace(supervise: Superv
     assert (_result(tmp_path)["reason"], _result(tmp_path)["code"]) == ("stopped", -signal.SIGKILL)
 
 
-def test_what_left_the_group_ends_too(supervise: Supervise) -> None:
+def test_a_process_that_left_the_process_group_is_ended_too(supervise: Supervise) -> None:
     process = supervise("bash", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $!")
     orphan = int(process.communicate(timeout=30)[0])
     eventually(lambda: files.start_time(orphan), lambda started: not started)
 
 
-def test_a_command_that_is_not_there(supervise: Supervise, tmp_path: Path) -> None:
+def test_a_missing_command_is_reported(supervise: Supervise, tmp_path: Path) -> None:
     supervise("no-such-command").communicate(timeout=30)
     assert (_result(tmp_path)["reason"], "no-such-command" in _result(tmp_path)["detail"]) == ("unstartable", True)
 
 
-def test_it_starts_nothing_for_a_parent_that_is_gone(supervise: Supervise, tmp_path: Path) -> None:
+def test_it_starts_nothing_if_its_parent_has_ended(supervise: Supervise, tmp_path: Path) -> None:
     assert supervise("touch", "started", parent=1).wait(timeout=30) == 1
     assert not (tmp_path / "started").exists()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives of strangers: none leads out of its folder, and none is larger than a node may be, whatever it says."""
+"""Untrusted archives: none writes outside of its folder, and none exceeds the size limit, whatever size it states."""
 
 import io
 import json

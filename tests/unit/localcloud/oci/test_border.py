@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each request is read once: what could be read in two ways is refused, and no handler sees the request itself."""
+"""Each request is parsed once: ambiguous ones are refused, and no handler gets the request itself."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_log_shows_no_token(target: str, shown: str) -> None:
     ],
 )  # fmt: skip
 def test_an_address_names_one_repository(address: Any) -> None:
-    """Whoever judges a push means the repository that gets it; what no push takes is none."""
+    """Access is checked for the repository that gets the push. An invalid name is no repository."""
     parts = parse_address(address)
     assert pushed_repository(address) == (parts.repository if parts else "")
     assert parts is None or (":" not in parts.repository and "@" not in parts.repository)

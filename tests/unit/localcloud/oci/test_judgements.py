@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of judged calls is bounded, and counts what repeats itself."""
+"""The record of access decisions is bounded, and counts repeated calls."""
 
 from components.oci.iam.judge import AccessDecision, Principal, Target
 from localcloud.oci.judgements import Judgements

@@ -67,7 +67,7 @@ def test_a_run_is_measured_by_what_its_processes_use(
         meter.look()
         return {run: _values(store, run, "CpuUtilization") for run in nodes}
 
-    # To start takes both of them the same; from then on one uses the processor and the other does not.
+    # Both need the same time to start. After that, only one of them uses the processor.
     found = eventually(looked, lambda seen: sum(seen["busy"]) > 3 * sum(seen["idle"]) + 0.1)
     assert all(0 <= value <= 100 for values in found.values() for value in values)
     assert all(0 < value < 100 for run in nodes for value in _values(store, run, "MemoryUtilization"))

@@ -22,7 +22,7 @@ OWN = frozenset({
 # No document at hand says which permission these need: they are for the tenancy's administrators, until one does.
 ADMINISTRATORS_ONLY = frozenset({"GetResourceAvailability", "ListLimitDefinitions", "ListLimitValues"})
 
-# What a request brings and no answer shows.
+# Fields of requests that no response shows.
 READ_ONLY_ONCE = {"secret": frozenset({"secretContent"})}
 
 
@@ -61,7 +61,7 @@ def test_every_model_sends_its_tags_when_there_are_none(kind: ResourceKind) -> N
 
 @pytest.mark.parametrize("kind", _kinds(), ids=lambda kind: kind.name)
 def test_no_field_of_a_request_is_dropped(kind: ResourceKind) -> None:
-    """What is neither shown again nor read nor refused would be accepted and not made."""
+    """A field that is neither shown, nor read, nor refused would be silently ignored."""
     shown = models.fields(kind.service, kind.title) | kind.unserved.keys() | READ_ONLY_ONCE.get(kind.name, frozenset())
     given = {"Create": kind.create_details, "Update": kind.update_details}
     for verb, details in given.items():

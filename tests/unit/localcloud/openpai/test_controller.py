@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The controller of the local OpenPAI, without hosts: places, what tasks are told, and a disk that fails."""
+"""The controller of the local OpenPAI, without hosts: the placement of tasks, their variables, and a failing disk."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_a_cloud_that_comes_back_takes_running_tasks_for_lost(tmp_path: Path) ->
 
 
 def test_what_an_event_or_an_answer_costs_does_not_grow_with_the_job(tmp_path: Path) -> None:
-    """500 tasks are followed as fast, one by one, as three."""
+    """A change of one task takes as many SQL statements with 500 tasks as with three."""
 
     def work(cluster: Cluster) -> None:
         costs = []

@@ -57,7 +57,7 @@ def logs(tmp_path: Path) -> Iterator[_Logs]:
         ("bytes=0-99999999", 206, _CONTENT),
         ("bytes=25600-", 416, b""),
         ("bytes=9-3", 416, b""),
-        # What is no range is no wish.
+        # An invalid range is ignored.
         ("bytes=-", 200, _CONTENT),
         ("lines=1-2", 200, _CONTENT),
     ],

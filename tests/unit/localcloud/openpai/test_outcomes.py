@@ -19,8 +19,7 @@ Does = Mapping[str, Sequence[Sequence[int | None]]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended: its state, its code, how often it and all its tasks were tried, and how many retries of the job
-    were counted."""
+    """The end of a job: its state and code, the attempts of the job and of all its tasks, and its counted retries."""
 
     state: str
     code: int
@@ -35,8 +34,8 @@ def _job(roles: Mapping[str, Mapping[str, Any]], **job: Any) -> dict[str, Any]:
 
 
 class _Play:
-    """Carries out a job. Each task has a list of codes, one for each of its attempts, whichever attempt of the job that
-    is in; the last one repeats."""
+    """Runs a job. Each task has a list of exit codes, one for each of its attempts, counted over all attempts of the
+    job. The last one repeats."""
 
     def __init__(self, job: Mapping[str, Any], does: Does) -> None:
         self.framework = Framework("user~job", "uid", policy_of(job))
@@ -58,7 +57,7 @@ class _Play:
         return Outcome(state, end.code, framework.attempt.number + 1, framework.counted, self.tries)
 
     def _round(self) -> None:
-        """Every task that waits gets a place, and every task that runs ends or goes on."""
+        """One round: every waiting task starts, and every running task ends or goes on."""
         self.now += 60
         for task in self.framework.pending(self.now):
             self.framework.place(task, "10.151.0.16", {})

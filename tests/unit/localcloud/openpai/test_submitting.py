@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of jobs that a stranger wrote: whatever they are, the local OpenPAI says what is wrong with them."""
+"""Hostile texts of jobs: the local OpenPAI responds with the problem."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ def test_the_word_before_a_shell_s_sign_is_not_repeated(tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", ["token", "PASSWORD_", "x", "${a}", "://a:", "A "])
 @pytest.mark.parametrize("place", ["command", "image", "env"])
 def test_no_text_takes_long_to_be_judged_and_shown(place: str, word: str, tmp_path: Path) -> None:
-    """What looked at each of 20,000 places for the rest of the text took a minute; one pass takes a second."""
+    """A pattern that scanned the rest of the text at each of 20,000 places took a minute. One pass takes a second."""
     long = json.dumps(word * 20_000)
     file = tmp_path / "Pulumi.long.yaml"
     parts = {"job": f"env: {{ A: {long} }}"} if place == "env" else {place: long}

@@ -33,7 +33,7 @@ def drift(folder: Path, *words: str) -> Result:
 
 
 def finds(monkeypatch: pytest.MonkeyPatch, *remarks: Remark, unread: tuple[str, ...] = ()) -> list[Any]:
-    """Puts this in place of the look at a cloud; gives what it was asked."""
+    """Replaces the read of the cloud by this result. Returns the recorded questions."""
     asked: list[Any] = []
 
     def found(*arguments: Any) -> Drift:

@@ -24,7 +24,7 @@ def test_a_mistake_of_ours_is_not_told_but_shown() -> None:
 
 
 def test_a_room_that_is_newer_than_the_environment_is_told_with_the_remedy() -> None:
-    """Somebody pulls a release that has another folder of modules, and types a command without `make`."""
+    """A user pulls a release with a new folder of modules, and runs a command without `make`."""
     assert "make setup" in (words(ModuleNotFoundError(name="schemas")) or "")
     assert words(ModuleNotFoundError(name="nowhere")) is None, "a library that is missing is shown as it is"
     assert words(ModuleNotFoundError(name="schemas.nowhere")) is None, "a mistake of ours"

@@ -48,7 +48,7 @@ def test_an_engine_with_its_own_language_host_gets_only_the_plugins(machine: Any
 
 @EACH
 def test_a_plugin_is_of_the_version_that_programs_ask_for(machine: Any, stand_in: StandIn) -> None:
-    """And not on PATH: there the engine takes it too, with a warning at every step."""
+    """It must not be on PATH: the engine would use it, but with a warning at every step."""
     (machine.root / "home" / "bin").mkdir(parents=True)
     (machine.root / "home" / "bin" / stand_in.program).write_text("left by an earlier release")
     assert stand_in.program not in names(write_tools(machine.root / "home", machine.path, machine.env))
@@ -168,7 +168,7 @@ def test_states_are_closed_to_others(machine: Any) -> None:
 
 
 def test_the_folder_of_local_stacks_is_closed(machine: Any) -> None:
-    """States tell everything of a stack but its secrets, and the passphrase tells those."""
+    """States contain everything of a stack except its secrets, and the passphrase decrypts these."""
     machine.program("pulumi", "echo v3.999.0")
     home = machine.root / "home"
     for _ in ("a new folder", "one of an earlier release"):

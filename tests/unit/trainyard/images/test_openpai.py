@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images for OpenPAI: a plain registry, of which nothing is known but its address."""
+"""Images for OpenPAI: a registry of which only the address is known."""
 
 from __future__ import annotations
 

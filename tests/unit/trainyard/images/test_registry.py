@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a registry's answers mean, before a push and after one that failed."""
+"""The messages for a registry's responses, before a push and after a failed one."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ CLOUD = Cloud(
 
 
 class Made:
-    """Notes what is asked of it in place of a cloud."""
+    """Replaces a cloud, and records the calls."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

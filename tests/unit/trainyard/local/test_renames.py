@@ -78,7 +78,7 @@ def test_a_probable_renaming_is_named_with_the_remedy(jobs: dict[str, OciJob], p
 
 
 def test_what_was_renamed_is_told_its_oldest_name() -> None:
-    """Nothing that a node is told changes by a renaming: neither the names nor the places made of them."""
+    """A renaming changes no variable or argument of a node, neither names nor paths."""
     job = replace(JOB, image="${registry}:${job}", command="train.py {address.main}", env={"WHAT": "${job}/${run}"})
     before = _plan(line=replace(job, runs={"base": Run()})).jobs["line"]
     renamed = replace(

@@ -18,7 +18,7 @@ from trainyard.rehearsal.stage import Stage, _not_rehearsed
 def test_an_environment_that_cannot_be_made_is_named_with_the_one_command(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Not with the command that would only name the other one."""
+    """The message has the command that solves the problem, not one that only prints that command."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     blocked = Obstacle("dask-ml", "it needs Debian packages that are not installed: g++", "apt-get install g++")
     monkeypatch.setattr(environments, "obstacle", lambda _: blocked)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose policies count as drift of a stack of AWS, and which are the account's own order."""
+"""Which policies count as drift of a stack on AWS, and which are the account's own rules."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DECLARED = Snapshot("demo", "aws-dl1", {}, (
 
 @dataclass
 class AccountSession:
-    """An account as one call tells it."""
+    """The response of the call that describes a whole account."""
 
     told: Mapping[str, Any]
     account: str = ACCOUNT

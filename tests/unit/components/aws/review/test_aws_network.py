@@ -37,7 +37,7 @@ ITSELF = {"securityGroupId": NODES, "ipProtocol": "-1", "referencedSecurityGroup
 def side(
     *extra: ReviewedResource, groups: tuple[str, ...] = ("nodes",), inline: Any = None, **interface: Any
 ) -> Snapshot:
-    """Nodes that reach each other, and S3 by its endpoint."""
+    """A stack whose nodes reach each other, and S3 through its endpoint."""
     interface = {"securityGroups": [id_of(GROUP, name) for name in groups], **interface}
     made = (
         resource(VPC, "vpc", cidrBlock="10.40.0.0/16"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which statements of others count as drift of a stack of OCI, and which are the tenancy's own order."""
+"""Which statements of others count as drift of a stack on OCI, and which are the tenancy's own rules."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TenancySession:
 def found(
     statement: str, place: str = HERE, made: datetime = BEFORE, known: tuple[str, ...] = (), stack: str = ""
 ) -> list[str]:
-    """The statements that count of one policy."""
+    """The statements of a policy that count as drift."""
     tags = {"managed-by": "trainyard", "stack": stack} if stack else {}
     policy = SimpleNamespace(
         id="ocid1.policy.other", name="other", statements=[statement], time_created=made, freeform_tags=tags

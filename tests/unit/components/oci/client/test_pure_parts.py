@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses, endpoints, requests and refusals: what needs no cloud."""
+"""Addresses, endpoints, requests and refusals, without a cloud."""
 
 import re
 import threading
@@ -207,7 +207,7 @@ def test_node_groups_read_back_as_the_inputs_that_made_them() -> None:
 
 
 def test_an_override_of_node_groups_says_all_that_the_job_said() -> None:
-    """It takes the job's place: without image and network its nodes would have none (a rehearsal found it)."""
+    """The override replaces the job's settings, so it has to repeat image and network (a rehearsal found this)."""
     environment, infrastructure = SimpleNamespace(image="iad.ocir.io/ns/dt:1"), SimpleNamespace(shape_name="VM")
     group = SimpleNamespace(
         name="main",
@@ -269,7 +269,8 @@ def test_a_folder_is_a_place_in_a_bucket(uri: str | None, parts: Any) -> None:
 
 @pytest.mark.parametrize("layout", ["run-per-node", "node-groups"])
 def test_images_of_ads_find_a_place_that_is_their_start_s_own(layout: str) -> None:
-    """What they left there before, `stop` among it, would end them at once. The stack's own inputs stay as they are."""
+    """Files of an earlier start in the same folder, such as `stop`, would end the nodes at once. The stack's inputs do
+    not change."""
     place = {"OCI__WORK_DIR": "oci://b@ns/job/run/1"}
     nodes = [{"name": name, "environment": place, "replicas": 1} for name in ("main", "worker")]
     _, spec = _described(nodes=nodes, layout=layout, image=None)

@@ -42,10 +42,10 @@ DATA_SCIENCE = Principal("service", name="datascience")
 
 
 def policies(*statements: str, attached: str = ROOT) -> CompiledPolicies:
-    """These statements, in force."""
+    """The compiled policies with these statements."""
     return compile_policies([AttachedPolicy("p", attached, tuple(map(parse, statements)))], TREE)
 
 
 def bucket(name: str = "data", compartment: str = TEAM) -> Target:
-    """A bucket as a request names it."""
+    """The target of a request for a bucket."""
     return Target(compartment, {"target.bucket.name": name})

@@ -200,7 +200,7 @@ def test_a_further_statement_never_takes_access_away(
             assert judge(more, principal, [permission], target).allowed
 
 
-# The statements of the documents past the proof of concept, and which of these calls fail without each.
+# The documents' statements (without the proof of concept), and the calls that fail without each of them.
 CALLS: dict[str, tuple[Principal, str, str]] = {
     "push": (ALICE, "docker push", ""),
     "make repository": (ALICE, "CreateContainerRepository", ""),

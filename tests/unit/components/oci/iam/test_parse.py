@@ -7,7 +7,7 @@ from components.oci.iam import Statement, StatementError, to_text
 from components.oci.iam.parse import parse
 from tests.unit.components.oci.iam.strategies import statements
 
-# What Oracle's pages show, in their own spelling, and the one way this room writes it.
+# Statements of Oracle's pages in their spelling, and in our canonical one.
 READ = [
     (
         "Allow group A-Admins, B-Admins to manage all-resources in compartment Projects-A-and-B",
@@ -58,7 +58,7 @@ READ = [
     ),
 ]
 
-# What OCI refuses: the column it is at, and what the message says.
+# Statements that OCI refuses, with column and message.
 REFUSED = [
     ("", 1, "expected `allow`, found the end"),
     ("Alow group x to read repos in tenancy", 1, "found `Alow`; did you mean `allow`?"),

@@ -87,7 +87,7 @@ def test_a_platform_without_deployment_says_so(tmp_path: Path) -> None:
     ("password", "words"), [("Tom&Jerry", "reads & < >"), ("it's", "reads & < >"), ("=", "only `=`"), ("a=b-c/d+e", "")]
 )
 def test_a_password_that_the_image_checker_changes(password: str, words: str, tmp_path: Path) -> None:
-    """A file has it sealed, so a preview says it."""
+    """The password is encrypted in the file, so only a preview can check it."""
     auth = {"user": "bot", "password": {"secure": password}}
     findings = judged_stack(tmp_path, {"image": "team/train:1.0", "imageAuth": auth}).findings
     assert [one.code for one in findings] == (["TY879"] if words else [])

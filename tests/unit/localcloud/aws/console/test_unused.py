@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud whose AWS nobody used pays nothing for it in the console."""
+"""If a cloud's AWS was never used, the console does not start it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of a cluster as runs, and how far they come, also where jobs and storages are strangers'."""
+"""Jobs of a cluster as runs with their progress, including hostile jobs and storages."""
 
 from __future__ import annotations
 
