@@ -65,11 +65,31 @@ def review(
     circumstances: Circumstances,
     rehearsal: Mapping[str, Any] | None = None,
 ) -> Review:
+    if before.resources and after.resources and before.platform != after.platform:
+        return _moved(before, after, findings, circumstances, rehearsal)
+    if _broken(before, after):
+        return _unread(before, after, kind, findings, circumstances)
     platform = answers(after.platform or before.platform).review
-    changes = () if _broken(before, after) else compare(before, after, platform, circumstances.by_engine)
+    changes = compare(before, after, platform, circumstances.by_engine)
     if kind == "changed" and not changes and before.plan == after.plan and not after.refused:
         kind = "same"
-    made = Review(
+    made = replace(
+        _begun(after, kind, findings, circumstances),
+        changes=changes,
+        warnings=tuple(text for text in after.remarks if text not in before.remarks),
+        forecast=forecast(after),
+        forecast_changed=forecast(before) != forecast(after),
+        costs=stack_costs(after, platform, circumstances.prices, changes),
+        costs_before=stack_costs(before, platform, circumstances.prices, ()),
+        picture=picture(after if kind != "removed" else before),
+    )
+    made = _with_access(_with_network(made, before, after, platform), before, after, platform)
+    return _with_proof(_with_pack(made, before, after, findings, circumstances), rehearsal)
+
+
+def _begun(after: Snapshot, kind: StackKind, findings: Findings, circumstances: Circumstances) -> Review:
+    """What a review says of a stack before anything is compared."""
+    return Review(
         stack=after.stack,
         file=findings.file,
         platform=after.platform,
@@ -78,20 +98,44 @@ def review(
         against=circumstances.against,
         on=circumstances.on.isoformat(),
         refused=after.refused,
-        changes=changes,
-        warnings=tuple(text for text in after.remarks if text not in before.remarks),
-        forecast=forecast(after),
-        forecast_changed=forecast(before) != forecast(after),
-        costs=stack_costs(after, platform, circumstances.prices, changes),
-        costs_before=stack_costs(before, platform, circumstances.prices, ()),
         findings=_new_findings(findings),
         unjudged=circumstances.remarks,
-        picture=picture(after if kind != "removed" else before),
     )
-    if _broken(before, after):
-        return replace(made, judged=False)
-    made = _with_access(_with_network(made, before, after, platform), before, after, platform)
-    return _with_proof(_with_pack(made, before, after, findings, circumstances), rehearsal)
+
+
+def _unread(
+    before: Snapshot, after: Snapshot, kind: StackKind, findings: Findings, circumstances: Circumstances
+) -> Review:
+    """Of a stack that cannot be read on one side nothing is known: it must never look as if nothing changed."""
+    made = replace(_begun(after, kind, findings, circumstances), judged=False, picture=picture(after))
+    if after.refused:
+        return made
+    why = f"nothing of this stack was compared: it cannot be read as it was before this change\n{before.refused}"
+    return replace(made, warnings=(why,))
+
+
+def _moved(
+    before: Snapshot,
+    after: Snapshot,
+    findings: Findings,
+    circumstances: Circumstances,
+    rehearsal: Mapping[str, Any] | None,
+) -> Review:
+    """Nothing moves between platforms: what one of them has ends, what the other one gets is new. Each speaks of its
+    own side, because neither can read the other's resources."""
+    left = review(before, Snapshot(before.stack, before.platform, {}, ()), "removed", findings, circumstances)
+    made = review(Snapshot(after.stack, after.platform, {}, ()), after, "new", findings, circumstances, rehearsal)
+    return replace(
+        made,
+        kind="changed",
+        closed=left.closed,
+        lost=left.lost,
+        changes=tuple(sorted((*left.changes, *made.changes), key=lambda one: (one.type, one.name, one.kind))),
+        warnings=tuple(text for text in after.remarks if text not in before.remarks),
+        forecast_changed=left.forecast_changed or made.forecast_changed,
+        costs_before=left.costs_before,
+        unjudged=tuple(dict.fromkeys((*left.unjudged, *made.unjudged))),
+    )
 
 
 def _broken(before: Snapshot, after: Snapshot) -> bool:

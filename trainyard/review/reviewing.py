@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -38,6 +39,14 @@ class Wanted:
     rehearsal: Mapping[str, Any] | None = None
     pack: Mapping[str, Any] = field(default_factory=dict)
     shown: Callable[[Path], str] = str
+
+    def in_words(self, text: str, side: Side) -> str:
+        """A text about files of a side, with their names as people see them: a folder aside has another name each
+        time, and a finding that names it would never be the same as the other side's."""
+        shown = self.shown(self.after.stacks / "file").removesuffix("file")
+        for folder in {str(side.stacks.resolve()), os.path.abspath(side.stacks)}:
+            text = text.replace(f"{folder}{os.sep}", shown)
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,31 +99,39 @@ def _judged(wanted: Wanted) -> list[_Sides]:
     found = [
         (name, wanted.before.file(name) if wanted.before else None, wanted.after.file(name)) for name in wanted.names
     ]
-    before = _check([file for _, file, _ in found])
-    after = _check([file for _, _, file in found])
+    before = _check(wanted, wanted.before or wanted.after, [file for _, file, _ in found])
+    after = _check(wanted, wanted.after, [file for _, _, file in found])
     return [
         _Sides(name.removeprefix("Pulumi.").removesuffix(".yaml"), then, now)
         for (name, _, _), then, now in zip(found, before, after, strict=True)
     ]
 
 
-def _check(files: Sequence[Path | None]) -> list[Judged | None]:
+def _check(wanted: Wanted, side: Side, files: Sequence[Path | None]) -> list[Judged | None]:
     there = [file for file in files if file is not None]
     judged = [judge_file(file, str(file)) for file in there]
-    together = iter(check_together(judged, find_neighbours(tuple(there), judged)))
-    return [next(together) if file is not None else None for file in files]
+    together = check_together(judged, find_neighbours(tuple(there), judged))
+    named = iter(_with_words(one, lambda text: wanted.in_words(text, side)) for one in together)
+    return [next(named) if file is not None else None for file in files]
+
+
+def _with_words(one: Judged, words: Callable[[str], str]) -> Judged:
+    findings = (replace(row, message=words(row.message), remedy=words(row.remedy)) for row in one.findings)
+    return replace(one, findings=tuple(findings))
 
 
 def _reviewed(wanted: Wanted, one: _Sides, after: RecordingProcess, earlier: Future[Recorded] | None) -> Review:
     platform = _platform(one.after or one.before)
-    then = earlier.result() if earlier else nothing(one.name, platform)
-    now = _record(after, one.name, one.after, then if earlier else None) if one.after else nothing(one.name, platform)
-    snapshot = now.snapshot
-    if then.snapshot.refused and one.after and not snapshot.refused:
-        unread = f"the other side: {then.snapshot.refused}"
-        known = replace(wanted.circumstances, remarks=(*wanted.circumstances.remarks, unread))
-        return review(then.snapshot, snapshot, one.kind, _findings(wanted, one), known, wanted.rehearsal)
-    return review(then.snapshot, snapshot, one.kind, _findings(wanted, one), wanted.circumstances, wanted.rehearsal)
+    recorded = earlier.result() if earlier else nothing(one.name, platform)
+    now = _record(after, one.name, one.after, recorded if earlier else None) if one.after else None
+    then = _told(wanted, wanted.before or wanted.after, recorded.snapshot)
+    snapshot = _told(wanted, wanted.after, now.snapshot) if now else nothing(one.name, platform).snapshot
+    return review(then, snapshot, one.kind, _findings(wanted, one), wanted.circumstances, wanted.rehearsal)
+
+
+def _told(wanted: Wanted, side: Side, snapshot: Snapshot) -> Snapshot:
+    remarks = tuple(wanted.in_words(text, side) for text in snapshot.remarks)
+    return replace(snapshot, remarks=remarks, refused=wanted.in_words(snapshot.refused, side))
 
 
 def _record(process: RecordingProcess, name: str, judged: Judged | None, before: Recorded | None = None) -> Recorded:

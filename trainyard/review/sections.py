@@ -39,6 +39,8 @@ def verdict(one: Review) -> str:
     counts = list(_counts(one))
     if one.refused:
         return f"{one.stack}: would be refused" + (f"; {', '.join(counts)}" if counts else "")
+    if not one.judged:
+        return f"{one.stack}: cannot be compared" + (f"; {', '.join(counts)}" if counts else "")
     if not one.has_decisions:
         in_place = len(one.of_kind("created", "changed"))
         rest = f"; {plural(in_place, 'resource')} made or changed in place" if in_place else ""
@@ -133,13 +135,17 @@ def sentence(access: Access, gained: bool = True) -> str:
 
 def _ends(one: Review) -> Iterator[Item]:
     if one.refused:
-        yield Item(f"refused: {one.refused}", urgent=True)
-    for text in one.warnings:
-        first, _, rest = text.partition("\n")
-        yield Item(first, tuple(line.strip() for line in rest.splitlines() if line.strip()), True)
+        yield _told(f"refused: {one.refused}")
+    yield from map(_told, one.warnings)
     yield from _grouped(one.of_kind("blocked", "replaced", "deleted", "kept"))
     if one.forecast_changed and one.kind not in ("new", "removed"):
         yield from _forecast(one)
+
+
+def _told(text: str) -> Item:
+    """What a program says to people: its first line, and the others below it."""
+    first, _, rest = text.partition("\n")
+    return Item(first, tuple(line.strip() for line in rest.splitlines() if line.strip()), True)
 
 
 def _grouped(changes: Iterable[Change]) -> Iterator[Item]:

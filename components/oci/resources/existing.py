@@ -25,8 +25,9 @@ GONE = frozenset({"TERMINATING", "TERMINATED", "DELETING", "DELETED"})
 # The cloud's own message, without the text that engine and provider add.
 _ANSWER = re.compile(r"\b\d{3}[ -][A-Za-z]+[^\n]*")
 _MAY_BE_UNSEEN = "correct it, or allow the deployer to read it: `trainyard access` prints what the deployer needs"
-# Outputs whose OCIDs contain the stack's region.
+# Outputs whose OCIDs contain the stack's region, and what stands before it in addresses of the console.
 _REGIONAL = ("projectId", "subnetId", "logGroupId")
+_IN_REGION = "?region="
 
 
 @dataclass(frozen=True)
@@ -196,13 +197,23 @@ def find_departures(plan: OciPlan) -> Iterator[Wrong]:
 def _require_same_region(plan: OciPlan, before: Outputs) -> None:
     keys = table("regions")["keys"]
     names = {key: name for name, key in keys.items()}
-    for output in _REGIONAL:
-        ocid = str(before.get(output) or "")
-        if not is_ocid(ocid) or not (there := ocid.split(".")[3]) or there in (plan.region, keys.get(plan.region)):
+    for there in _regions(before):
+        if there in (plan.region, keys.get(plan.region)):
             continue
         message = f"the stack is in {names.get(there, there)}, and OCI cannot move it to another region"
         remedy = "use that region again, and make a new stack for the other one (docs/leaving.md)"
         raise RefusedError([Wrong(("config", "oci:region"), message, remedy)])
+
+
+def _regions(before: Outputs) -> Iterator[str]:
+    """Each as a name or a key. A review knows no OCIDs, but addresses of the console."""
+    for address in (before.get("console") or {}).values():
+        if named := str(address).partition(_IN_REGION)[2]:
+            yield named
+    for output in _REGIONAL:
+        ocid = str(before.get(output) or "")
+        if is_ocid(ocid) and (named := ocid.split(".")[3]):
+            yield named
 
 
 def _bucket(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:

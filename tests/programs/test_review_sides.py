@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard review` where the two sides of a change do not go together: another platform or region, a broken file."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.review_examples import AWS, OCI, PAI, Config, edit, git, make_repository, review
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    make_repository(tmp_path)
+    return tmp_path
+
+
+def file_of(repository: Path, name: str) -> Path:
+    return repository / "stacks" / f"Pulumi.{name}.yaml"
+
+
+def reviewed(repository: Path, name: str, *words: str) -> Config:
+    text = review(repository, name, "--against", "HEAD", "--format", "json", *words)
+    (found,) = json.loads(text)["reviews"]
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize(("was", "becomes"), [(OCI, AWS), (AWS, PAI), (PAI, OCI)])
+def test_a_stack_that_gets_another_platform_loses_what_the_first_one_had(
+    was: str, becomes: str, repository: Path
+) -> None:
+    shutil.copy(file_of(repository, becomes), file_of(repository, was))
+    found = reviewed(repository, was)
+    assert "nothing moves to" in found["refused"]
+    gone = [one for one in found["changes"] if one["kind"] == "deleted"]
+    assert any(one["loss"] for one in gone), "each platform knows what goes with its own resources"
+    if was != PAI:
+        assert "blocked" in {one["kind"] for one in found["changes"]}, "its bucket is protected"
+        assert found["closed"]
+    assert found["gained"]
+    assert found["lost"]
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "region"), [(OCI, "oci:region", "eu-frankfurt-1"), (AWS, "aws:region", "us-west-2")]
+)
+def test_a_stack_that_is_up_stays_in_its_region(name: str, key: str, region: str, repository: Path) -> None:
+    def change(config: Config) -> None:
+        config[key] = region
+        config["trainyard:network"].pop("zone", None)
+
+    edit(repository, name, change)
+    found = reviewed(repository, name)
+    assert "cannot move it to another region" in found["refused"]
+    assert "trainyard-against-" not in found["refused"]
+
+
+def test_a_stack_that_cannot_be_read_before_the_change_never_looks_unchanged(repository: Path) -> None:
+    whole = file_of(repository, OCI).read_text("utf-8")
+    file_of(repository, OCI).write_text(whole.replace("framework: pytorch", "framework: pytroch"), "utf-8")
+    git(repository, "commit", "-qam", "broken")
+    file_of(repository, OCI).unlink()
+    for kind in ("removed", "changed"):
+        found = reviewed(repository, OCI)
+        assert (found["kind"], found["judged"], found["decisions"]) == (kind, False, True)
+        assert found["verdict"] == f"{OCI}: cannot be compared; 1 warning"
+        assert "`pytroch` is not a known framework" in found["warnings"][0]
+        file_of(repository, OCI).write_text(whole, "utf-8")
+
+
+def test_a_finding_that_names_another_file_is_not_new_on_each_review(repository: Path) -> None:
+    shutil.copy(file_of(repository, OCI), file_of(repository, "again"))
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "two that make the same things")
+    assert reviewed(repository, OCI)["verdict"] == f"{OCI}: nothing to decide"
