@@ -12,11 +12,12 @@ from typing import Any, Protocol
 
 from components.plan.model import JobPlan, Plan, RunPlan, expand
 from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.client import RunReader, Runs
 from components.platform.evidence import AccessFacts, Mutation, PlannedNeeds, RecordedCall
 from components.platform.inputs import with_defaults
 from components.platform.local import Outputs, Row
 from components.platform.local_cloud import LocalCloud
-from components.platform.runs import NodeRun, RunPlatform, run_spec
+from components.platform.runs import NodeRun, run_spec
 from components.platform.status import RunStatus
 from components.platform.values import Properties
 from schemas.model import EnvValue, Secret
@@ -68,7 +69,7 @@ class StartedRun:
 
 
 def start_run(
-    who: People, platform: RunPlatform, plan: Plan, job: JobPlan, run: RunPlan, inputs: Properties, tell: Tell
+    who: People, runs: Runs, plan: Plan, job: JobPlan, run: RunPlan, inputs: Properties, tell: Tell
 ) -> StartedRun:
     """Starts a run with the inputs that `up` would give it. It does not wait for access to take effect: on the local
     cloud, access is in force at once."""
@@ -76,32 +77,26 @@ def start_run(
     spec = replace(spec, timeouts=replace(spec.timeouts, access=0.0))
     made: list[NodeRun] = []
     try:
-        made.extend(platform.ensure(call_of("rehearse", tell), spec, ()))
+        made.extend(runs.ensure(call_of("rehearse", tell), spec, ()))
     except ProviderError as refused:
         return StartedRun(job, run, tuple(made), f"{who.words} could not start it: {refused.cause}")
     return StartedRun(job, run, tuple(made))
 
 
-class Looks(Protocol):
-    """Reads the wanted runs."""
-
-    def look(self) -> Sequence[RunStatus]: ...
-
-
 @dataclass
 class LookedAt:
-    """A `RunWatch` for platforms with a `Looks`, which must want this run only."""
+    """A `RunWatch`. The reader must want this run only."""
 
-    platform: RunPlatform
-    looker: Looks
+    runs: Runs
+    reader: RunReader
     started: StartedRun
     tell: Tell
 
     def look(self) -> RunStatus | None:
-        return next(iter(self.looker.look()), None)
+        return next(iter(self.reader.look(call_of("rehearse", self.tell))), None)
 
     def cancel(self) -> None:
-        self.platform.cancel(call_of("rehearse", self.tell), list(self.started.nodes))
+        self.runs.cancel(call_of("rehearse", self.tell), list(self.started.nodes))
 
 
 @dataclass

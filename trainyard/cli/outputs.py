@@ -153,9 +153,9 @@ class _Memory:
 
 def _opener(selection: RunSelection, stack: str, purpose: str) -> StoreOpener:
     """Runs of several stacks may keep their files on several platforms."""
-    question, file = selection.question, selection.file_of(stack)
+    where, file = selection.where, selection.file_of(stack)
     loaded = load_file(file).stack if file else None
-    return store_opener(StoreRequest(purpose, loaded, config_of(file), question.cloud, question.profile, say_aside))
+    return store_opener(StoreRequest(purpose, loaded, config_of(file), where.cloud, where.profile, say_aside))
 
 
 def show(outputs: Sequence[RunOutput], form: str) -> None:

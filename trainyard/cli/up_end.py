@@ -10,8 +10,8 @@ from typing import Any
 
 from components.plan.model import RUN_TYPE, Plan, RunPlan
 from components.platform.base import platform
+from components.platform.client import Where
 from components.platform.local import LocalPlatform, Row, lost_lines, own_lines, reporting_nodes
-from components.platform.look import Question
 from components.platform.runs import TERMINAL
 from components.platform.status import WantedRuns
 from launcher.escaping import terminal, terminal_lines
@@ -109,11 +109,10 @@ class _Account:
             jobs.setdefault(job, {"runs": {}})["runs"][name] = report
         config = read(self.place.local_file()).data["config"]
         bucket = partial(str, self.outputs.get("bucket", ""))
-        wanted, folder = WantedRuns(self.place.stack), self.place.file.parent
-        question = Question(config, self.cloud, None, wanted, say_aside, None, bucket, folder, Witness(self.cloud))
+        where = Where(config, self.cloud, None, say_aside, None, bucket, self.place.file.parent, Witness(self.cloud))
         return [
             self._at_end(urns[job, name], job, name, report, before, rows)
-            for job, name, report in runs_now({"jobs": jobs}, question)
+            for job, name, report in runs_now({"jobs": jobs}, where, WantedRuns(self.place.stack))
         ]
 
     def _at_end(

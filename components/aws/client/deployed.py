@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from components.aws.client.queue import Queue
-from components.aws.client.runs import AwsRunPlatform
+from components.aws.client.runs import AwsRuns
 from components.aws.client.session import session_of_caller
 from components.aws.client.tickets import Cluster, Ticket, described_inputs
 from components.aws.plan import AwsDl1Plan, AwsJobPlan, aws_dl1_job, aws_dl1_plan
@@ -148,8 +148,8 @@ class AwsTries:
     region: str | None = None
 
     @cached_property
-    def _runs(self) -> AwsRunPlatform:
-        return AwsRunPlatform(self.session)
+    def _runs(self) -> AwsRuns:
+        return AwsRuns(self.session)
 
     def prepare(self, planned: PlannedTry) -> ReadyTry:
         plan, job = aws_dl1_plan(planned.plan), aws_dl1_job(planned.job)

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
 from components.aws.client import logs, machines, states
 from components.aws.client.queue import Queue
-from components.aws.client.tickets import PLATFORM, Cluster, RunId, Ticket, described_inputs, ticket_of
+from components.aws.client.session import session_of_caller
+from components.aws.client.tickets import PLATFORM, ROOT, Cluster, RunId, Ticket, described_inputs, ticket_of
 from components.platform.calls import Call, InputFailure, ProviderError
+from components.platform.client import LineMerger, RunReader, Runs, Where
 from components.platform.inputs import OwnInputs, RunInput
 from components.platform.runs import (
     NodeRun,
@@ -26,8 +28,9 @@ from components.platform.runs import (
     ranks_of_node,
     state_in,
 )
+from components.platform.status import RunStatus, WantedRuns
 from components.platform.values import UNKNOWN, Properties
-from components.s3.calls import code_of, read_if_exists
+from components.s3.calls import code_of, pages, read_if_exists
 from components.s3.session import Session
 
 _URI = re.compile(r"s3://([^/]+)/(.+)")
@@ -122,16 +125,37 @@ def knows(run_id: str) -> bool:
     return run_id.startswith(f"{PLATFORM}/")
 
 
-def platform(config: Properties) -> AwsRunPlatform:
-    return AwsRunPlatform(Session.of(config))
+def runs_of_caller(where: Where) -> AwsRuns:
+    bucket = where.place or (where.bucket() if where.bucket else "")
+    return AwsRuns(session_of_caller(where.config, where.cloud, where.profile), bucket)
 
 
-class AwsRunPlatform:
-    def __init__(self, session: Session) -> None:
-        self._session = session
+@dataclass
+class AwsRuns(Runs):
+    session: Session
+    bucket: str = ""
+    unknown_place = "where are the runs? Name a stack: they are in its bucket"
+
+    @property
+    def place(self) -> str:
+        return self.bucket
+
+    @property
+    def where(self) -> str:
+        return f"the bucket {self.bucket}"
+
+    def queues(self, call: Call) -> Iterator[Queue]:
+        """Those of every cluster in the bucket."""
+        listing = pages(
+            call, f"List the clusters of {self.bucket}", self.session.client("s3"), "list_objects_v2",
+            Bucket=self.bucket, Prefix=f"{ROOT}/", Delimiter="/",
+        )  # fmt: skip
+        for page in listing:
+            for row in page.get("CommonPrefixes") or ():
+                yield self.queue(call, Cluster(self.bucket, row["Prefix"].split("/")[-2]))
 
     def queue(self, call: Call, cluster: Cluster, access_minutes: float = 0.0) -> Queue:
-        return Queue(self._session, call, cluster, access_minutes)
+        return Queue(self.session, call, cluster, access_minutes)
 
     def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
         queue = self.queue(call, Cluster.of(spec.own["cluster"]), spec.timeouts.access)
@@ -204,13 +228,20 @@ class AwsRunPlatform:
             if ticket is not None:
                 yield ticket, [run.node for run in runs if run[:3] == first[:3]]
 
-    def living(self, call: Call, inputs: Properties) -> Mapping[str, str]:
-        """None that a run would have to wait for: the machines of a cluster take one run after the other anyway."""
-        return {}
+    def reader(self, wanted: WantedRuns) -> RunReader:
+        from components.aws.client.status import Looker
+
+        return Looker(self, wanted)
+
+    def merger(self, call: Call, ranks: frozenset[int]) -> LineMerger:
+        return logs.LogMerger(self.session, call, ranks)
+
+    def place_of(self, run: RunStatus) -> StatusFolder | None:
+        return parse_folder(run.folder)
 
     def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
         for ticket, names in self._tickets(call, [node]):
-            return logs.last_lines(self._session, call, ticket, names[0], limit)
+            return logs.last_lines(self.session, call, ticket, names[0], limit)
         raise ProviderError("the run's ticket no longer exists")
 
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
@@ -242,4 +273,4 @@ class AwsRunPlatform:
         return described_inputs(ticket), self.observe(call, nodes)
 
     def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
-        return ending(self._session, call, run_id, inputs.get("nodes") or ())
+        return ending(self.session, call, run_id, inputs.get("nodes") or ())

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from components.aws.client.runs import AwsRunPlatform
+from components.aws.client.runs import AwsRuns
 from components.aws.client.session import DEPLOYER, USER, ask, regions, session_of
 from components.aws.client.tickets import RunId
 from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide
@@ -92,7 +92,7 @@ def artifacts(who: People, outputs: Mapping[str, Any], started: StartedRun) -> I
 
 def last_lines(who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
     """As the run's people read them; those of ranks that succeeded have nothing to tell."""
-    platform, call = AwsRunPlatform(who.session), call_of("rehearse", tell)
+    platform, call = AwsRuns(who.session), call_of("rehearse", tell)
     for node in seen.nodes:
         if node.run.state == "SUCCEEDED":
             continue

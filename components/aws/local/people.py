@@ -11,9 +11,8 @@ from functools import partial
 from typing import Any
 
 from components.aws.client.deployed import newest_code
-from components.aws.client.runs import AwsRunPlatform
+from components.aws.client.runs import AwsRuns
 from components.aws.client.session import DEPLOYER, USER, ask, session_of
-from components.aws.client.status import Looker
 from components.aws.local.stacks import least_access
 from components.aws.plan import AwsAccessPlan, AwsDl1Plan, AwsJobPlan
 from components.aws.run_inputs import run_inputs
@@ -169,7 +168,7 @@ def start(
         "code": _code(who, job, str(outputs["bucket"]), tell),
     }
     inputs = run_inputs(plan, job, run, where, answers)
-    return start_run(who, AwsRunPlatform(who.session), plan, job, run, inputs, tell)
+    return start_run(who, AwsRuns(who.session), plan, job, run, inputs, tell)
 
 
 def _code(who: People, job: AwsJobPlan, bucket: str, tell: Tell) -> str | None:
@@ -181,8 +180,8 @@ def _code(who: People, job: AwsJobPlan, bucket: str, tell: Tell) -> str | None:
 
 def watch(who: People, plan: AwsDl1Plan, started: StartedRun, tell: Tell) -> LookedAt:
     wanted = WantedRuns(plan.stack, started.job.name, started.run.name)
-    looker = Looker(who.session, call_of("rehearse", tell), plan.bucket.name, wanted)
-    return LookedAt(AwsRunPlatform(who.session), looker, started, tell)
+    runs = AwsRuns(who.session, plan.bucket.name)
+    return LookedAt(runs, runs.reader(wanted), started, tell)
 
 
 def small_machines(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:

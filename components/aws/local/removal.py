@@ -11,7 +11,7 @@ from typing import Any
 
 from components.aws.client.logs import last_lines
 from components.aws.client.queue import Queue
-from components.aws.client.runs import AwsRunPlatform
+from components.aws.client.runs import AwsRuns
 from components.aws.client.session import DEPLOYER, ask, ask_if_there, pages, region_of, regions, session_of
 from components.aws.client.tickets import Cluster, RunId, Ticket
 from components.plan.model import RunPlan
@@ -198,7 +198,7 @@ def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
     others = [one for _, nodes in _living(session, rows, tell) for one in nodes if one.id not in own]
     if others:
         tell("Ending runs beside the stack's own: the machines that they run on go.")
-        platform, call = AwsRunPlatform(session), call_of("down", tell)
+        platform, call = AwsRuns(session), call_of("down", tell)
         platform.cancel(call, others)
         wait_for_end(call, platform, others, _MINUTES_TO_END)
 
@@ -221,7 +221,7 @@ def has_objects(cloud: LocalCloud, bucket: str, tell: Tell) -> bool:
 
 def _living(session: Session, rows: Sequence[Row], tell: Tell) -> Iterator[tuple[Ticket, list[NodeRun]]]:
     """The starts that have not ended, on clusters whose machines go, each with its nodes."""
-    platform, call = AwsRunPlatform(session), call_of("down", tell)
+    platform, call = AwsRuns(session), call_of("down", tell)
     for bucket, job in dict.fromkeys(_clusters(rows)):
         queue = Queue(session, call, Cluster(bucket, job))
         for ticket in reversed(ask_if_there(tell, "List the runs", queue.tickets) or []):

@@ -13,7 +13,7 @@ from typing import Any
 
 from components.oci.client import job_runs
 from components.oci.client.calls import attempt, pages, parse_folder
-from components.oci.client.runs import OciRunPlatform
+from components.oci.client.runs import OciRuns
 from components.oci.client.session import Session
 from components.oci.plan import OciJobPlan, OciPlan, registry_host
 from components.oci.resources.jobs import artifact_name
@@ -66,7 +66,7 @@ def find_deployed(session: Session, call: Call, compartment: str, planned: Plann
     # A job that is being replaced is there twice for a while.
     newest = max(own, key=lambda job: job.time_created)
     job = attempt(call, "Read the job", lambda: client.get_job(newest.id)).data
-    runs = OciRunPlatform(session)
+    runs = OciRuns(session)
     past = list(runs.runs_of_job(call, compartment, job.id, 0))
     _refuse_taken(past, planned)
     main = _main_of_newest(past, planned.like.name) if planned.like else None

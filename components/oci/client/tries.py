@@ -18,7 +18,7 @@ from components.oci.client.deployed import (
     overlay_with,
     reference_values,
 )
-from components.oci.client.runs import OciRunPlatform
+from components.oci.client.runs import OciRuns
 from components.oci.client.session import Session, compartment_of_caller, session_of_caller
 from components.oci.plan import OciPlan, oci_plan
 from components.oci.run_inputs import Where, run_inputs
@@ -47,8 +47,8 @@ class OciTries:
         return self.question.cloud.region if self.question.cloud else None
 
     @cached_property
-    def _runs(self) -> OciRunPlatform:
-        return OciRunPlatform(self.session)
+    def _runs(self) -> OciRuns:
+        return OciRuns(self.session)
 
     def prepare(self, planned: PlannedTry) -> ReadyTry:
         deployed = self._allowed(planned, lambda: find_deployed(self.session, self.call, self.compartment, planned))

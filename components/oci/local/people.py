@@ -10,14 +10,13 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
-from components.oci.client.runs import OciRunPlatform
+from components.oci.client.runs import OciRuns
 from components.oci.client.session import DEPLOYER, USER, Session, host_overrides, session_of
-from components.oci.client.status import Looker
 from components.oci.plan import OciAccessPlan, OciPlan
 from components.oci.run_inputs import Where, run_inputs
 from components.oci.statements import matching_rule, policies
 from components.plan.model import JobPlan, Plan, RunPlan
-from components.platform.calls import Tell, call_of
+from components.platform.calls import Tell
 from components.platform.local import Row
 from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import LookedAt, People, Placeholders, RehearsedConfig, StartedRun, start_run
@@ -201,13 +200,13 @@ def start(
         outputs["jobs"][job.name]["id"], outputs["projectId"], None, outputs.get("logGroupId"), outputs.get("logId")
     )
     inputs = run_inputs(plan, job, run, where, answers)
-    return start_run(who, OciRunPlatform(who.session), plan, job, run, inputs, tell)
+    return start_run(who, OciRuns(who.session), plan, job, run, inputs, tell)
 
 
 def watch(who: People, plan: OciPlan, started: StartedRun, tell: Tell) -> LookedAt:
     wanted = WantedRuns(plan.stack, started.job.name, started.run.name)
-    looker = Looker(who.session, call_of("rehearse", tell), plan.compartment or "", wanted)
-    return LookedAt(OciRunPlatform(who.session), looker, started, tell)
+    runs = OciRuns(who.session, plan.compartment or "")
+    return LookedAt(runs, runs.reader(wanted), started, tell)
 
 
 def small_shapes(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from components.oci.client import job_runs, sdk
 from components.oci.client.calls import ask, attempt, is_gone, unless_gone
 from components.oci.client.job_runs import start_of
 from components.oci.client.logs import last_lines
-from components.oci.client.runs import OciRunPlatform
+from components.oci.client.runs import OciRuns
 from components.oci.client.session import DEPLOYER, Session, session_of
 from components.oci.plan import registry_host
 from components.oci.stack import is_ocid
@@ -257,7 +257,7 @@ def empty(session: Session, tell: Tell, namespace: str, bucket: str) -> int:
 
 def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
     """`rows` are removed. The runs among them end with their own removal."""
-    platform, call = OciRunPlatform(session_of(cloud, DEPLOYER)), call_of("down", tell)
+    platform, call = OciRuns(session_of(cloud, DEPLOYER)), call_of("down", tell)
     own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}
     jobs = [row["id"] for row in rows if row["type"] == JOB]
     alive = [

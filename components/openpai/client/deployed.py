@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import Any
 
 from components.openpai.client.jobs import Job, described_inputs
-from components.openpai.client.runs import OpenPaiRunPlatform
+from components.openpai.client.runs import OpenPaiRuns
 from components.openpai.client.session import session_of_caller
 from components.openpai.client.written import without_forms
 from components.openpai.deploy import read_files, run_inputs
@@ -112,7 +112,7 @@ def key_of(path: Path, value: Any) -> str:
 class OpenPaiTries:
     """`components.platform.tries.TryPlatform`."""
 
-    runs: OpenPaiRunPlatform
+    runs: OpenPaiRuns
     call: Call
     question: TryQuestion
     # A cluster is no region.
@@ -196,4 +196,4 @@ def _refuse_secrets(planned: PlannedTry, protocol: Mapping[str, Any]) -> None:
 def make(question: TryQuestion) -> OpenPaiTries:
     folder = question.judged.folder
     session = session_of_caller(question.config, question.cloud, question.profile, question.place, folder)
-    return OpenPaiTries(OpenPaiRunPlatform(session), call_of("run", question.tell), question)
+    return OpenPaiTries(OpenPaiRuns(session), call_of("run", question.tell), question)

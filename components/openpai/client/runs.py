@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from components.openpai.client import calls, logs, states
 from components.openpai.client.calls import ask_if_exists, attempt, if_exists, job_path, jobs, tell
@@ -21,14 +21,19 @@ from components.openpai.client.jobs import (
     job_name,
     run_id,
 )
-from components.openpai.client.session import Session, address_problem
+from components.openpai.client.session import Session, address_problem, session_of_caller
 from components.openpai.client.states import JobDetail
 from components.openpai.client.written import without_forms
 from components.platform.calls import Call, InputFailure, ProviderError
+from components.platform.client import LineMerger, RunReader, Runs, Where
 from components.platform.inputs import OwnInputs, RunInput
 from components.platform.runs import NodeRun, RunSpec, Try, liked_by
+from components.platform.status import WantedRuns
 from components.platform.values import UNKNOWN, Properties, Secret, canonical
 from launcher.escaping import terminal
+
+if TYPE_CHECKING:
+    from components.openpai.client.status import Storages
 
 KEYS = ("uri", "user", "virtualCluster")
 _TEXT = {"type": "string"}
@@ -118,15 +123,32 @@ def knows(run_id: str) -> bool:
     return run_id.startswith(f"{PLATFORM}/")
 
 
-def platform(config: Properties) -> OpenPaiRunPlatform:
-    return OpenPaiRunPlatform(Session.of(config))
+def runs_of_caller(where: Where) -> OpenPaiRuns:
+    from components.openpai.client.status import Storages, storages_folder
+
+    session = session_of_caller(where.config, where.cloud, where.profile, where.place, where.folder)
+    return OpenPaiRuns(session, Storages(storages_folder(where.cloud.home)) if where.cloud is not None else None)
 
 
-class OpenPaiRunPlatform:
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        # Not every release has events.
-        self._has_events = True
+@dataclass
+class OpenPaiRuns(Runs):
+    """`storages`: those of the cluster, where they can be read."""
+
+    session: Session
+    storages: Storages | None = None
+    # Not every release has events.
+    _has_events: bool = True
+    unknown_place = (
+        "where are the runs? Name a stack, or the cluster's portal with --place, or use --local for the local cloud"
+    )
+
+    @property
+    def place(self) -> str:
+        return self.session.uri
+
+    @property
+    def where(self) -> str:
+        return f"the cluster {self.session.uri}" + (f" for {self.session.user}" if self.session.user else "")
 
     def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
         user = str(spec.own["cluster"]["user"])
@@ -236,6 +258,16 @@ class OpenPaiRunPlatform:
             if not is_gone(error.__cause__):
                 raise
 
+    def reader(self, wanted: WantedRuns) -> RunReader:
+        from components.openpai.client.status import Looker
+
+        return Looker(self, wanted)
+
+    def merger(self, call: Call, ranks: frozenset[int]) -> LineMerger:
+        from components.openpai.client.status import LogMerger
+
+        return LogMerger(self, call, ranks)
+
     def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
         run = RunId.parse(node.id)
         content = self.job(call, run.user, run.job) if run else None
@@ -265,12 +297,17 @@ class OpenPaiRunPlatform:
 
     def runs_of(self, call: Call, user: str, **query: str) -> Iterator[Job]:
         """The runs of a user, the newest first. Of everybody where no user is named."""
-        for row in jobs(self.session, call, "List the jobs", **({"username": user} if user else {}), **query):
-            job = None
-            if is_job_name(str(row.get("name"))):
-                job = self.run_of(call, str(row.get("username")), str(row.get("name")), row.get("tags") or [])
-            if job is not None:
-                yield job
+        runs = (self.listed_run(call, row) for row in self.listed(call, user, **query))
+        return (run for run in runs if run is not None)
+
+    def listed(self, call: Call, user: str, **query: str) -> Iterator[Mapping[str, Any]]:
+        """Rows of the list of jobs that may be runs of ours."""
+        whose = {"username": user} if user else {}
+        rows = jobs(self.session, call, "List the jobs", **whose, **query)
+        return (row for row in rows if is_job_name(str(row.get("name"))))
+
+    def listed_run(self, call: Call, row: Mapping[str, Any]) -> Job | None:
+        return self.run_of(call, str(row.get("username")), str(row.get("name")), row.get("tags") or [])
 
     def _try(self, call: Call, job: Job, like: str) -> Try:
         nodes = self.observe(call, [NodeRun(str(node["name"]), job.run_id(node), "") for node in job.nodes])
@@ -283,10 +320,6 @@ class OpenPaiRunPlatform:
             return None
         nodes = [NodeRun(str(node["name"]), job.run_id(node), "") for node in job.nodes]
         return described_inputs(job, self.session.uri), self.observe(call, nodes)
-
-    def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
-        """Nobody can tell: a storage of the cluster is not open to us, and a bucket's keys are the tasks'."""
-        return None
 
 
 def _jobs_of(nodes: Sequence[NodeRun]) -> dict[tuple[str, str], None]:

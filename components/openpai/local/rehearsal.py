@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.openpai.client.runs import OpenPaiRunPlatform
-from components.openpai.client.status import Looker, Storages, storages_folder
+from components.openpai.client.runs import OpenPaiRuns
+from components.openpai.client.status import Storages, storages_folder
 from components.openpai.deploy import read_files, run_inputs
-from components.openpai.local.stacks import USER, output_folder, runs_of
+from components.openpai.local.stacks import USER, output_folder, session_of
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, openpai_job, openpai_plan
 from components.plan.model import JobPlan, Plan, RunPlan, expand
 from components.platform.calls import ProviderError, Tell, call_of
@@ -65,7 +65,7 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
         return plan, list(NOT_PROVEN)
 
     def people_of(self, cloud: LocalCloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
-        user = ClusterUser(runs_of(cloud, USER), Storages(storages_folder(cloud.home)))
+        user = ClusterUser(OpenPaiRuns(session_of(cloud, USER), Storages(storages_folder(cloud.home))))
         return People(user, f"the cluster's user {USER}, who administers nothing", USER)
 
     def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
@@ -96,8 +96,7 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
 
     def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
         wanted = WantedRuns(plan.stack, started.job.name, started.run.name)
-        looker = Looker(who.session.runs, call_of("rehearse", tell), wanted, who.session.storages)
-        return LookedAt(who.session.runs, looker, started, tell)
+        return LookedAt(who.session.runs, who.session.runs.reader(wanted), started, tell)
 
     def caller(self, cloud: LocalCloud, who: People) -> str:
         return str(who.session.name)
@@ -177,10 +176,9 @@ def _options(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, An
 
 @dataclass(frozen=True)
 class ClusterUser:
-    """The `session` of People: runs in the user's name, and what the user sees on the cluster's storages."""
+    """The `session` of People: runs in the user's name."""
 
-    runs: OpenPaiRunPlatform
-    storages: Storages
+    runs: OpenPaiRuns
 
     @property
     def name(self) -> str:

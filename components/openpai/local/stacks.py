@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from components.openpai.client.jobs import PLATFORM, Job, RunId, moment_of, start_of
-from components.openpai.client.runs import OpenPaiRunPlatform
+from components.openpai.client.runs import OpenPaiRuns
 from components.openpai.client.session import Session
 from components.openpai.client.states import JobDetail
 from components.openpai.client.status import Storages, storages_folder
@@ -141,8 +141,8 @@ def session_of(cloud: LocalCloud, user: str = DEPLOYER) -> Session:
     return Session.of({}, cloud.env_for(user))
 
 
-def runs_of(cloud: LocalCloud, user: str = DEPLOYER) -> OpenPaiRunPlatform:
-    return OpenPaiRunPlatform(session_of(cloud, user))
+def runs_of(cloud: LocalCloud, user: str = DEPLOYER) -> OpenPaiRuns:
+    return OpenPaiRuns(session_of(cloud, user))
 
 
 def _cluster(made: LocalFile, written: Mapping[str, Any], cloud: LocalCloud) -> None:
@@ -214,7 +214,7 @@ def _record(cloud: LocalCloud, names: list[str]) -> None:
     draft.replace(cloud.home / RECORD)
 
 
-def _living(platform: OpenPaiRunPlatform, rows: Sequence[Row], tell: Tell) -> Iterator[Job]:
+def _living(platform: OpenPaiRuns, rows: Sequence[Row], tell: Tell) -> Iterator[Job]:
     """The runs that have not ended, of the jobs whose runs go."""
     tags = [inputs.get("tags") or {} for row in rows if (inputs := row.get("inputs") or {}).get("platform") == PLATFORM]
     going = {(one.get("stack"), one.get("job")) for one in tags}

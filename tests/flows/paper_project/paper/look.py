@@ -11,19 +11,18 @@ from typing import Any
 from components.paper.runs import PaperRuns
 
 from components.platform.calls import Call, call_of
-from components.platform.look import FolderPlace, Look, Question
+from components.platform.client import RunReader
 from components.platform.runs import NodeRun, liked_by
 from components.platform.status import NodeStatus, RunStatus, WantedRuns, run_key
 from components.platform.tries import PlannedTry, ReadyTry, TryError, TryQuestion, spec_of_try
 
 
 @dataclass
-class Looker:
+class Looker(RunReader):
     runs: PaperRuns
     wanted: WantedRuns
-    call: Call
 
-    def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
+    def look(self, call: Call, deeply: bool = True, history: bool = False) -> list[RunStatus]:
         found = [(run, nodes) for run, nodes in self.runs.runs() if self.wanted.includes(run["tags"])]
         chosen = found if history else list({run_key(run["tags"]): (run, nodes) for run, nodes in found}.values())
         return [_status(run, nodes) for run, nodes in chosen]
@@ -45,21 +44,6 @@ class Merger:
 
     def unfinished(self) -> Iterator[str]:
         return iter(())
-
-
-class PaperLook(Look[Looker]):
-    @property
-    def where(self) -> str:
-        return f"the desk {self.looker.runs.desk}"
-
-    def cancel(self, run: RunStatus) -> None:
-        self.looker.runs.cancel(self.looker.call, [node.run for node in run.nodes])
-
-    def merger(self, ranks: frozenset[int]) -> Merger:
-        return Merger(self.looker.runs, ranks)
-
-    def place_of(self, run: RunStatus) -> FolderPlace | None:
-        return None
 
 
 @dataclass
@@ -93,12 +77,6 @@ def _status(run: Mapping[str, Any], nodes: Sequence[NodeRun]) -> RunStatus:
     seen = tuple(NodeStatus(row["rank"], node, row["role"], "log") for row, node in rows)
     tags, created = run["tags"], datetime.fromisoformat(run["created"])
     return RunStatus(tags["stack"], tags["job"], tags["run"], run["attempt"], created, seen)
-
-
-def make(question: Question) -> PaperLook:
-    desk = question.place or str(question.config["trainyard:desk"])
-    call = call_of("runs", question.tell)
-    return PaperLook(Looker(PaperRuns(desk), question.wanted, call), call.patience)
 
 
 def make_tries(question: TryQuestion) -> PaperTries:
