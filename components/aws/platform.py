@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from components.platform.offline import OfflineCloud
     from components.platform.rehearsal import RehearsalPlatform
     from components.platform.review import ReviewPlatform
-    from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
     from schemas.checks.registry import CheckRule
     from schemas.model import Layout, Run
@@ -105,11 +104,6 @@ class AwsDl1Platform(Platform):
         from components.aws.client.runs import runs_of_caller
 
         return runs_of_caller(where)
-
-    def tries(self, question: TryQuestion) -> TryPlatform:
-        from components.aws.client.deployed import make
-
-        return make(question)
 
     def images(self, plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
         from components.aws.client.images import make

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from components.platform.offline import OfflineCloud
     from components.platform.rehearsal import RehearsalPlatform
     from components.platform.review import ReviewPlatform
-    from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
     from schemas.checks.registry import CheckRule
     from schemas.model import Layout, Run
@@ -118,11 +117,6 @@ class OciPlatform(Platform):
         from components.oci.client.runs import runs_of_caller
 
         return runs_of_caller(where)
-
-    def tries(self, question: TryQuestion) -> TryPlatform:
-        from components.oci.client.tries import make
-
-        return make(question)
 
     def images(self, plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
         from components.oci.client.images import make

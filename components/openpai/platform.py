@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from components.platform.local import LocalPlatform
     from components.platform.rehearsal import RehearsalPlatform
     from components.platform.review import ReviewPlatform
-    from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
     from schemas.checks.registry import CheckRule
     from schemas.model import Layout
@@ -88,11 +87,6 @@ class OpenPaiPlatform(Platform):
         from components.openpai.client.runs import runs_of_caller
 
         return runs_of_caller(where)
-
-    def tries(self, question: TryQuestion) -> TryPlatform:
-        from components.openpai.client.deployed import make
-
-        return make(question)
 
     def images(self, plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
         from components.openpai.client.images import make

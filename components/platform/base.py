@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from components.platform.offline import OfflineCloud
     from components.platform.rehearsal import RehearsalPlatform
     from components.platform.review import ReviewPlatform
-    from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
     from schemas.checks.registry import CheckRule
     from schemas.model import Stack
@@ -58,11 +57,6 @@ class PlatformServices:
         from components.platform.client import UnknownPlaceError
 
         raise UnknownPlaceError(f"the stack runs on {self.name}: `trainyard runs` cannot show runs there yet")
-
-    def tries(self, question: TryQuestion) -> TryPlatform:
-        from components.platform.tries import TryError
-
-        raise TryError(f"the stack runs on {self.name}: nothing can be tried there yet")
 
     def images(self, plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
         """Builds and pushes images. `environment` has the cloud's endpoints and the caller's credentials."""

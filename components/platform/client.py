@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from components.platform.calls import Call, Tell
+    from components.platform.calls import Call, ProviderError, Tell
     from components.platform.local_cloud import LocalCloud
     from components.platform.runs import NodeRun, RunSpec, Try
     from components.platform.status import ConnectionsSeen, MachineSeen, RunStatus, WantedRuns
+    from components.platform.tries import PlannedTry, ReadyTry
     from components.platform.values import Properties
 
 
@@ -81,6 +82,8 @@ class Runs(ABC):
 
     # The error where nobody says at which place the runs are.
     unknown_place: str
+    # The region of the runs, if it differs from the stack file's.
+    region: str | None = None
 
     @property
     @abstractmethod
@@ -129,6 +132,20 @@ class Runs(ABC):
     def place_of(self, run: RunStatus) -> FolderPlace | None:
         """The bucket and folder of a start. None if starts have no folder in a bucket."""
         return None
+
+    def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
+        """Reads the deployed run. `folder`: that of the stack file. Raises TryError if nothing is deployed."""
+        from components.platform.tries import TryError
+
+        raise TryError(f"the stack runs on {planned.plan.platform}: nothing can be tried there yet")
+
+    def access_lacked(self, planned: PlannedTry, error: ProviderError) -> str:
+        """What gives the caller the access for lack of which a call for a try was refused. Empty for other errors."""
+        return ""
+
+    @abstractmethod
+    def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
+        """The nodes that an `ensure` of this spec has started, however far it came."""
 
     @abstractmethod
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:

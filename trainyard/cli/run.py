@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 
 from components.plan.show import table
+from components.platform.calls import call_of
 from components.platform.client import UnknownPlaceError, Where
 from components.platform.status import WantedRuns
-from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, TryQuestion, WantedTry, try_platform
+from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, WantedTry
 from schemas.names import listing, plural
-from schemas.source import read
 from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import (
     home_option,
@@ -31,6 +31,7 @@ from trainyard.cli.run_selection import RunSelection, where_of
 from trainyard.cli.runs import follow_lines
 from trainyard.runs.look import look_for
 from trainyard.runs.planning import environment, plan_try
+from trainyard.runs.tries import prepare_try, runs_for_try, start_try
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -67,19 +68,19 @@ def run(
     cloud = running_cloud(home) if local or home else None
     wanted = _wanted(job, arguments, text, variables, name)
     judged = judge_or_exit(stack, stacks)
-    config = read(stack_file(stack, stacks)).data["config"]
+    where = where_of(stack_file(stack, stacks), cloud, place, profile)
     words = _words(stack, stacks, local, home, place, profile)
     try:
-        platform = try_platform(TryQuestion(judged, config, cloud, place, say_aside, profile))
-        planned = plan_try(judged, wanted, platform.region)
-        ready = platform.prepare(planned)
+        runs, call = runs_for_try(where), call_of("run", say_aside)
+        planned = plan_try(judged, wanted, runs.region)
+        ready = prepare_try(runs, call, planned, judged.folder)
         _say_changes(ready, anyway)
-        nodes = platform.start(ready)
+        nodes = start_try(runs, call, ready)
     except TryError as error:
         raise click.ClickException(str(error)) from None
     _say_started(planned, len(nodes), words, follow)
     if follow:
-        _follow(planned, where_of(stack_file(stack, stacks), cloud, place, profile), words)
+        _follow(planned, where, words)
 
 
 def _wanted(

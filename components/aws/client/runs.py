@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from components.aws.client import logs, machines, states
@@ -29,8 +30,9 @@ from components.platform.runs import (
     state_in,
 )
 from components.platform.status import RunStatus, WantedRuns
+from components.platform.tries import PlannedTry, ReadyTry
 from components.platform.values import UNKNOWN, Properties
-from components.s3.calls import code_of, pages, read_if_exists
+from components.s3.calls import ACCESS_CODES, code_of, pages, read_if_exists
 from components.s3.session import Session
 
 _URI = re.compile(r"s3://([^/]+)/(.+)")
@@ -175,6 +177,10 @@ class AwsRuns(Runs):
         instances = machines.bring_up(queue, names, spec.timeouts.started)
         machines.wake(queue, list(instances.values()), f"trainyard {ticket.title} of {queue.cluster.job}")
 
+    def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
+        ticket = self._put_before(self.queue(call, Cluster.of(spec.own["cluster"])), spec)
+        return ticket.unseen_nodes if ticket else []
+
     def _put_before(self, queue: Queue, spec: RunSpec) -> Ticket | None:
         """The ticket that an interrupted attempt put."""
         mine = (one for one in queue.tickets() if one.fingerprint == spec.fingerprint and not one.released)
@@ -239,6 +245,14 @@ class AwsRuns(Runs):
     def place_of(self, run: RunStatus) -> StatusFolder | None:
         return parse_folder(run.folder)
 
+    def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
+        from components.aws.client.deployed import prepare
+
+        return prepare(self, call, planned, folder)
+
+    def access_lacked(self, planned: PlannedTry, error: ProviderError) -> str:
+        return error.remedy if code_of(error.__cause__) in ACCESS_CODES else ""
+
     def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
         for ticket, names in self._tickets(call, [node]):
             return logs.last_lines(self.session, call, ticket, names[0], limit)
@@ -260,7 +274,7 @@ class AwsRuns(Runs):
         return [one for one in made if one.nodes]
 
     def _try(self, call: Call, ticket: Ticket, like: str) -> Try:
-        nodes = self.observe(call, [NodeRun(name, ticket.run_id(name), "") for name in ticket.node_names])
+        nodes = self.observe(call, ticket.unseen_nodes)
         title = f"{ticket.tags.get('job', '')}/{ticket.tags.get('run', '')}"
         return Try(title, like, tuple(node for node in nodes if not node.over))
 
@@ -269,7 +283,7 @@ class AwsRuns(Runs):
         ticket = self.queue(call, run.cluster).ticket(run.number) if run else None
         if ticket is None:
             return None
-        nodes = [NodeRun(name, ticket.run_id(name), "") for name in ticket.node_names]
+        nodes = ticket.unseen_nodes
         return described_inputs(ticket), self.observe(call, nodes)
 
     def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:

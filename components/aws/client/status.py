@@ -57,7 +57,7 @@ class Looker(RunReader):
             return self._ended[main]
         document = launch_document(ticket.nodes[0].get("environment") or {})
         folder, times = start_folder(document, ticket.start), document.get("attempt")
-        runs = self.runs.observe(call, [NodeRun(n, ticket.run_id(n), "") for n in ticket.node_names])
+        runs = self.runs.observe(call, ticket.unseen_nodes)
         nodes = [_node(ticket, row, run) for row, run in zip(ticket.nodes, runs, strict=True)]
         if deeply:
             nodes = [replace(node, launcher_status=self._launcher_status(call, folder, node)) for node in nodes]

@@ -225,7 +225,7 @@ def _living(session: Session, rows: Sequence[Row], tell: Tell) -> Iterator[tuple
     for bucket, job in dict.fromkeys(_clusters(rows)):
         queue = Queue(session, call, Cluster(bucket, job))
         for ticket in reversed(ask_if_there(tell, "List the runs", queue.tickets) or []):
-            nodes = platform.observe(call, [NodeRun(name, ticket.run_id(name), "") for name in ticket.node_names])
+            nodes = platform.observe(call, ticket.unseen_nodes)
             if alive := [node for node in nodes if not node.over]:
                 yield ticket, alive
 

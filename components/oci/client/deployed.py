@@ -54,8 +54,9 @@ class Deployed:
         return {name: value.value if isinstance(value, Secret) else value for name, value in values.items()}
 
 
-def find_deployed(session: Session, call: Call, compartment: str, planned: PlannedTry) -> Deployed:
-    stack, name, client = planned.plan.stack, planned.job.name, session.client("data_science")
+def find_deployed(runs: OciRuns, call: Call, planned: PlannedTry) -> Deployed:
+    stack, name, compartment = planned.plan.stack, planned.job.name, runs.compartment
+    client = runs.session.client("data_science")
     jobs = [job for job in _jobs(client, call, compartment) if (job.freeform_tags or {}).get("stack") == stack]
     own = [job for job in jobs if job.freeform_tags.get("job") == name]
     if not jobs:
@@ -66,7 +67,6 @@ def find_deployed(session: Session, call: Call, compartment: str, planned: Plann
     # A job that is being replaced is there twice for a while.
     newest = max(own, key=lambda job: job.time_created)
     job = attempt(call, "Read the job", lambda: client.get_job(newest.id)).data
-    runs = OciRuns(session)
     past = list(runs.runs_of_job(call, compartment, job.id, 0))
     _refuse_taken(past, planned)
     main = _main_of_newest(past, planned.like.name) if planned.like else None

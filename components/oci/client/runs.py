@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from components.oci.client import job_runs, logs
 from components.oci.client import registry as images
 from components.oci.client.calls import (
+    ACCESS_CODES,
     StatusFolder,
     attempt,
     is_gone,
@@ -40,6 +42,7 @@ from components.platform.runs import (
     state_in,
 )
 from components.platform.status import ConnectionsSeen, RunStatus, WantedRuns
+from components.platform.tries import PlannedTry, ReadyTry
 from components.platform.values import UNKNOWN, Properties
 
 LAYOUTS = ("run-per-node", "node-groups")
@@ -114,7 +117,8 @@ def knows(run_id: str) -> bool:
 def runs_of_caller(where: Where) -> OciRuns:
     session = session_of_caller(where.config, where.cloud, where.profile)
     compartment = compartment_of_caller(where.config, where.cloud, where.place)
-    return OciRuns(session, compartment, where.connections or _flow_witness(where, session))
+    witness = where.connections or _flow_witness(where, session)
+    return OciRuns(session, compartment, witness, where.cloud.region if where.cloud else None)
 
 
 def _flow_witness(where: Where, session: Session) -> FlowWitness:
@@ -131,6 +135,7 @@ class OciRuns(Runs):
     session: Session
     compartment: str = ""
     witness: Callable[[RunStatus], ConnectionsSeen | None] = lambda run: None
+    region: str | None = None
     unknown_place = (
         "where are the runs? Name a stack, or use --local for the local cloud, or name a compartment with --place"
     )
@@ -151,7 +156,7 @@ class OciRuns(Runs):
         access = spec.timeouts.access
         job = attempt(call, "Read the job", lambda: self._client.get_job(spec.own["job"]), access).data
         past = list(self.runs_of_job(call, spec.own["compartment"], spec.own["job"], access))
-        made = [run for run in past if (run.freeform_tags or {}).get(job_runs.RUN_TAG) == spec.fingerprint]
+        made = job_runs.marked(past, spec.fingerprint)
         if made and not started and not call.anew:
             call.report.info(f"an interrupted attempt had made {len(made)} job run(s) already; going on from there")
         lives = sum((run.freeform_tags or {}).get(job_runs.RELEASED_TAG) == spec.fingerprint for run in past)
@@ -245,11 +250,27 @@ class OciRuns(Runs):
     def place_of(self, run: RunStatus) -> StatusFolder | None:
         return parse_folder(run.folder)
 
+    def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
+        from components.oci.client.tries import prepare
+
+        return prepare(self, call, planned, folder)
+
+    def access_lacked(self, planned: PlannedTry, error: ProviderError) -> str:
+        from components.oci.client.tries import missing_statements
+
+        cause = error.__cause__
+        lacked = (getattr(cause, "status", None), getattr(cause, "code", None)) in ACCESS_CODES
+        return missing_statements(self, planned) if lacked else ""
+
     def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
         run = self.get(call, node.id)
         if run is None:
             raise ProviderError("the job run no longer exists")
         return logs.last_lines(self.session, call, run, limit)
+
+    def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
+        past = self.runs_of_job(call, spec.own["compartment"], spec.own["job"], 0)
+        return [job_runs.node_run(run) for run in job_runs.marked(past, spec.fingerprint)]
 
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
         compartment, job = inputs["compartment"], inputs["job"]
@@ -287,11 +308,8 @@ class OciRuns(Runs):
         mark = (main.freeform_tags or {}).get(job_runs.RUN_TAG)
         if not mark:
             return []
-        others = [
-            run.id
-            for run in self.runs_of_job(call, main.compartment_id, main.job_id, 0)
-            if (run.freeform_tags or {}).get(job_runs.RUN_TAG) == mark and run.id != main.id
-        ]
+        past = self.runs_of_job(call, main.compartment_id, main.job_id, 0)
+        others = [run.id for run in job_runs.marked(past, mark) if run.id != main.id]
         runs = [run for run in (self.get(call, run_id) for run_id in others) if run is not None]
         return sorted(runs, key=lambda run: job_runs.node_of(run.freeform_tags or {})[2])
 

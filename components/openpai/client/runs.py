@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from components.openpai.client import calls, logs, states
@@ -29,6 +30,7 @@ from components.platform.client import LineMerger, RunReader, Runs, Where
 from components.platform.inputs import OwnInputs, RunInput
 from components.platform.runs import NodeRun, RunSpec, Try, liked_by
 from components.platform.status import WantedRuns
+from components.platform.tries import PlannedTry, ReadyTry
 from components.platform.values import UNKNOWN, Properties, Secret, canonical
 from launcher.escaping import terminal
 
@@ -268,6 +270,11 @@ class OpenPaiRuns(Runs):
 
         return LogMerger(self, call, ranks)
 
+    def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
+        from components.openpai.client.deployed import prepare
+
+        return prepare(self, call, planned, folder)
+
     def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
         run = RunId.parse(node.id)
         content = self.job(call, run.user, run.job) if run else None
@@ -275,6 +282,10 @@ class OpenPaiRuns(Runs):
             raise ProviderError("the cluster no longer has the job")
         place = logs.attempts_of(run, JobDetail(content))
         return logs.last_lines(self.session, call, run, place, limit) if place else []
+
+    def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
+        living = self.living_jobs(call, str(spec.own["cluster"]["user"]))
+        return [node for job in living if job.fingerprint == spec.fingerprint for node in job.unseen_nodes]
 
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
         """Those of the same job of the stack: the cluster knows nothing that they stand on together."""
@@ -310,7 +321,7 @@ class OpenPaiRuns(Runs):
         return self.run_of(call, str(row.get("username")), str(row.get("name")), row.get("tags") or [])
 
     def _try(self, call: Call, job: Job, like: str) -> Try:
-        nodes = self.observe(call, [NodeRun(str(node["name"]), job.run_id(node), "") for node in job.nodes])
+        nodes = self.observe(call, job.unseen_nodes)
         return Try(job.title, like, tuple(node for node in nodes if not node.over))
 
     def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
@@ -318,7 +329,7 @@ class OpenPaiRuns(Runs):
         job = self.run_of(call, run.user, run.job) if run else None
         if job is None:
             return None
-        nodes = [NodeRun(str(node["name"]), job.run_id(node), "") for node in job.nodes]
+        nodes = job.unseen_nodes
         return described_inputs(job, self.session.uri), self.observe(call, nodes)
 
 

@@ -155,7 +155,7 @@ class Looker(RunReader):
         if main in self._ended:
             return self._named(self._ended[main], job)
         detail = JobDetail(self.runs.job(call, job.user, job.name) or {}, job.maximum_minutes)
-        runs = [NodeRun(str(node["name"]), job.run_id(node), "") for node in job.nodes]
+        runs = job.unseen_nodes
         seen = self.runs.nodes_of(call, job.user, job.name, detail, runs)
         folder = f"{job.folder}/{start_of(job.name, detail.attempt)}" if job.folder else None
         nodes = [_node(node, run, detail) for node, run in zip(job.nodes, seen, strict=True)]

@@ -124,8 +124,7 @@ class OpenPaiLocalPlatform(LocalPlatform):
         platform, call = runs_of(cloud), call_of("down", tell)
         own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}
         living = _living(platform, rows, tell)
-        others = [NodeRun(str(node["name"]), job.run_id(node), "") for job in living for node in job.nodes]
-        others = [node for node in others if node.id not in own]
+        others = [node for job in living for node in job.unseen_nodes if node.id not in own]
         if others:
             tell("Ending runs beside the stack's own.")
             platform.cancel(call, others)

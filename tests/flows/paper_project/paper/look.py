@@ -10,11 +10,11 @@ from typing import Any
 
 from components.paper.runs import PaperRuns
 
-from components.platform.calls import Call, call_of
+from components.platform.calls import Call
 from components.platform.client import RunReader
 from components.platform.runs import NodeRun, liked_by
 from components.platform.status import NodeStatus, RunStatus, WantedRuns, run_key
-from components.platform.tries import PlannedTry, ReadyTry, TryError, TryQuestion, spec_of_try
+from components.platform.tries import PlannedTry, ReadyTry, TryError
 
 
 @dataclass
@@ -46,30 +46,17 @@ class Merger:
         return iter(())
 
 
-@dataclass
-class PaperTries:
-    """`components.platform.tries.TryPlatform`."""
-
-    runs: PaperRuns
-    call: Call
-    region: str | None = None
-
-    def prepare(self, planned: PlannedTry) -> ReadyTry:
-        like = planned.like.name if planned.like else None
-        wanted = WantedRuns(planned.plan.stack, planned.job.name, like)
-        found = [
-            run for run, _ in self.runs.runs() if wanted.includes(run["tags"]) and not liked_by(run["fingerprint"])
-        ]
-        if not found:
-            raise TryError(f"nothing of {planned.job.name} has been drawn yet")
-        words = {node.name: node.launch["command"] for node in planned.run.nodes}
-        nodes = [{**node, "arguments": [node["arguments"][0], *words[node["name"]]]} for node in found[-1]["nodes"]]
-        tags = {**found[-1]["tags"], "run": planned.run.name}
-        inputs = {"platform": "paper", "desk": str(self.runs.desk), "displayName": planned.title, "tags": tags}
-        return ReadyTry(planned, {**inputs, "nodes": nodes, "until": "accepted"}, ())
-
-    def start(self, ready: ReadyTry) -> Sequence[NodeRun]:
-        return list(self.runs.ensure(self.call, spec_of_try(ready), ()))
+def prepare(runs: PaperRuns, planned: PlannedTry) -> ReadyTry:
+    like = planned.like.name if planned.like else None
+    wanted = WantedRuns(planned.plan.stack, planned.job.name, like)
+    found = [run for run, _ in runs.runs() if wanted.includes(run["tags"]) and not liked_by(run["fingerprint"])]
+    if not found:
+        raise TryError(f"nothing of {planned.job.name} has been drawn yet")
+    words = {node.name: node.launch["command"] for node in planned.run.nodes}
+    nodes = [{**node, "arguments": [node["arguments"][0], *words[node["name"]]]} for node in found[-1]["nodes"]]
+    tags = {**found[-1]["tags"], "run": planned.run.name}
+    inputs = {"platform": "paper", "desk": runs.place, "displayName": planned.title, "tags": tags}
+    return ReadyTry(planned, {**inputs, "nodes": nodes, "until": "accepted"}, ())
 
 
 def _status(run: Mapping[str, Any], nodes: Sequence[NodeRun]) -> RunStatus:
@@ -77,9 +64,3 @@ def _status(run: Mapping[str, Any], nodes: Sequence[NodeRun]) -> RunStatus:
     seen = tuple(NodeStatus(row["rank"], node, row["role"], "log") for row, node in rows)
     tags, created = run["tags"], datetime.fromisoformat(run["created"])
     return RunStatus(tags["stack"], tags["job"], tags["run"], run["attempt"], created, seen)
-
-
-def make_tries(question: TryQuestion) -> PaperTries:
-    return PaperTries(
-        PaperRuns(question.place or str(question.config["trainyard:desk"])), call_of("run", question.tell)
-    )

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from components.platform.client import Runs, Where
     from components.platform.files import StoreOpener, StoreRequest
     from components.platform.inputs import OwnInputs
-    from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
 
 
@@ -109,11 +108,6 @@ class PaperPlatform(Platform):
         from components.paper.runs import PaperRuns
 
         return PaperRuns(where.place or str(where.config["trainyard:desk"]))
-
-    def tries(self, question: TryQuestion) -> TryPlatform:
-        from components.paper.look import make_tries
-
-        return make_tries(question)
 
     def files(self, request: StoreRequest) -> StoreOpener:
         from components.paper.files import make

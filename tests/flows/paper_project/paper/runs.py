@@ -20,6 +20,7 @@ from components.platform.client import LineMerger, RunReader, Runs
 from components.platform.inputs import OwnInputs, RunInput
 from components.platform.runs import DELETED, NodeRun, NodeSpec, RunSpec, Try, liked_by
 from components.platform.status import WantedRuns
+from components.platform.tries import PlannedTry, ReadyTry
 from components.platform.values import Properties
 
 PREFIX = "paper/"
@@ -116,6 +117,15 @@ class PaperRuns(Runs):
         from components.paper.look import Merger
 
         return Merger(self, ranks)
+
+    def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
+        from components.paper.look import prepare
+
+        return prepare(self, planned)
+
+    def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
+        found = (nodes for run, nodes in self.runs() if run["fingerprint"] == spec.fingerprint)
+        return [node for nodes in found for node in nodes]
 
     def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
         return self.lines(node)[-limit:]
