@@ -126,8 +126,9 @@ class Runs(ABC):
         """Merges the lines of these ranks. Without ranks: of all."""
 
     @abstractmethod
-    def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
-        """The last lines of the node, oldest first. Raises ProviderError if they cannot be read."""
+    def last_lines(self, call: Call, node: NodeRun, limit: int, patiently: bool = True) -> list[str]:
+        """The last lines of the node, oldest first. `patiently`: if there are none, it waits a moment for those that
+        are on their way. Raises ProviderError if they cannot be read."""
 
     def place_of(self, run: RunStatus) -> FolderPlace | None:
         """The bucket and folder of a start. None if starts have no folder in a bucket."""

@@ -253,9 +253,9 @@ class AwsRuns(Runs):
     def access_lacked(self, planned: PlannedTry, error: ProviderError) -> str:
         return error.remedy if code_of(error.__cause__) in ACCESS_CODES else ""
 
-    def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
+    def last_lines(self, call: Call, node: NodeRun, limit: int, patiently: bool = True) -> list[str]:
         for ticket, names in self._tickets(call, [node]):
-            return logs.last_lines(self.session, call, ticket, names[0], limit)
+            return logs.last_lines(self.session, call, ticket, names[0], limit, patiently)
         raise ProviderError("the run's ticket no longer exists")
 
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:

@@ -9,16 +9,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from components.aws.client.logs import last_lines
 from components.aws.client.queue import Queue
 from components.aws.client.runs import AwsRuns
 from components.aws.client.session import DEPLOYER, ask, ask_if_there, pages, region_of, regions, session_of
 from components.aws.client.tickets import Cluster, RunId, Ticket
 from components.plan.model import RunPlan
-from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.calls import Tell, call_of
 from components.platform.local import (
-    LINES_READ,
-    NOT_READ,
     LiveRun,
     Removal,
     Row,
@@ -56,20 +53,6 @@ _UP = ("pending", "running")
 # Enough to say how much it is; who keeps more knows that it is a lot.
 _MOST_COUNTED = 1000
 _MINUTES_TO_END = 20.0
-
-
-def read_last_lines(cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-    """The last lines of a node, as anybody would read them; none where the stack keeps no logs."""
-    run = RunId.parse(run_id)
-    if run is None:
-        return []
-    call, session = call_of("up", tell), session_of(cloud, DEPLOYER, regions()[0])
-    try:
-        ticket = Queue(session, call, run.cluster).ticket(run.number)
-        return last_lines(session, call, ticket, run.node, LINES_READ, looks=1) if ticket else []
-    except ProviderError:
-        # The stack is up all the same.
-        return [NOT_READ]
 
 
 def list_results(

@@ -262,11 +262,11 @@ class OciRuns(Runs):
         lacked = (getattr(cause, "status", None), getattr(cause, "code", None)) in ACCESS_CODES
         return missing_statements(self, planned) if lacked else ""
 
-    def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
+    def last_lines(self, call: Call, node: NodeRun, limit: int, patiently: bool = True) -> list[str]:
         run = self.get(call, node.id)
         if run is None:
             raise ProviderError("the job run no longer exists")
-        return logs.last_lines(self.session, call, run, limit)
+        return logs.last_lines(self.session, call, run, limit, patiently)
 
     def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
         past = self.runs_of_job(call, spec.own["compartment"], spec.own["job"], 0)

@@ -12,7 +12,6 @@ from typing import Any
 from components.oci.client import job_runs, sdk
 from components.oci.client.calls import ask, attempt, is_gone, unless_gone
 from components.oci.client.job_runs import start_of
-from components.oci.client.logs import last_lines
 from components.oci.client.runs import OciRuns
 from components.oci.client.session import DEPLOYER, Session, session_of
 from components.oci.plan import registry_host
@@ -20,8 +19,6 @@ from components.oci.stack import is_ocid
 from components.plan.model import RunPlan
 from components.platform.calls import ProviderError, Tell, call_of
 from components.platform.local import (
-    LINES_READ,
-    NOT_READ,
     LiveRun,
     Removal,
     Row,
@@ -48,18 +45,6 @@ _HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Enough to say how much it is; who keeps more knows that it is a lot.
 _MOST_COUNTED = 1000
 _MINUTES_TO_END = 20.0
-
-
-def read_last_lines(cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-    """The last lines of a job run, as anybody would read them; none where the stack keeps no logs."""
-    call = call_of("up", tell)
-    session = session_of(cloud, DEPLOYER)
-    try:
-        run = attempt(call, "Read the job run", lambda: session.client("data_science").get_job_run(run_id).data)
-        return last_lines(session, call, run, LINES_READ, looks=1)
-    except ProviderError:
-        # The stack is up all the same.
-        return [NOT_READ]
 
 
 def list_results(

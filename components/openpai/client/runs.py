@@ -275,13 +275,13 @@ class OpenPaiRuns(Runs):
 
         return prepare(self, call, planned, folder)
 
-    def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
+    def last_lines(self, call: Call, node: NodeRun, limit: int, patiently: bool = True) -> list[str]:
         run = RunId.parse(node.id)
         content = self.job(call, run.user, run.job) if run else None
         if run is None or content is None:
             raise ProviderError("the cluster no longer has the job")
         place = logs.attempts_of(run, JobDetail(content))
-        return logs.last_lines(self.session, call, run, place, limit) if place else []
+        return logs.last_lines(self.session, call, run, place, limit, patiently) if place else []
 
     def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
         living = self.living_jobs(call, str(spec.own["cluster"]["user"]))

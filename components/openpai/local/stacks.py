@@ -21,8 +21,6 @@ from components.openpai.client.status import Storages, storages_folder
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import ProviderError, Tell, call_of
 from components.platform.local import (
-    LINES_READ,
-    NOT_READ,
     LiveRun,
     LocalFile,
     LocalPlatform,
@@ -34,7 +32,6 @@ from components.platform.local import (
     named_results,
 )
 from components.platform.local_cloud import LocalCloud
-from components.platform.runs import NodeRun
 from components.platform.waiting import wait_for_end
 from launcher.walking import Budget, open_file, regular_files
 from localcloud.openpai.accounts import VIRTUAL_CLUSTERS
@@ -87,13 +84,6 @@ class OpenPaiLocalPlatform(LocalPlatform):
             _record(cloud, kept)
         else:
             (cloud.home / RECORD).unlink(missing_ok=True)
-
-    def read_last_lines(self, cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-        try:
-            return runs_of(cloud).last_lines(call_of("up", tell), NodeRun("", run_id, ""), LINES_READ)
-        except ProviderError:
-            # The stack is up all the same.
-            return [NOT_READ]
 
     def list_results(
         self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell

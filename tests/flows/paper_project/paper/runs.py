@@ -127,7 +127,7 @@ class PaperRuns(Runs):
         found = (nodes for run, nodes in self.runs() if run["fingerprint"] == spec.fingerprint)
         return [node for nodes in found for node in nodes]
 
-    def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
+    def last_lines(self, call: Call, node: NodeRun, limit: int, patiently: bool = True) -> list[str]:
         return self.lines(node)[-limit:]
 
     def lines(self, node: NodeRun) -> list[str]:
