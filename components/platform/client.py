@@ -30,7 +30,7 @@ class UnknownPlaceError(Exception):
 
 @dataclass(frozen=True)
 class Where:
-    """Where runs are, and as whom they are asked for: on the local `cloud`, at the `place` that the user named, or by
+    """Where a stack is, and as whom it is asked for: on the local `cloud`, at the `place` that the user named, or by
     `config`.
 
     `config` is the stack file's configuration, empty without a stack. `profile`: the caller's profile; by default the
@@ -38,9 +38,9 @@ class Where:
     """
 
     config: Mapping[str, Any]
-    cloud: LocalCloud | None
-    place: str | None
-    tell: Tell
+    cloud: LocalCloud | None = None
+    place: str | None = None
+    tell: Tell = lambda line: None
     profile: str | None = None
     bucket: Callable[[], str] | None = None
     # The folder that paths in the stack file are relative to.

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from components.platform.calls import ProviderError, Tell
-from components.platform.local_cloud import LocalCloud
+from components.platform.calls import ProviderError
+from components.platform.client import Where
 from components.platform.review import ReviewedResource, Snapshot
 
 T = TypeVar("T")
@@ -24,15 +24,11 @@ Inputs = Mapping[str, Any]
 class LiveQuestion:
     """`declared`: what the stack's last `up` asked for, with the ids that the cloud gave.
 
-    `config` is the stack file's; `cloud` the local one, where that is meant. `profile`: the caller's. `known`:
-    principals whose wide access is the account's own order: `group Administrators`.
+    `known`: principals whose wide access is the account's own order: `group Administrators`.
     """
 
     declared: Snapshot
-    config: Mapping[str, Any]
-    cloud: LocalCloud | None
-    tell: Tell
-    profile: str | None = None
+    where: Where
     known: tuple[str, ...] = ()
 
 

@@ -19,8 +19,7 @@ _UNJUDGED = Meaning((), judged=False)
 def find_drift(declared: Declared, where: Where, known: tuple[str, ...] = ()) -> Drift:
     """`where`: as for its runs. ProviderError where the cloud cannot be asked at all."""
     platform = answers(platform_in(where.config))
-    asked = LiveQuestion(declared.snapshot, where.config, where.cloud, where.tell, where.profile, known)
-    side = platform.live(asked)
+    side = platform.live(LiveQuestion(declared.snapshot, where, known))
     evaluated = platform.name != "" and does_answer(platform.name, "review")
     meaning = evaluate(platform.review, side.declared, side.snapshot) if evaluated else _UNJUDGED
     runs, unread = _runs(declared, where)

@@ -29,15 +29,13 @@ from components.platform.runs import (
     ranks_of_node,
     state_in,
 )
-from components.platform.status import RunStatus, WantedRuns
+from components.platform.status import LONGEST_BYTES, RunStatus, WantedRuns
 from components.platform.tries import PlannedTry, ReadyTry
 from components.platform.values import UNKNOWN, Properties
 from components.s3.calls import ACCESS_CODES, code_of, pages, read_if_exists
 from components.s3.session import Session
 
 _URI = re.compile(r"s3://([^/]+)/(.+)")
-# A status file is far shorter.
-_LONGEST_BYTES = 64 * 1024
 REQUIRED = ("bucket", "job", "region", "stack")
 KEYS = (*REQUIRED, "logGroup", "secret", "code", "launcher")
 _TEXT = {"type": "string"}
@@ -79,19 +77,24 @@ def _state(session: Session, call: Call, start: str, node: Mapping[str, Any], ra
     place = parse_folder(start_folder(launch_document(node.get("environment") or {}), start))
     if place is None:
         return None
-    client = session.client("s3")
-
-    def read() -> bytes:
-        with client.get_object(Bucket=place.bucket, Key=place.status(rank))["Body"] as body:
-            content: bytes = body.read(_LONGEST_BYTES)
-            return content
-
     try:
-        content = read_if_exists(call, "Read how the run ended", read)
+        content = read_status(session, call, "Read how the run ended", place, rank)
     except ProviderError:
         # The bucket may be closed to us. Then we do not know the state.
         return None
     return state_in(content) if content is not None else None
+
+
+def read_status(session: Session, call: Call, what: str, place: StatusFolder, rank: int) -> bytes | None:
+    """The status object of a rank. None while there is none."""
+    client = session.client("s3")
+
+    def read() -> bytes:
+        with client.get_object(Bucket=place.bucket, Key=place.status(rank))["Body"] as body:
+            content: bytes = body.read(LONGEST_BYTES)
+            return content
+
+    return read_if_exists(call, what, read)
 
 
 def _failures(inputs: Properties) -> Iterator[InputFailure]:
@@ -129,7 +132,7 @@ def knows(run_id: str) -> bool:
 
 def runs_of_caller(where: Where) -> AwsRuns:
     bucket = where.place or (where.bucket() if where.bucket else "")
-    return AwsRuns(session_of_caller(where.config, where.cloud, where.profile), bucket)
+    return AwsRuns(session_of_caller(where), bucket)
 
 
 @dataclass

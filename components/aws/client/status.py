@@ -10,14 +10,14 @@ from typing import Any
 
 from components.aws.client import machines
 from components.aws.client.queue import Queue
-from components.aws.client.runs import AwsRuns, parse_folder, start_folder
+from components.aws.client.runs import AwsRuns, parse_folder, read_status, start_folder
 from components.aws.client.tickets import Cluster, Ticket
 from components.platform import status
 from components.platform.calls import Call, ProviderError
 from components.platform.client import RunReader
 from components.platform.runs import NodeRun, launch_document
 from components.platform.status import MachineSeen, NodeStatus, RunStatus, WantedRuns, run_key
-from components.s3.calls import ACCESS_CODES, code_of, read_if_exists
+from components.s3.calls import ACCESS_CODES, code_of
 from launcher.escaping import terminal
 
 _LONGEST_REASON = 500
@@ -80,15 +80,8 @@ class Looker(RunReader):
         place = parse_folder(folder)
         if place is None or node.run.state == "ACCEPTED" or self._refused:
             return None
-        client = self.runs.session.client("s3")
-
-        def read() -> bytes:
-            with client.get_object(Bucket=place.bucket, Key=place.status(node.rank))["Body"] as body:
-                content: bytes = body.read(status.LONGEST_BYTES)
-                return content
-
         try:
-            content = read_if_exists(replace(call, patience=0.0), "Read a status", read)
+            content = read_status(self.runs.session, replace(call, patience=0.0), "Read a status", place, node.rank)
         except ProviderError as error:
             if code_of(error.__cause__) in ACCESS_CODES:
                 self._refused = True

@@ -115,8 +115,8 @@ def knows(run_id: str) -> bool:
 
 
 def runs_of_caller(where: Where) -> OciRuns:
-    session = session_of_caller(where.config, where.cloud, where.profile)
-    compartment = compartment_of_caller(where.config, where.cloud, where.place)
+    session = session_of_caller(where)
+    compartment = compartment_of_caller(where)
     witness = where.connections or _flow_witness(where, session)
     return OciRuns(session, compartment, witness, where.cloud.region if where.cloud else None)
 

@@ -162,12 +162,8 @@ class RemovalReader:
 
     def _job_runs(self, jobs: set[str]) -> list[Any]:
         """All of the jobs, also those that a person started without Pulumi."""
-        if not jobs:
-            return []
-        list_all = sdk.module("pagination").list_call_get_all_results
-        operation = self._session.client("data_science").list_job_runs
-        runs = self._ask("List the job runs", lambda: list_all(operation, self._cloud.compartment).data)
-        return [run for run in runs if run.job_id in jobs and run.lifecycle_state != "DELETED"]
+        runs = OciRuns(self._session, self._cloud.compartment)
+        return [run for run in runs.listed(call_of("down", self._tell)) if run.job_id in jobs] if jobs else []
 
     def _objects(self, bucket: str) -> str:
         client = self._session.client("object_storage")

@@ -128,7 +128,7 @@ def knows(run_id: str) -> bool:
 def runs_of_caller(where: Where) -> OpenPaiRuns:
     from components.openpai.client.status import Storages, storages_folder
 
-    session = session_of_caller(where.config, where.cloud, where.profile, where.place, where.folder)
+    session = session_of_caller(where)
     return OpenPaiRuns(session, Storages(storages_folder(where.cloud.home)) if where.cloud is not None else None)
 
 
