@@ -85,7 +85,7 @@ class AwsDl1Platform(Platform):
 
     @property
     def run_inputs(self) -> OwnInputs:
-        from components.aws.client.runs import INPUTS
+        from components.aws.client.inputs import INPUTS
 
         return INPUTS
 

@@ -98,7 +98,7 @@ class OciPlatform(Platform):
 
     @property
     def run_inputs(self) -> OwnInputs:
-        from components.oci.client.runs import INPUTS
+        from components.oci.client.inputs import INPUTS
 
         return INPUTS
 

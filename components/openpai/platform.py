@@ -68,7 +68,7 @@ class OpenPaiPlatform(Platform):
 
     @property
     def run_inputs(self) -> OwnInputs:
-        from components.openpai.client.runs import INPUTS
+        from components.openpai.client.inputs import INPUTS
 
         return INPUTS
 

@@ -15,9 +15,8 @@ from components.aws.client import logs, machines, states
 from components.aws.client.queue import Queue
 from components.aws.client.session import session_of_caller
 from components.aws.client.tickets import PLATFORM, ROOT, Cluster, RunId, Ticket, described_inputs, ticket_of
-from components.platform.calls import Call, InputFailure, ProviderError
+from components.platform.calls import Call, ProviderError
 from components.platform.client import LineMerger, RunReader, Runs, Where
-from components.platform.inputs import OwnInputs, RunInput
 from components.platform.runs import (
     NodeRun,
     RunSpec,
@@ -31,14 +30,11 @@ from components.platform.runs import (
 )
 from components.platform.status import LONGEST_BYTES, RunStatus, WantedRuns
 from components.platform.tries import PlannedTry, ReadyTry
-from components.platform.values import UNKNOWN, Properties
+from components.platform.values import Properties
 from components.s3.calls import ACCESS_CODES, code_of, pages, read_if_exists
 from components.s3.session import Session
 
 _URI = re.compile(r"s3://([^/]+)/(.+)")
-REQUIRED = ("bucket", "job", "region", "stack")
-KEYS = (*REQUIRED, "logGroup", "secret", "code", "launcher")
-_TEXT = {"type": "string"}
 
 
 class StatusFolder(NamedTuple):
@@ -95,34 +91,6 @@ def read_status(session: Session, call: Call, what: str, place: StatusFolder, ra
             return content
 
     return read_if_exists(call, what, read)
-
-
-def _failures(inputs: Properties) -> Iterator[InputFailure]:
-    cluster = inputs.get("cluster")
-    if cluster is None or cluster is UNKNOWN:
-        return
-    if not isinstance(cluster, Mapping):
-        yield InputFailure("cluster", f"This is an object: {', '.join(KEYS)}.")
-        return
-    for key in REQUIRED:
-        if cluster.get(key) in (None, ""):
-            yield InputFailure(f"cluster.{key}", f"`{key}` is missing.")
-    for key in sorted(set(cluster) - set(KEYS)):
-        yield InputFailure(f"cluster.{key}", f"A cluster has no `{key}`; it has {', '.join(KEYS)}.")
-
-
-INPUTS = OwnInputs(
-    inputs={
-        "cluster": RunInput(
-            {"type": "object", "additionalProperties": _TEXT, "description": f"Text by name: {', '.join(KEYS)}"},
-            required=True,
-        ),
-        # It says that another value of the run's secret is another input: the secret's name stays.
-        "secretVersion": RunInput(_TEXT),
-    },
-    stands_on="cluster",
-    failures=_failures,
-)
 
 
 def knows(run_id: str) -> bool:

@@ -25,9 +25,8 @@ from components.oci.client.calls import (
 )
 from components.oci.client.flows import FlowWitness
 from components.oci.client.session import Session, compartment_of_caller, session_of_caller
-from components.platform.calls import Call, InputFailure, ProviderError, call_of
+from components.platform.calls import Call, ProviderError, call_of
 from components.platform.client import FIRST_PATIENCE, LineMerger, RunReader, Runs, Where
-from components.platform.inputs import OwnInputs, RunInput
 from components.platform.runs import (
     DELETED,
     TERMINAL,
@@ -43,12 +42,7 @@ from components.platform.runs import (
 )
 from components.platform.status import ConnectionsSeen, RunStatus, WantedRuns
 from components.platform.tries import PlannedTry, ReadyTry
-from components.platform.values import UNKNOWN, Properties
-
-LAYOUTS = ("run-per-node", "node-groups")
-_TEXT = {"type": "string"}
-_NUMBER = {"type": "integer"}
-_OF_GROUPS = ("replicas", "minimumSuccess")
+from components.platform.values import Properties
 
 
 def ending(session: Session, call: Call, main: str, nodes: Sequence[Mapping[str, Any]]) -> str | None:
@@ -70,43 +64,6 @@ def _state(session: Session, call: Call, main: str, node: Mapping[str, Any], ran
         # The bucket may be closed to us. Then we do not know the state.
         return None
     return state_in(status.content) if status is not None else None
-
-
-def _failures(inputs: Properties) -> Iterator[InputFailure]:
-    layout = inputs.get("layout")
-    if layout not in (None, UNKNOWN, *LAYOUTS):
-        yield InputFailure("layout", f"`{layout}` is not one of {', '.join(LAYOUTS)}.")
-    if inputs.get("log") and not inputs.get("logGroup"):
-        yield InputFailure("log", "`log` is given without its `logGroup`; give both.")
-    if inputs.get("capacityReservation") and layout == "node-groups":
-        yield InputFailure("capacityReservation", "Only job runs of one node start in a reservation.")
-    nodes = inputs.get("nodes")
-    for index, node in enumerate(nodes if isinstance(nodes, list) else ()):
-        for key in _OF_GROUPS if isinstance(node, Mapping) else ():
-            yield from _of_groups(f"nodes[{index}].{key}", node.get(key), layout)
-
-
-def _of_groups(path: str, value: object, layout: object) -> Iterator[InputFailure]:
-    if layout == "run-per-node" and value not in (None, 1):
-        yield InputFailure(path, "Only the layout `node-groups` has this. Here, list every node.")
-    if value is not None and value is not UNKNOWN and (type(value) is not int or value <= 0):
-        yield InputFailure(path, f"`{value}` is not a positive number.")
-
-
-INPUTS = OwnInputs(
-    inputs={
-        "job": RunInput(_TEXT, required=True),
-        "project": RunInput(_TEXT, required=True),
-        "compartment": RunInput(_TEXT, required=True),
-        "layout": RunInput({**_TEXT, "default": LAYOUTS[0]}, default=LAYOUTS[0]),
-        "logGroup": RunInput(_TEXT),
-        "log": RunInput(_TEXT),
-        "capacityReservation": RunInput(_TEXT),
-    },
-    stands_on="job",
-    node=dict.fromkeys(_OF_GROUPS, _NUMBER),
-    failures=_failures,
-)
 
 
 def knows(run_id: str) -> bool:

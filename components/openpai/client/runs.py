@@ -22,102 +22,21 @@ from components.openpai.client.jobs import (
     job_name,
     run_id,
 )
-from components.openpai.client.session import Session, address_problem, session_of_caller
+from components.openpai.client.session import Session, session_of_caller
 from components.openpai.client.states import JobDetail
-from components.openpai.client.written import without_forms
-from components.platform.calls import Call, InputFailure, ProviderError
+from components.platform.calls import Call, ProviderError
 from components.platform.client import LineMerger, RunReader, Runs, Where
-from components.platform.inputs import OwnInputs, RunInput
 from components.platform.runs import NodeRun, RunSpec, Try, liked_by
 from components.platform.status import WantedRuns
 from components.platform.tries import PlannedTry, ReadyTry
-from components.platform.values import UNKNOWN, Properties, Secret, canonical
+from components.platform.values import Properties
 from launcher.escaping import terminal
 
 if TYPE_CHECKING:
     from components.openpai.client.status import Storages
 
-KEYS = ("uri", "user", "virtualCluster")
-_TEXT = {"type": "string"}
 # A job in one of these states may still do something.
 ALIVE = "WAITING,RUNNING,STOPPING"
-
-
-def _failures(inputs: Properties) -> Iterator[InputFailure]:
-    yield from _cluster_failures(inputs.get("cluster"))
-    yield from _protocol_failures(inputs)
-
-
-def _cluster_failures(cluster: Any) -> Iterator[InputFailure]:
-    if cluster is None or cluster is UNKNOWN:
-        return
-    if not isinstance(cluster, Mapping):
-        yield InputFailure("cluster", f"This is an object: {', '.join(KEYS)}.")
-        return
-    for key in KEYS:
-        if cluster.get(key) in (None, ""):
-            yield InputFailure(f"cluster.{key}", f"`{key}` is missing.")
-    for key in sorted(set(cluster) - set(KEYS)):
-        yield InputFailure(f"cluster.{key}", f"A cluster has no `{key}`; it has {', '.join(KEYS)}.")
-    uri = cluster.get("uri")
-    if isinstance(uri, str) and uri and (problem := address_problem(uri)):
-        yield InputFailure("cluster.uri", f"`{uri}` is not the address of a cluster: {problem}.")
-
-
-def _protocol_failures(inputs: Properties) -> Iterator[InputFailure]:
-    protocol = inputs.get("protocol")
-    if protocol is None or protocol is UNKNOWN or isinstance(protocol, Secret):
-        return
-    roles = protocol.get("taskRoles") if isinstance(protocol, Mapping) else None
-    if roles is UNKNOWN:
-        return
-    if not isinstance(roles, Mapping) or not roles:
-        yield InputFailure("protocol", "This is a job of OpenPAI's protocol, version 2, with `taskRoles`.")
-        return
-    nodes = inputs.get("nodes")
-    for index, node in enumerate(nodes if isinstance(nodes, list) else ()):
-        role = node.get("role") if isinstance(node, Mapping) else UNKNOWN
-        if role is not UNKNOWN and role not in roles:
-            yield InputFailure(f"nodes[{index}].role", f"The job has no task role `{role}`; it has {', '.join(roles)}.")
-
-
-def _with_hidden(old: Properties, new: Properties) -> Properties:
-    """A cluster masks all secrets of a job as one text. Image and runtime are in the protocol, too. What trainyard
-    itself writes into a job is no difference."""
-    before, after = old.get("protocol"), new.get("protocol")
-    old = {**{key: new[key] for key in ("image", "maximumRuntimeMinutes") if new.get(key)}, **old}
-    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
-        return old
-    if isinstance(before.get("secrets"), str):
-        before = {**before, "secrets": after.get("secrets")}
-    same = canonical(without_forms(before)) == canonical(without_forms(after))
-    return {**old, "protocol": after if same else before}
-
-
-INPUTS = OwnInputs(
-    inputs={
-        "cluster": RunInput(
-            {"type": "object", "additionalProperties": _TEXT, "description": f"Text by name: {', '.join(KEYS)}"},
-            required=True,
-            connects=True,
-        ),
-        "token": RunInput(
-            {**_TEXT, "secret": True, "description": "A token of the user; OPENPAI_TOKEN comes before it"},
-            may_change=True,
-            connects=True,
-        ),
-        "certificate": RunInput(
-            {**_TEXT, "description": "Authorities that sign the portal's certificate: PEM, or the path of a file"},
-            may_change=True,
-            connects=True,
-        ),
-        "protocol": RunInput({"type": "object", "additionalProperties": {"$ref": "pulumi.json#/Any"}}, required=True),
-    },
-    stands_on="cluster",
-    failures=_failures,
-    with_hidden=_with_hidden,
-    access_comes_late=False,
-)
 
 
 def knows(run_id: str) -> bool:
