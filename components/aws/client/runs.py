@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from components.aws.client import logs, machines, states
 from components.aws.client.queue import Queue
@@ -29,10 +29,12 @@ from components.platform.runs import (
     state_in,
 )
 from components.platform.status import LONGEST_BYTES, RunStatus, WantedRuns
-from components.platform.tries import PlannedTry, ReadyTry
 from components.platform.values import Properties
 from components.s3.calls import ACCESS_CODES, code_of, pages, read_if_exists
 from components.s3.session import Session
+
+if TYPE_CHECKING:
+    from components.platform.tries import PlannedTry, ReadyTry
 
 _URI = re.compile(r"s3://([^/]+)/(.+)")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from components.oci.client import job_runs, logs
 from components.oci.client import registry as images
@@ -41,8 +41,10 @@ from components.platform.runs import (
     state_in,
 )
 from components.platform.status import ConnectionsSeen, RunStatus, WantedRuns
-from components.platform.tries import PlannedTry, ReadyTry
 from components.platform.values import Properties
+
+if TYPE_CHECKING:
+    from components.platform.tries import PlannedTry, ReadyTry
 
 
 def ending(session: Session, call: Call, main: str, nodes: Sequence[Mapping[str, Any]]) -> str | None:

@@ -27,13 +27,13 @@ from components.openpai.client.states import JobDetail
 from components.platform.calls import Call, ProviderError
 from components.platform.client import LineMerger, RunReader, Runs, Where
 from components.platform.runs import NodeRun, RunSpec, Try, liked_by
-from components.platform.status import WantedRuns
-from components.platform.tries import PlannedTry, ReadyTry
 from components.platform.values import Properties
 from launcher.escaping import terminal
 
 if TYPE_CHECKING:
     from components.openpai.client.status import Storages
+    from components.platform.status import WantedRuns
+    from components.platform.tries import PlannedTry, ReadyTry
 
 # A job in one of these states may still do something.
 ALIVE = "WAITING,RUNNING,STOPPING"
