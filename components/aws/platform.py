@@ -18,17 +18,15 @@ if TYPE_CHECKING:
     from components.plan.launch import RolePart
     from components.plan.model import Plan
     from components.plan.ports import ResolvedJob
+    from components.platform.client import Runs, Where
     from components.platform.files import StoreOpener, StoreRequest
     from components.platform.images import ImagePlatform
     from components.platform.inputs import OwnInputs
     from components.platform.live import LiveQuestion, LiveSide
     from components.platform.local import LocalPlatform
-    from components.platform.look import Question, RunLook
     from components.platform.offline import OfflineCloud
     from components.platform.rehearsal import RehearsalPlatform
     from components.platform.review import ReviewPlatform
-    from components.platform.runs import RunPlatform
-    from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
     from schemas.checks.registry import CheckRule
     from schemas.model import Layout, Run
@@ -87,7 +85,7 @@ class AwsDl1Platform(Platform):
 
     @property
     def run_inputs(self) -> OwnInputs:
-        from components.aws.client.runs import INPUTS
+        from components.aws.client.inputs import INPUTS
 
         return INPUTS
 
@@ -96,20 +94,16 @@ class AwsDl1Platform(Platform):
 
         return knows(run_id)
 
-    def runs(self, config: Properties) -> RunPlatform:
-        from components.aws.client.runs import platform
+    def runs(self, config: Properties) -> Runs:
+        from components.aws.client.runs import AwsRuns
+        from components.s3.session import Session
 
-        return platform(config)
+        return AwsRuns(Session.of(config))
 
-    def look(self, question: Question) -> RunLook:
-        from components.aws.client.status import make
+    def runs_of_caller(self, where: Where) -> Runs:
+        from components.aws.client.runs import runs_of_caller
 
-        return make(question)
-
-    def tries(self, question: TryQuestion) -> TryPlatform:
-        from components.aws.client.deployed import make
-
-        return make(question)
+        return runs_of_caller(where)
 
     def images(self, plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
         from components.aws.client.images import make

@@ -15,15 +15,13 @@ if TYPE_CHECKING:
     from components.openpai.stack import OpenPaiStack
     from components.plan.model import Plan
     from components.plan.ports import ResolvedJob
+    from components.platform.client import Runs, Where
     from components.platform.files import StoreOpener, StoreRequest
     from components.platform.images import ImagePlatform
     from components.platform.inputs import OwnInputs
     from components.platform.local import LocalPlatform
-    from components.platform.look import Question, RunLook
     from components.platform.rehearsal import RehearsalPlatform
     from components.platform.review import ReviewPlatform
-    from components.platform.runs import RunPlatform
-    from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
     from schemas.checks.registry import CheckRule
     from schemas.model import Layout
@@ -70,7 +68,7 @@ class OpenPaiPlatform(Platform):
 
     @property
     def run_inputs(self) -> OwnInputs:
-        from components.openpai.client.runs import INPUTS
+        from components.openpai.client.inputs import INPUTS
 
         return INPUTS
 
@@ -79,20 +77,16 @@ class OpenPaiPlatform(Platform):
 
         return knows(run_id)
 
-    def runs(self, config: Properties) -> RunPlatform:
-        from components.openpai.client.runs import platform
+    def runs(self, config: Properties) -> Runs:
+        from components.openpai.client.runs import OpenPaiRuns
+        from components.openpai.client.session import Session
 
-        return platform(config)
+        return OpenPaiRuns(Session.of(config))
 
-    def look(self, question: Question) -> RunLook:
-        from components.openpai.client.status import make
+    def runs_of_caller(self, where: Where) -> Runs:
+        from components.openpai.client.runs import runs_of_caller
 
-        return make(question)
-
-    def tries(self, question: TryQuestion) -> TryPlatform:
-        from components.openpai.client.deployed import make
-
-        return make(question)
+        return runs_of_caller(where)
 
     def images(self, plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
         from components.openpai.client.images import make

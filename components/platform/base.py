@@ -17,17 +17,15 @@ from components.plan import platform as plan_platform
 
 if TYPE_CHECKING:
     from components.plan.model import Plan
+    from components.platform.client import Runs, Where
     from components.platform.files import StoreOpener, StoreRequest
     from components.platform.images import ImagePlatform
     from components.platform.inputs import OwnInputs
     from components.platform.live import LiveQuestion, LiveSide
     from components.platform.local import LocalPlatform
-    from components.platform.look import Question, RunLook
     from components.platform.offline import OfflineCloud
     from components.platform.rehearsal import RehearsalPlatform
     from components.platform.review import ReviewPlatform
-    from components.platform.runs import RunPlatform
-    from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
     from schemas.checks.registry import CheckRule
     from schemas.model import Stack
@@ -50,19 +48,15 @@ class PlatformServices:
         """Whether a run's id has the form that this platform gives."""
         return False
 
-    def runs(self, config: Properties) -> RunPlatform:
-        """Starts and observes runs. `config`: the provider's configuration, and the inputs that say where calls go."""
+    def runs(self, config: Properties) -> Runs:
+        """The provider's client of runs. `config`: its configuration, and the inputs that say where calls go."""
         raise LookupError(f"no run can be started on {self.name}")
 
-    def look(self, question: Question) -> RunLook:
-        from components.platform.look import UnknownPlaceError
+    def runs_of_caller(self, where: Where) -> Runs:
+        """The client of runs for whoever runs a command."""
+        from components.platform.client import UnknownPlaceError
 
         raise UnknownPlaceError(f"the stack runs on {self.name}: `trainyard runs` cannot show runs there yet")
-
-    def tries(self, question: TryQuestion) -> TryPlatform:
-        from components.platform.tries import TryError
-
-        raise TryError(f"the stack runs on {self.name}: nothing can be tried there yet")
 
     def images(self, plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
         """Builds and pushes images. `environment` has the cloud's endpoints and the caller's credentials."""

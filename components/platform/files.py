@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from catalog.platforms import platform_in
 from components.platform.base import answers
-from components.platform.calls import Tell
-from components.platform.local_cloud import LocalCloud
+from components.platform.client import Where
 from schemas.model import Stack
 
 
@@ -92,18 +91,11 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class StoreRequest:
-    """Says which stack's bucket to open, for whom, and for what.
-
-    `purpose`: list, get or put. `stack` and `config` come from the stack file; None and empty without one.
-    `cloud`: the local cloud, or None. `profile`: the caller's profile; by default the one that every client uses.
-    """
+    """Says which stack's bucket to open, for whom, and for what. `purpose`: list, get or put."""
 
     purpose: str
+    where: Where
     stack: Stack | None = None
-    config: Mapping[str, Any] = field(default_factory=dict)
-    cloud: LocalCloud | None = None
-    profile: str | None = None
-    tell: Tell = lambda line: None
 
 
 class StoreOpener(Protocol):
@@ -117,7 +109,7 @@ class StoreOpener(Protocol):
 
 def store_opener(request: StoreRequest) -> StoreOpener:
     """The opener for the stack's platform. Raises TransferError if trainyard supports no store of the platform."""
-    return answers(platform_in(request.config)).files(request)
+    return answers(platform_in(request.where.config)).files(request)
 
 
 class TransferError(Exception):

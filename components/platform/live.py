@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from components.platform.calls import ProviderError, Tell
-from components.platform.local_cloud import LocalCloud
+from components.platform.calls import ProviderError
+from components.platform.client import Where
 from components.platform.review import ReviewedResource, Snapshot
 
 T = TypeVar("T")
@@ -24,15 +24,11 @@ Inputs = Mapping[str, Any]
 class LiveQuestion:
     """`declared`: the resources of the stack's last `up`, with their ids.
 
-    `config`: that of the stack file. `cloud`: the local cloud, or None. `profile`: the caller's. `known`: principals
-    with wide access by the account's own rules, such as `group Administrators`.
+    `known`: principals with wide access by the account's own rules, such as `group Administrators`.
     """
 
     declared: Snapshot
-    config: Mapping[str, Any]
-    cloud: LocalCloud | None
-    tell: Tell
-    profile: str | None = None
+    where: Where
     known: tuple[str, ...] = ()
 
 

@@ -24,9 +24,6 @@ Row = Mapping[str, Any]
 PROJECT_NAME = "trainyard"
 Config = dict[str, Any]
 Outputs = Mapping[str, Any]
-# Lines read from the end of a node's log, to find the program's own among them.
-LINES_READ = 100
-NOT_READ = "(what it printed could not be read just now)"
 # A result that a program writes for people. It is shown whole if it is short.
 _RESULT = "result.json"
 _LONGEST_BYTES = 2000
@@ -163,9 +160,6 @@ class LocalPlatform(Protocol):
         platforms whose machines choose the environment when they start a container.
         """
         return
-
-    def read_last_lines(self, cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-        """The last lines that a node's run printed."""
 
     def list_results(
         self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell

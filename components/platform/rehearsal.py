@@ -6,36 +6,30 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from components.plan.model import JobPlan, Plan, RunPlan, expand
-from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.calls import Tell
+from components.platform.client import Runs
 from components.platform.evidence import AccessFacts, Mutation, PlannedNeeds, RecordedCall
-from components.platform.inputs import with_defaults
 from components.platform.local import Outputs, Row
 from components.platform.local_cloud import LocalCloud
-from components.platform.runs import NodeRun, RunPlatform, run_spec
-from components.platform.status import RunStatus
+from components.platform.runs import NodeRun
 from components.platform.values import Properties
 from schemas.model import EnvValue, Secret
 
 
 @dataclass(frozen=True)
 class People:
-    """The users who start the runs. `session` is the platform's own; `words` is their name in a report."""
+    """The users who start the runs. `session` is the platform's own, `runs` what they ask for their runs; `words` is
+    their name in a report."""
 
     session: Any
+    runs: Runs
     words: str
     profile: str | None
-
-
-class RunWatch(Protocol):
-    """Reads a started run repeatedly, and can cancel it."""
-
-    def look(self) -> RunStatus | None: ...
-    def cancel(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -65,43 +59,6 @@ class StartedRun:
     run: RunPlan
     nodes: tuple[NodeRun, ...] = ()
     refused: str = ""
-
-
-def start_run(
-    who: People, platform: RunPlatform, plan: Plan, job: JobPlan, run: RunPlan, inputs: Properties, tell: Tell
-) -> StartedRun:
-    """Starts a run with the inputs that `up` would give it. It does not wait for access to take effect: on the local
-    cloud, access is in force at once."""
-    spec = run_spec(f"rehearsal of {plan.stack}: {job.name}/{run.name}", with_defaults(inputs))
-    spec = replace(spec, timeouts=replace(spec.timeouts, access=0.0))
-    made: list[NodeRun] = []
-    try:
-        made.extend(platform.ensure(call_of("rehearse", tell), spec, ()))
-    except ProviderError as refused:
-        return StartedRun(job, run, tuple(made), f"{who.words} could not start it: {refused.cause}")
-    return StartedRun(job, run, tuple(made))
-
-
-class Looks(Protocol):
-    """Reads the wanted runs."""
-
-    def look(self) -> Sequence[RunStatus]: ...
-
-
-@dataclass
-class LookedAt:
-    """A `RunWatch` for platforms with a `Looks`, which must want this run only."""
-
-    platform: RunPlatform
-    looker: Looks
-    started: StartedRun
-    tell: Tell
-
-    def look(self) -> RunStatus | None:
-        return next(iter(self.looker.look()), None)
-
-    def cancel(self) -> None:
-        self.platform.cancel(call_of("rehearse", self.tell), list(self.started.nodes))
 
 
 @dataclass
@@ -153,7 +110,7 @@ class RehearsalPlatform(Protocol):
     def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Placeholders:
         """The values of placeholders. `rows` are the stack's resources; its file is in `folder`."""
 
-    def start(
+    def inputs(
         self,
         who: People,
         plan: Plan,
@@ -162,20 +119,14 @@ class RehearsalPlatform(Protocol):
         outputs: Outputs,
         answers: Placeholders,
         tell: Tell,
-    ) -> StartedRun:
-        """Starts a run as these users, or says why it did not start."""
-
-    def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
-        """A watch on the run."""
+    ) -> Properties:
+        """The inputs of a run that these users start, as `up` would give them."""
 
     def caller(self, cloud: LocalCloud, who: People) -> str:
         """The id of these users in the cloud's record of calls."""
 
     def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
         """The objects that a run left in the bucket, listed with the users' own permissions."""
-
-    def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
-        """The last log lines of ranks that did not succeed, read with the users' own permissions."""
 
     def hosts(self, outputs: Outputs, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
         """Maps the id of each node's run to the id under which the local cloud has the machine's evidence.

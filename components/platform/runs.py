@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training run as values: its inputs, its nodes, and their states. RunPlatform is the interface of a platform for
-starting, watching and ending runs.
-"""
+"""A training run as values: its inputs, its nodes, and their states."""
 
 from __future__ import annotations
 
@@ -13,9 +11,9 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from components.platform.calls import Call, ProviderError
+from components.platform.calls import ProviderError
 from components.platform.inputs import NODE_KEYS, is_own, mutable_inputs
 from components.platform.values import Properties, canonical
 
@@ -266,40 +264,3 @@ class Try(NamedTuple):
     title: str
     like: str
     nodes: tuple[NodeRun, ...]
-
-
-class RunPlatform(Protocol):
-    """The operations on runs that the provider and commands need of a platform."""
-
-    def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
-        """Starts every node that does not run yet. Idempotent: it finds nodes that an interrupted call has started.
-
-        Yields each node as soon as it exists, so that the caller knows it even if a later node cannot be started.
-        """
-
-    def observe(self, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
-        """The present state of the nodes. A node that no longer exists is `DELETED`."""
-
-    def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
-        """Asks every running node to end, and does not wait."""
-
-    def release(self, call: Call, nodes: Sequence[NodeRun]) -> None:
-        """Marks the runs as history, so that no later `ensure` adopts them."""
-
-    def relabel(self, call: Call, spec: RunSpec, nodes: Sequence[NodeRun]) -> None:
-        """Gives the runs the names and tags of the spec."""
-
-    def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
-        """The last lines of the node, oldest first. Raises ProviderError if they cannot be read."""
-
-    def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
-        """The tries of a run's job that have not ended. A preview is not patient: it does not retry a busy cloud."""
-
-    def living(self, call: Call, inputs: Properties) -> Mapping[str, str]:
-        """The runs of the same job that have not ended: by fingerprint, the name in the stack file."""
-
-    def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
-        """The inputs that would make this run, and its nodes. None if the run does not exist."""
-
-    def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
-        """How a run ended whose records are gone, from the files that it left. None if they do not say."""

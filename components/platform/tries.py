@@ -7,16 +7,10 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 from components.plan.model import REFERENCE, JobPlan, NodePlan, Plan, RunPlan, expand
-from components.platform.base import answers
-from components.platform.calls import Tell
-from components.platform.inputs import with_defaults
-from components.platform.local_cloud import LocalCloud
-from components.platform.runs import NodeRun, RunSpec, fingerprint_of_try, run_spec
-from schemas.judge import Judged
 from schemas.model import EnvValue, Secret
 
 # The prefix of a try's name. The user's name or random letters follow.
@@ -82,48 +76,6 @@ class ReadyTry:
 
 def new_name() -> str:
     return PREFIX + secrets.token_hex(_BYTES)
-
-
-@dataclass(frozen=True)
-class TryQuestion:
-    """Where the stack is deployed: on the local `cloud`, at the `place` that the user named, or as `config` says."""
-
-    judged: Judged
-    config: Mapping[str, Any]
-    cloud: LocalCloud | None
-    place: str | None
-    tell: Tell
-    profile: str | None = None
-
-
-class TryPlatform(Protocol):
-    @property
-    def region(self) -> str | None:
-        """The region where the stack is deployed, if it differs from the stack file's."""
-
-    def prepare(self, planned: PlannedTry) -> ReadyTry:
-        """Reads the deployed run. Raises TryError if nothing is deployed, or if the caller may not read it."""
-
-    def start(self, ready: ReadyTry) -> Sequence[NodeRun]:
-        """Starts every node. If one cannot be started, or the user interrupts, it ends those that were started."""
-
-
-def try_platform(question: TryQuestion) -> TryPlatform:
-    stack = question.judged.stack
-    return answers(stack.platform if stack else "").tries(question)
-
-
-def spec_of_try(ready: ReadyTry) -> RunSpec:
-    """The spec of a try. Its fingerprint says that it is in no stack's state."""
-    planned = ready.planned
-    spec = run_spec(f"try of {planned.plan.stack}: {planned.title}", with_defaults(dict(ready.inputs)))
-    like = planned.like.name if planned.like else ""
-    return replace(
-        spec,
-        fingerprint=fingerprint_of_try(like, spec.fingerprint),
-        # The user's access is not new, so there is no wait for it to take effect.
-        timeouts=replace(spec.timeouts, access=0.0),
-    )
 
 
 def filled(what: str, text: str, values: Mapping[str, str]) -> str:

@@ -5,7 +5,8 @@ import time
 from collections.abc import Sequence
 
 from components.platform.calls import Call
-from components.platform.runs import UNSUCCESSFUL, NodeRun, RunPlatform, RunSpec, overall
+from components.platform.client import Runs
+from components.platform.runs import UNSUCCESSFUL, NodeRun, RunSpec, overall
 from launcher.escaping import terminal
 
 _FIRST_PAUSE = 0.2
@@ -36,7 +37,7 @@ def broken(nodes: Sequence[NodeRun]) -> list[NodeRun]:
     return sorted(lost, key=lambda node: (node.state != "FAILED", node.finished_at or "9999"))
 
 
-def settle(call: Call, platform: RunPlatform, spec: RunSpec, nodes: list[NodeRun]) -> list[NodeRun]:
+def settle(call: Call, runs: Runs, spec: RunSpec, nodes: list[NodeRun]) -> list[NodeRun]:
     """Waits until the run reaches its `until`, or one of its nodes is lost. Updates `nodes` in place."""
     minutes = {"accepted": spec.timeouts.access, "started": spec.timeouts.started}.get(
         spec.until, spec.timeouts.started + spec.timeouts.finished
@@ -48,12 +49,12 @@ def settle(call: Call, platform: RunPlatform, spec: RunSpec, nodes: list[NodeRun
             raise NotInTimeError(minutes)
         call.stop.wait(pause)
         pause = min(pause * _GROWTH, _LONGEST_PAUSE)
-        nodes[:] = platform.observe(call, nodes)
+        nodes[:] = runs.observe(call, nodes)
         watch.look(nodes)
     return nodes
 
 
-def wait_for_end(call: Call, platform: RunPlatform, nodes: list[NodeRun], minutes: float) -> list[NodeRun]:
+def wait_for_end(call: Call, runs: Runs, nodes: list[NodeRun], minutes: float) -> list[NodeRun]:
     pause, deadline = _FIRST_PAUSE, call.deadline(minutes * 60)
     while not all(node.over for node in nodes):
         if time.monotonic() > deadline:
@@ -62,7 +63,7 @@ def wait_for_end(call: Call, platform: RunPlatform, nodes: list[NodeRun], minute
         call.report.status(f"waiting for {_count([n for n in nodes if not n.over])} to end, {elapsed:.0f} s so far")
         call.stop.wait(pause)
         pause = min(pause * _GROWTH, _LONGEST_PAUSE)
-        nodes[:] = platform.observe(call, nodes)
+        nodes[:] = runs.observe(call, nodes)
     return nodes
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from components.platform.calls import Call, ProviderError
-from components.platform.runs import NodeRun, RunPlatform
+from components.platform.client import Runs
+from components.platform.runs import NodeRun
 from launcher.escaping import terminal
 from launcher.losses import amount, count
 
@@ -92,15 +93,15 @@ def first_failure(lines: Iterable[str], nodes: Sequence[NodeRun]) -> FirstFailur
 class LastLines:
     """The last lines of nodes, read once each."""
 
-    def __init__(self, call: Call, platform: RunPlatform, limit: int) -> None:
-        self._call, self._platform, self._limit = call, platform, limit
+    def __init__(self, call: Call, runs: Runs, limit: int) -> None:
+        self._call, self._runs, self._limit = call, runs, limit
         self._read: dict[str, list[str] | ProviderError] = {}
 
     def of(self, node: NodeRun) -> list[str]:
         """Empty where they cannot be read."""
         if node.id not in self._read:
             try:
-                self._read[node.id] = self._platform.last_lines(self._call, node, self._limit)
+                self._read[node.id] = self._runs.last_lines(self._call, node, self._limit)
             except ProviderError as error:
                 self._read[node.id] = error
         lines = self._read[node.id]

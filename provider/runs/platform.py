@@ -3,8 +3,8 @@
 
 from components.platform.base import platform
 from components.platform.calls import ProviderError
+from components.platform.client import Runs
 from components.platform.inputs import able_platforms, own_inputs
-from components.platform.runs import RunPlatform
 from components.platform.values import Properties, canonical
 
 
@@ -13,9 +13,9 @@ class RunPlatforms:
 
     def __init__(self, config: Properties) -> None:
         self._config = config
-        self._made: dict[tuple[str, str], RunPlatform] = {}
+        self._made: dict[tuple[str, str], Runs] = {}
 
-    def of(self, inputs: Properties, run_id: str = "") -> RunPlatform:
+    def of(self, inputs: Properties, run_id: str = "") -> Runs:
         """The platform of a run. An imported run has only its id."""
         name = inputs.get("platform") or _platform_that_knows(run_id)
         own = own_inputs(name)

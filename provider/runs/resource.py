@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from components.platform.calls import Call, Cancelled, PartialFailureError, ProviderError
+from components.platform.client import Runs
 from components.platform.diff import Change, Diff, DiffRules, compare
 from components.platform.inputs import UNTIL, failures, missing, mutable_inputs, own_inputs, with_defaults
 from components.platform.runs import (
     DELETED,
     NodeRun,
-    RunPlatform,
     RunSpec,
     ended,
     never_began,
@@ -111,12 +111,12 @@ class RunResource(ProviderResource):
         old: Properties,
         new: Properties,
     ) -> Properties:
-        spec, platform = run_spec(call.urn, new), self._platforms().of(new)
+        spec, runs = run_spec(call.urn, new), self._platforms().of(new)
         recorded = _node_runs(outputs_before)
-        seen = platform.observe(call, recorded)
+        seen = runs.observe(call, recorded)
         if any(old.get(key) != new.get(key) for key in ("tags", "displayName")):
             # The fingerprint depends on the URN. A renamed run needs the new one, so that it is found again.
-            platform.relabel(call, spec, [node for node in seen if node.state != DELETED])
+            runs.relabel(call, spec, [node for node in seen if node.state != DELETED])
         nodes = remembered(recorded, seen)
         if not _has_reached(outputs_before, new["until"]):
             nodes = self._bring_up(call, new, nodes)
@@ -124,11 +124,11 @@ class RunResource(ProviderResource):
         return _reached({**state, **(marks_of(outputs_before) if state["state"] == "FAILED" else {})})
 
     def read(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> LiveResource | None:  # noqa: A002
-        platform = self._platforms().of(inputs, id)
-        described = platform.describe(call, id)
+        runs = self._platforms().of(inputs, id)
+        described = runs.describe(call, id)
         recorded = _node_runs(outputs_before)
         if described is None:
-            return _without_records(call, platform, LiveResource(id, outputs_before, inputs), recorded)
+            return _without_records(call, runs, LiveResource(id, outputs_before, inputs), recorded)
         live_inputs, seen = described
         nodes = remembered(recorded, seen)
         if inputs:
@@ -145,25 +145,25 @@ class RunResource(ProviderResource):
         return LiveResource(id, {**state, **reached, **marks_of(outputs_before)}, live_inputs)
 
     def delete(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> None:  # noqa: A002
-        platform = self._platforms().of(outputs_before, id)
-        nodes = platform.observe(call, _node_runs(outputs_before))
+        runs = self._platforms().of(outputs_before, id)
+        nodes = runs.observe(call, _node_runs(outputs_before))
         alive = [node for node in nodes if not node.over]
         try:
-            self._tries.end(call, platform, outputs_before, _MINUTES_TO_END)
-            platform.cancel(call, alive)
+            self._tries.end(call, runs, outputs_before, _MINUTES_TO_END)
+            runs.cancel(call, alive)
             if alive:
                 call.report.info(f"run {outputs_before['displayName']}: cancelled; waiting until it has ended")
-            wait_for_end(call, platform, nodes, _MINUTES_TO_END)
+            wait_for_end(call, runs, nodes, _MINUTES_TO_END)
         except NotInTimeError as late:
             raise ProviderError(
                 f"The run was cancelled but has not ended within {late.minutes:g} minutes: {_states(nodes)}.",
                 "Run the same command again to wait longer.",
             ) from None
-        platform.release(call, nodes)
+        runs.release(call, nodes)
 
     def _bring_up(self, call: Call, inputs: Properties, nodes: list[NodeRun]) -> list[NodeRun]:
         """Starts the missing nodes and waits as long as `until` says. Every error keeps the nodes that exist."""
-        spec, platform = run_spec(call.urn, inputs), self._platforms().of(inputs)
+        spec, runs = run_spec(call.urn, inputs), self._platforms().of(inputs)
         # A resource that exists must keep its id, so its run is not started anew.
         own = own_inputs(spec.platform)
         waits = not nodes and (own is None or own.access_comes_late)
@@ -172,16 +172,16 @@ class RunResource(ProviderResource):
             pause = _FIRST_PAUSE
             while True:
                 if not nodes:
-                    with self._turns.turn(call, platform, spec, inputs) as begun:
+                    with self._turns.turn(call, runs, spec, inputs) as begun:
                         patience += begun.started - call.started
                         call = begun
-                        self._start(call, platform, spec, nodes)
+                        self._start(call, runs, spec, nodes)
                 elif len(nodes) < len(spec.nodes):
-                    self._start(call, platform, spec, nodes)
-                settle(call, platform, spec, nodes)
+                    self._start(call, runs, spec, nodes)
+                settle(call, runs, spec, nodes)
                 if not wants_access(outputs(inputs, nodes)) or time.monotonic() > patience:
                     break
-                self._let_go(call, platform, spec, nodes, patience)
+                self._let_go(call, runs, spec, nodes, patience)
                 call.stop.wait(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
         except Exception as error:
@@ -189,50 +189,50 @@ class RunResource(ProviderResource):
                 raise
             raise _kept(error, spec, inputs, nodes) from error
         if broken(nodes):
-            raise self._failure(call, platform, spec, inputs, nodes)
+            raise self._failure(call, runs, spec, inputs, nodes)
         return nodes
 
-    def _let_go(self, call: Call, platform: RunPlatform, spec: RunSpec, nodes: list[NodeRun], patience: float) -> None:
+    def _let_go(self, call: Call, runs: Runs, spec: RunSpec, nodes: list[NodeRun], patience: float) -> None:
         """Releases a run that had no access and never began, so that it can be started again. Its records stay."""
         left = patience - time.monotonic()
         call.report.info(
             f"run {spec.display_name}: {broken(nodes)[0].details}; new access may not be in force yet, "
             f"trying again for up to {max(left, 0):.0f} s"
         )
-        platform.cancel(call, [node for node in nodes if not node.over])
-        wait_for_end(call, platform, nodes, _MINUTES_TO_END)
-        platform.release(call, nodes)
+        runs.cancel(call, [node for node in nodes if not node.over])
+        wait_for_end(call, runs, nodes, _MINUTES_TO_END)
+        runs.release(call, nodes)
         nodes.clear()
 
-    def _start(self, call: Call, platform: RunPlatform, spec: RunSpec, nodes: list[NodeRun]) -> None:
+    def _start(self, call: Call, runs: Runs, spec: RunSpec, nodes: list[NodeRun]) -> None:
         started = list(nodes)
         nodes.clear()
         try:
-            for node in platform.ensure(call, spec, started):
+            for node in runs.ensure(call, spec, started):
                 nodes.append(node)
         finally:
             missing = [node for node in started if node.id not in {n.id for n in nodes}]
             nodes.extend(missing)
 
     def _failure(
-        self, call: Call, platform: RunPlatform, spec: RunSpec, inputs: Properties, nodes: list[NodeRun]
+        self, call: Call, runs: Runs, spec: RunSpec, inputs: Properties, nodes: list[NodeRun]
     ) -> PartialFailureError:
-        lost, lines = broken(nodes)[0], LastLines(call, platform, _LAST_LINES)
+        lost, lines = broken(nodes)[0], LastLines(call, runs, _LAST_LINES)
         # Nodes that share one record share its end. Its reason names the node already.
         own = len({node.id for node in nodes}) == len(nodes)
         first = first_failure(lines.of(lost), nodes) if lost.started_at else None
         if first is not None and first.node is not None:
             # The platform may report another node first, which only ended because this one failed.
-            lost = replace(platform.observe(call, [first.node])[0], state=lost.state)
+            lost = replace(runs.observe(call, [first.node])[0], state=lost.state)
         who = f"node {lost.name}: " if own else ""
         why = lost.details or _REASONS.get(lost.state, "no reason given")
         cause = [f"The run {spec.display_name} is {lost.state}: {who}{why}"]
         cause += [f"Its launchers say: {first.words}."] if first is not None else []
         alive = [node for node in nodes if not node.over]
         if alive:
-            platform.cancel(call, alive)
+            runs.cancel(call, alive)
             cause.append(f"Its other nodes were cancelled: {', '.join(node.name for node in alive)}.")
-        kept = outputs(inputs, platform.observe(call, nodes))
+        kept = outputs(inputs, runs.observe(call, nodes))
         mark = failure_mark(kept)
         if not never_began(kept):
             cause += lines.quoted(lost, who)
@@ -254,9 +254,7 @@ def _kept(error: Exception, spec: RunSpec, inputs: Properties, nodes: list[NodeR
     )
 
 
-def _without_records(
-    call: Call, platform: RunPlatform, state: LiveResource, recorded: list[NodeRun]
-) -> LiveResource | None:
+def _without_records(call: Call, runs: Runs, state: LiveResource, recorded: list[NodeRun]) -> LiveResource | None:
     """The state of a run whose records were deleted, or are too old to be kept; None starts it again.
 
     A run that had ended stays as it was. For one that was alive, the status files in the bucket may say how it ended.
@@ -264,7 +262,7 @@ def _without_records(
     name = state.inputs.get("displayName") or state.id
     if not recorded:
         return None
-    if not ended(recorded) and (how := platform.ending(call, state.id, state.inputs)):
+    if not ended(recorded) and (how := runs.ending(call, state.id, state.inputs)):
         recorded = [replace(node, state=how) for node in recorded]
         state = replace(state, outputs={**state.outputs, **outputs(state.inputs, recorded)})
     if ended(recorded):

@@ -8,9 +8,10 @@ import threading
 from collections.abc import Callable, Sequence
 
 from components.platform.calls import Call, ProviderError
+from components.platform.client import Runs
 from components.platform.diff import Diff, changed_keys
 from components.platform.inputs import own_inputs
-from components.platform.runs import RunPlatform, Try, never_began
+from components.platform.runs import Try, never_began
 from components.platform.values import Properties, canonical
 from components.platform.waiting import wait_for_end
 from launcher.escaping import terminal
@@ -91,7 +92,7 @@ class JobTries:
         self._replaced: set[str] = set()
         self._lock = threading.Lock()
 
-    def announce(self, call: Call, platform: Callable[[], RunPlatform], old: Properties, diff: Diff) -> None:
+    def announce(self, call: Call, runs: Callable[[], Runs], old: Properties, diff: Diff) -> None:
         """Says which tries a replacement of the job ends, once for each job."""
         job = _job_of(old)
         if not diff.replaces or not job:
@@ -102,26 +103,26 @@ class JobTries:
                 return
             self._going.add(job)
         try:
-            alive = platform().tries(call, old, patiently=False)
+            alive = runs().tries(call, old, patiently=False)
         except ProviderError as error:
             call.report.warning(f"the job is replaced; whether tries of it are alive is not known: {error.cause}")
             return
         if alive:
             call.report.warning(f"the job is replaced, which ends its tries: {_names(alive)}")
 
-    def end(self, call: Call, platform: RunPlatform, old: Properties, minutes: float) -> None:
+    def end(self, call: Call, runs: Runs, old: Properties, minutes: float) -> None:
         """Ends the tries that cannot go on without this run."""
         job_goes = _job_of(old) in self._going
         if call.urn in self._replaced and not job_goes:
             return
         run = (old.get("tags") or {}).get("run")
-        alive = [one for one in platform.tries(call, old, patiently=True) if job_goes or one.like in ("", run)]
+        alive = [one for one in runs.tries(call, old, patiently=True) if job_goes or one.like in ("", run)]
         if not alive:
             return
         call.report.warning(f"its tries end with it: {_names(alive)}; waiting until they have ended")
         nodes = [node for one in alive for node in one.nodes]
-        platform.cancel(call, nodes)
-        wait_for_end(call, platform, nodes, minutes)
+        runs.cancel(call, nodes)
+        wait_for_end(call, runs, nodes, minutes)
 
 
 def _stands_on(inputs: Properties) -> str:

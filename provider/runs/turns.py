@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from components.platform.calls import Call
-from components.platform.runs import RunPlatform, RunSpec
+from components.platform.client import Runs
+from components.platform.runs import RunSpec
 from components.platform.values import Properties
 
 _FIRST_PAUSE, _GROWTH, _LONGEST_PAUSE = 0.5, 1.5, 20.0
@@ -30,7 +31,7 @@ class Turns:
         self._guard = threading.Lock()
 
     @contextmanager
-    def turn(self, call: Call, platform: RunPlatform, spec: RunSpec, inputs: Properties) -> Iterator[Call]:
+    def turn(self, call: Call, runs: Runs, spec: RunSpec, inputs: Properties) -> Iterator[Call]:
         """Inside, the run may start. Gives the call with the time after the wait: no timeout of the run includes it."""
         turns = inputs.get("turns")
         if not turns:
@@ -40,7 +41,7 @@ class Turns:
         while not lock.acquire(timeout=_STOP_SECONDS):
             call.stop.check()
         try:
-            self._wait(call, platform, spec, inputs)
+            self._wait(call, runs, spec, inputs)
             yield replace(call, started=time.monotonic())
         finally:
             lock.release()
@@ -49,10 +50,10 @@ class Turns:
         with self._guard:
             return self._locks.setdefault(sweep, threading.Lock())
 
-    def _wait(self, call: Call, platform: RunPlatform, spec: RunSpec, inputs: Properties) -> None:
+    def _wait(self, call: Call, runs: Runs, spec: RunSpec, inputs: Properties) -> None:
         most, names, pause, said = inputs["turns"]["atMost"], inputs["turns"]["names"], _FIRST_PAUSE, ""
         while True:
-            alive = platform.living(call, inputs)
+            alive = runs.living(call, inputs)
             others = sorted(run for run in alive.values() if run.startswith(names))
             # A run that an interrupted `up` has started is adopted, however many others there are.
             if spec.fingerprint in alive or len(others) < most:

@@ -12,10 +12,10 @@ from typing import Any
 from unittest.mock import patch
 
 from components.openpai.client.jobs import RunId
-from components.openpai.client.runs import OpenPaiRunPlatform
+from components.openpai.client.runs import OpenPaiRuns
 from components.openpai.client.session import Session
 from components.platform.calls import call_of
-from components.platform.look import Question, RunLook, run_look
+from components.platform.client import Where
 from components.platform.status import WantedRuns
 from components.platform.values import Properties
 from localcloud.control import Cloud
@@ -24,6 +24,7 @@ from provider.plugin import Trainyard
 from tests.support.cloud_fixture import local_cloud
 from tests.support.openpai_world import USER, OpenPaiWorld, job
 from tests.support.provider_client import EngineSide, Resource, engine_side
+from trainyard.runs.look import Look, look_for
 
 RUN = "trainyard:index:Run"
 
@@ -63,9 +64,9 @@ class RunsWorld:
             **more,
         }
 
-    def platform(self, user: str = "deployer") -> OpenPaiRunPlatform:
+    def platform(self, user: str = "deployer") -> OpenPaiRuns:
         cluster = {"uri": self.cloud.endpoint, "user": user}
-        return OpenPaiRunPlatform(Session.of({"cluster": cluster, "token": self.tokens[user]}, {}))
+        return OpenPaiRuns(Session.of({"cluster": cluster, "token": self.tokens[user]}, {}))
 
     def job(self, resource: Resource) -> Mapping[str, Any]:
         run = RunId.parse(resource.id)
@@ -74,9 +75,9 @@ class RunsWorld:
         assert detail is not None
         return detail
 
-    def look(self, run: str) -> RunLook:
+    def look(self, run: str) -> Look:
         config = {"trainyard:platform": "openpai"}
-        return run_look(Question(config, self.cloud, None, WantedRuns("vision-dev", "train", run), print))
+        return look_for(Where(config, self.cloud, None, print), WantedRuns("vision-dev", "train", run))
 
 
 def run_inputs(world: OpenPaiWorld, name: str, *commands: str, **more: Any) -> Properties:

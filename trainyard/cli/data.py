@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from catalog.platforms import platforms
+from components.platform.client import Where
 from components.platform.files import Store, StoredObject, StoreRequest, TransferError, store_opener
 from components.platform.streams import local_path
 from launcher.escaping import terminal
@@ -80,8 +81,9 @@ def _open(
 
         end_with_findings(judge_file(file, str(file)), "text")
     cloud = running_cloud(home) if local or home else None
-    request = StoreRequest(purpose, loaded.stack, loaded.source.data["config"], cloud, profile, say_aside)
-    return StackBucket(loaded.stack, store_opener(request).bucket(bucket or bucket_name(file, loaded.stack)))
+    where = Where(loaded.source.data["config"], cloud, None, say_aside, profile)
+    opener = store_opener(StoreRequest(purpose, where, loaded.stack))
+    return StackBucket(loaded.stack, opener.bucket(bucket or bucket_name(file, loaded.stack)))
 
 
 @click.group()

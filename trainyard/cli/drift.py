@@ -118,8 +118,7 @@ def _drift(
     from catalog.platforms import platform_in
     from components.platform.calls import ProviderError
     from components.platform.local import deployed_files
-    from components.platform.status import WantedRuns
-    from trainyard.cli.run_selection import config_of, question_of
+    from trainyard.cli.run_selection import config_of, where_of
     from trainyard.drift import declared
     from trainyard.drift.look import find_drift
 
@@ -136,8 +135,8 @@ def _drift(
         else:
             made = declared.of_export(declared.export(stack, file), stack, platform)
         made = declared.with_names(made, config)
-        question = question_of(file, cloud, place, WantedRuns(stack), profile)
-        return find_drift(made, question, known)
+        where = where_of(file, cloud, place, profile)
+        return find_drift(made, where, known)
     except (declared.DriftError, ProviderError) as error:
         raise _CannotTellError(f"{stack}: {error}") from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,9 +153,9 @@ class _Memory:
 
 def _opener(selection: RunSelection, stack: str, purpose: str) -> StoreOpener:
     """Runs of several stacks may keep their files on several platforms."""
-    question, file = selection.question, selection.file_of(stack)
-    loaded = load_file(file).stack if file else None
-    return store_opener(StoreRequest(purpose, loaded, config_of(file), question.cloud, question.profile, say_aside))
+    file = selection.file_of(stack)
+    where = replace(selection.where, config=config_of(file))
+    return store_opener(StoreRequest(purpose, where, load_file(file).stack if file else None))
 
 
 def show(outputs: Sequence[RunOutput], form: str) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 
 from components.plan.show import table
-from components.platform.look import Question, UnknownPlaceError, run_look
+from components.platform.calls import call_of
+from components.platform.client import UnknownPlaceError, Where
 from components.platform.status import WantedRuns
-from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, TryQuestion, WantedTry, try_platform
+from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, WantedTry
 from schemas.names import listing, plural
-from schemas.source import read
 from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import (
     home_option,
@@ -27,9 +27,11 @@ from trainyard.cli.planning import (
     stacks_option,
 )
 from trainyard.cli.problems import INTERRUPTED
-from trainyard.cli.run_selection import RunSelection, question_of
+from trainyard.cli.run_selection import RunSelection, where_of
 from trainyard.cli.runs import follow_lines
+from trainyard.runs.look import look_for
 from trainyard.runs.planning import environment, plan_try
+from trainyard.runs.tries import prepare_try, runs_for_try, start_try
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -66,21 +68,19 @@ def run(
     cloud = running_cloud(home) if local or home else None
     wanted = _wanted(job, arguments, text, variables, name)
     judged = judge_or_exit(stack, stacks)
-    config = read(stack_file(stack, stacks)).data["config"]
-    where = _where(stack, stacks, local, home, place, profile)
+    where = where_of(stack_file(stack, stacks), cloud, place, profile)
+    words = _words(stack, stacks, local, home, place, profile)
     try:
-        platform = try_platform(TryQuestion(judged, config, cloud, place, say_aside, profile))
-        planned = plan_try(judged, wanted, platform.region)
-        ready = platform.prepare(planned)
+        runs, call = runs_for_try(where), call_of("run", say_aside)
+        planned = plan_try(judged, wanted, runs.region)
+        ready = prepare_try(runs, call, planned, judged.folder)
         _say_changes(ready, anyway)
-        nodes = platform.start(ready)
+        nodes = start_try(runs, call, ready)
     except TryError as error:
         raise click.ClickException(str(error)) from None
-    _say_started(planned, len(nodes), where, follow)
+    _say_started(planned, len(nodes), words, follow)
     if follow:
-        wanted_runs = WantedRuns(planned.plan.stack, planned.job.name, planned.run.name)
-        question = question_of(stack_file(stack, stacks), cloud, place, wanted_runs, profile)
-        _follow(planned, question, where)
+        _follow(planned, where, words)
 
 
 def _wanted(
@@ -123,7 +123,7 @@ def _say_changes(ready: ReadyTry, anyway: bool) -> None:
     say_aside(f"{fields} changed in the stack file since {job} was deployed: what is deployed is started.")
 
 
-def _where(stack: str, stacks: Path, local: bool, home: Path | None, place: str | None, profile: str | None) -> str:
+def _words(stack: str, stacks: Path, local: bool, home: Path | None, place: str | None, profile: str | None) -> str:
     """The words that lead other commands to the same stack."""
     words = [stack]
     words += ["--stacks", str(stacks)] if stacks != Path("stacks") else []
@@ -133,21 +133,21 @@ def _where(stack: str, stacks: Path, local: bool, home: Path | None, place: str 
     return shlex.join(words)
 
 
-def _command(what: str, planned: PlannedTry, where: str, *more: str) -> str:
-    stack, *rest = shlex.split(where)
+def _command(what: str, planned: PlannedTry, words: str, *more: str) -> str:
+    stack, *rest = shlex.split(words)
     return shlex.join(["trainyard", "runs", what, stack, planned.title, *rest, *more])
 
 
-def _say_started(planned: PlannedTry, nodes: int, where: str, follow: bool) -> None:
+def _say_started(planned: PlannedTry, nodes: int, words: str, follow: bool) -> None:
     job = planned.job
     like = f", like {job.name}/{planned.like.name}" if planned.like else ""
     size = plural(job.nodes, "node")
     say_aside(f"Started {planned.title}{like}: {size} of {job.shape.name}, at most {job.maximum_runtime_minutes} min.")
-    rows = [("end it", _command("cancel", planned, where))]
+    rows = [("end it", _command("cancel", planned, words))]
     if not follow:
         rows = [
-            ("follow", _command("logs", planned, where, "--follow")),
-            ("watch", _command("watch", planned, where)),
+            ("follow", _command("logs", planned, words, "--follow")),
+            ("watch", _command("watch", planned, words)),
             *rows,
         ]
     say_aside("\n".join(table(rows)))
@@ -155,13 +155,14 @@ def _say_started(planned: PlannedTry, nodes: int, where: str, follow: bool) -> N
         say(planned.title)
 
 
-def _follow(planned: PlannedTry, question: Question, where: str) -> None:
+def _follow(planned: PlannedTry, where: Where, words: str) -> None:
+    wanted = WantedRuns(planned.plan.stack, planned.job.name, planned.run.name)
     try:
-        ended = follow_lines(RunSelection(run_look(question), question), frozenset(), _SECONDS_BETWEEN_LOOKS)
+        ended = follow_lines(RunSelection(look_for(where, wanted), where, wanted), frozenset(), _SECONDS_BETWEEN_LOOKS)
     except UnknownPlaceError as error:
         raise click.UsageError(str(error)) from None
     except KeyboardInterrupt:
-        say(f"\n{planned.title} goes on. To end it: {_command('cancel', planned, where)}", err=True)
+        say(f"\n{planned.title} goes on. To end it: {_command('cancel', planned, words)}", err=True)
         sys.exit(INTERRUPTED)
     states = {one.state for one in ended}
     say_aside(f"{planned.title}: {', '.join(sorted(states))}")

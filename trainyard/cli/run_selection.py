@@ -15,8 +15,8 @@ import click
 from catalog.platforms import PLATFORM_KEY, platform_in
 from components.platform.base import answering
 from components.platform.calls import ProviderError
+from components.platform.client import UnknownPlaceError, Where
 from components.platform.local import deployed_files
-from components.platform.look import Question, RunLook, UnknownPlaceError, run_look
 from components.platform.status import MachineSeen, RunStatus, WantedRuns, parse_json
 from schemas.each import swept_keys
 from schemas.load import load_file, stack_name
@@ -34,7 +34,7 @@ from trainyard.cli.planning import (
     stacks_option,
 )
 from trainyard.runs.dropped import Witness
-from trainyard.runs.look import SeveralLooks
+from trainyard.runs.look import Look, SeveralLooks, look_for
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud
@@ -47,18 +47,15 @@ JOBS_KEY = "trainyard:jobs"
 class RunSelection:
     """Where a person looks, and for which runs."""
 
-    look: RunLook
-    question: Question
+    look: Look | SeveralLooks
+    where: Where
+    wanted: WantedRuns
     # The stack's file, where there is one.
     file: Path | None = None
 
-    @property
-    def wanted(self) -> WantedRuns:
-        return self.question.wanted
-
     def file_of(self, stack: str) -> Path | None:
         """The file of a run's stack, as far as anything here knows it."""
-        cloud = self.question.cloud
+        cloud = self.where.cloud
         return self.file or (deployed_files(cloud.home).get(stack) if cloud is not None else None)
 
     def seen(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
@@ -95,7 +92,7 @@ class RunSelection:
     def _other_cloud(self) -> str:
         from localcloud.control import running
 
-        if self.question.cloud is not None or (cloud := running(known_home(None))) is None:
+        if self.where.cloud is not None or (cloud := running(known_home(None))) is None:
             return ""
         if cloud.endpoint in os.environ.get("CLIENT_HOST_OVERRIDES", ""):
             return ""  # that is where we looked
@@ -105,7 +102,7 @@ class RunSelection:
         """The run of this stack that is called most like it."""
         if not named:
             return ""
-        others = run_look(replace(self.question, wanted=WantedRuns(self.wanted.stack))).look(deeply=False)
+        others = look_for(self.where, WantedRuns(self.wanted.stack)).look(deeply=False)
         titles = dict.fromkeys(run.title if self.wanted.run else run.job for run in others)
         return f": {suggestion(named, titles)}" if titles else ""
 
@@ -140,34 +137,32 @@ def _select_runs(
         file = deployed_files(cloud.home).get(_stack_name(stack) or "", file)
     job, _, name = (run or "").partition("/")
     wanted = WantedRuns(_stack_name(stack), job or None, name or None, _sweep(file, job, name))
-    question = question_of(file, cloud, place, wanted, profile)
+    where = where_of(file, cloud, place, profile)
     try:
-        look = run_look(question) if stack or place or cloud is None else _everywhere(question, cloud)
-        return RunSelection(look, question, file)
+        look = look_for(where, wanted) if stack or place or cloud is None else _everywhere(where, wanted, cloud)
+        return RunSelection(look, where, wanted, file)
     except UnknownPlaceError as error:
         raise click.UsageError(str(error)) from None
 
 
-def question_of(
-    file: Path | None, cloud: Cloud | None, place: str | None, wanted: WantedRuns, profile: str | None
-) -> Question:
+def where_of(file: Path | None, cloud: Cloud | None, place: str | None, profile: str | None) -> Where:
     bucket = partial(_bucket, file) if file is not None else None
     folder = file.parent if file is not None else None
     seen = Witness(cloud) if cloud is not None else None
-    return Question(config_of(file), cloud, place, wanted, say_aside, profile, bucket, folder, seen)
+    return Where(config_of(file), cloud, place, say_aside, profile, bucket, folder, seen)
 
 
-def _everywhere(question: Question, cloud: Cloud) -> SeveralLooks:
+def _everywhere(where: Where, wanted: WantedRuns, cloud: Cloud) -> SeveralLooks:
     """All runs of the local cloud. A platform that tells nothing without a stack is asked about each of its stacks."""
     looks, files = [], deployed_files(cloud.home)
-    for platform in answering("look"):
+    for platform in answering("runs_of_caller"):
         try:
-            looks.append(run_look(replace(question, config={PLATFORM_KEY: platform})))
+            looks.append(look_for(replace(where, config={PLATFORM_KEY: platform}), wanted))
         except UnknownPlaceError:
             for stack, file in files.items():
-                own = question_of(file, cloud, None, WantedRuns(stack), question.profile)
+                own = where_of(file, cloud, None, where.profile)
                 if platform_in(own.config) == platform:
-                    looks.append(run_look(own))
+                    looks.append(look_for(own, WantedRuns(stack)))
     return SeveralLooks(f"the local cloud in {cloud.home}", looks)
 
 

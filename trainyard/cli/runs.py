@@ -141,7 +141,7 @@ def watch(selection: RunSelection, every: float) -> None:
     from trainyard.runs.look import ProgressHistory, recalled
 
     moves = os.environ.get("TERM") != "dumb"
-    history = ProgressHistory(recalled(selection.look, selection.question.cloud))
+    history = ProgressHistory(recalled(selection.look, selection.where.cloud))
     screen = Screen(history, sys.stdout.isatty(), moves, _colour() and moves, levels_of(sys.stdout))
     while True:
         runs_now = selection.runs()

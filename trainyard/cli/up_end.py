@@ -10,9 +10,10 @@ from typing import Any
 
 from components.plan.model import RUN_TYPE, Plan, RunPlan
 from components.platform.base import platform
+from components.platform.calls import ProviderError, call_of
+from components.platform.client import Where
 from components.platform.local import LocalPlatform, Row, lost_lines, own_lines, reporting_nodes
-from components.platform.look import Question
-from components.platform.runs import TERMINAL
+from components.platform.runs import TERMINAL, NodeRun
 from components.platform.status import WantedRuns
 from launcher.escaping import terminal, terminal_lines
 from localcloud import admin, control
@@ -29,6 +30,9 @@ from trainyard.runs.outputs import RunReport, runs_now
 
 # Enough to see that it trained and how it ended.
 LAST_LINES = 4
+# Lines read from the end of a node's log, to find the program's own among them.
+_LINES_READ = 100
+_NOT_READ = "(what it printed could not be read just now)"
 _REACHED = "__reached"
 _INDENT = " " * 13
 
@@ -107,14 +111,16 @@ class _Account:
             made = rows[urn]["outputs"]
             report = {"state": made.get("state", ""), "nodes": made.get("nodeRuns") or ()}
             jobs.setdefault(job, {"runs": {}})["runs"][name] = report
-        config = read(self.place.local_file()).data["config"]
-        bucket = partial(str, self.outputs.get("bucket", ""))
-        wanted, folder = WantedRuns(self.place.stack), self.place.file.parent
-        question = Question(config, self.cloud, None, wanted, say_aside, None, bucket, folder, Witness(self.cloud))
         return [
             self._at_end(urns[job, name], job, name, report, before, rows)
-            for job, name, report in runs_now({"jobs": jobs}, question)
+            for job, name, report in runs_now({"jobs": jobs}, self._where(None), WantedRuns(self.place.stack))
         ]
+
+    def _where(self, profile: str | None) -> Where:
+        config = read(self.place.local_file()).data["config"]
+        bucket = partial(str, self.outputs.get("bucket", ""))
+        folder, seen = self.place.file.parent, Witness(self.cloud)
+        return Where(config, self.cloud, None, say_aside, profile, bucket, folder, seen)
 
     def _at_end(
         self, urn: str, job: str, name: str, report: RunReport, before: Mapping[str, Row], rows: Mapping[str, Row]
@@ -185,8 +191,16 @@ class _Account:
     def _printed(self, run: RunAtEnd) -> Iterator[str]:
         planned = self._plan_of(run)
         for node in reporting_nodes(planned, run.report["nodes"]) if planned else ():
-            printed = self.platform.read_last_lines(self.cloud, node["id"], say_aside)
+            printed = self._last_lines(NodeRun(node["name"], node["id"], node["state"]))
             yield from (*own_lines(printed)[-LAST_LINES:], *lost_lines(printed))
+
+    def _last_lines(self, node: NodeRun) -> list[str]:
+        runs = platform(self.plan.platform).runs_of_caller(self._where(admin.DEPLOYER))
+        try:
+            return runs.last_lines(call_of("up", say_aside), node, _LINES_READ, patiently=False)
+        except ProviderError:
+            # The stack is up all the same.
+            return [_NOT_READ]
 
     def _say_left(self, run: RunAtEnd) -> None:
         if planned := self._plan_of(run):

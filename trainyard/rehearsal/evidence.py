@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from components.platform import status as runs_seen
-from components.platform.calls import Tell
+from components.platform.calls import ProviderError, Tell, call_of
 from components.platform.evidence import AccessFacts, RecordedCall
 from components.platform.rehearsal import People, RehearsalPlatform, StartedRun
 from components.platform.runs import NodeRun
@@ -20,6 +20,8 @@ from trainyard.rehearsal.node_load import Duty, NodeLoad, node_duty, read_load
 from trainyard.runs.dropped import nodes_of
 
 Document = Mapping[str, Any]
+_LAST_LINES = 12
+_NO_LOG = "(the stack keeps no logs; with --keep, what it printed is in the cloud's folder)"
 _RULE, _FLOW = ("list", "direction", "index", "node"), ("direction", "from", "to", "port", "protocol")
 
 
@@ -84,6 +86,22 @@ def _duty(started: StartedRun, node: RehearsedNode) -> Duty:
     return node_duty(launch, next(role.carries for role in started.job.roles if role.called == node.role))
 
 
+def _last_lines(who: People, seen: runs_seen.RunStatus, tell: Tell) -> Iterator[str]:
+    """The last lines of ranks that did not succeed. Those of all ranks are read, so that the users' permission to read
+    logs is used in every rehearsal."""
+    call = call_of("rehearse", tell)
+    for node in seen.nodes:
+        try:
+            if node.log:
+                lines = who.runs.last_lines(call, node.run, _LAST_LINES, patiently=False)
+            else:
+                lines = [_NO_LOG] if node.run.started_at else []
+        except ProviderError as refused:
+            lines = [refused.cause]
+        if node.run.state != "SUCCEEDED":
+            yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines)
+
+
 class Evidence:
     """Collects evidence after each run, and returns it for the whole rehearsal."""
 
@@ -120,7 +138,7 @@ class Evidence:
             for node, of in zip(nodes, seen.nodes, strict=True)
         )  # fmt: skip
         artifacts = tuple(self._platform.artifacts(self._cloud, self._who, self._outputs, started))
-        last = tuple(self._platform.last_lines(self._who, seen, self._tell))
+        last = tuple(_last_lines(self._who, seen, self._tell))
         return RunSeen(
             job.name, run.name, job.framework, code, where, ranks, artifacts, failed=started.refused, last_lines=last,
         )  # fmt: skip

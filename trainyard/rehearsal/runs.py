@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from components.plan.model import JobPlan, Plan, RunPlan
-from components.platform.calls import Tell
-from components.platform.rehearsal import People, Placeholders, RehearsalPlatform, RunWatch, StartedRun
-from components.platform.status import RunStatus, progress
+from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.inputs import with_defaults
+from components.platform.rehearsal import People, Placeholders, RehearsalPlatform, StartedRun
+from components.platform.runs import NodeRun, run_spec
+from components.platform.status import RunStatus, WantedRuns, progress
 from launcher.escaping import terminal
 from localcloud.control import Cloud
 
@@ -19,25 +21,6 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 # How long to wait after a cancel. A machine that cannot reach the bucket, for lack of a rule or statement, never sees
 # the cancel.
 _SECONDS_TO_END = 30.0
-
-
-def watch_to_end(
-    watch: RunWatch, started: StartedRun, minutes: float, tell: Tell, enough: Callable[[], bool] = lambda: False
-) -> tuple[RunStatus | None, str]:
-    """The run at its end, and why it was cancelled, or "". It is cancelled on timeout, or when `enough()` is true."""
-    deadline, shown, why = time.monotonic() + minutes * 60, RunProgress(tell), ""
-    while True:
-        run = watch.look()
-        if run is not None:
-            shown.tell(run)
-        late = time.monotonic() > deadline
-        if run is None or run.over or (why and late):
-            return run, why
-        if not why and (late or started.refused or enough()):
-            why = f"it had not ended after {minutes:g} minutes and was cancelled" if late else "it was cancelled"
-            watch.cancel()
-            deadline = time.monotonic() + _SECONDS_TO_END
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
 class RunProgress:
@@ -73,16 +56,41 @@ class RepeatableRun:
     tell: Tell
 
     def start(self) -> StartedRun:
-        return self.platform.start(self.who, self.plan, self.job, self.run, self.outputs, self.answers, self.tell)
+        """Starts the run with the inputs that `up` would give it. It does not wait for access to take effect: on the
+        local cloud, access is in force at once."""
+        inputs = self.platform.inputs(self.who, self.plan, self.job, self.run, self.outputs, self.answers, self.tell)
+        spec = run_spec(f"rehearsal of {self.plan.stack}: {self.job.name}/{self.run.name}", with_defaults(inputs))
+        spec = replace(spec, timeouts=replace(spec.timeouts, access=0.0))
+        made: list[NodeRun] = []
+        try:
+            made.extend(self.who.runs.ensure(call_of("rehearse", self.tell), spec, ()))
+        except ProviderError as refused:
+            return StartedRun(self.job, self.run, tuple(made), f"{self.who.words} could not start it: {refused.cause}")
+        return StartedRun(self.job, self.run, tuple(made))
 
     def watch_to_end(
         self, started: StartedRun, enough: Callable[[], bool] = lambda: False
     ) -> tuple[RunStatus | None, str]:
-        """The run at its end, and why it was cancelled. None if it was not started."""
+        """The run at its end, and why it was cancelled, or "". It is cancelled on timeout, or when `enough()` is true.
+        None if it was not started."""
         if not started.nodes:
             return None, ""
-        watch = self.platform.watch(self.who, self.plan, started, self.tell)
-        return watch_to_end(watch, started, self.minutes, self.tell, enough)
+        runs, call = self.who.runs, call_of("rehearse", self.tell)
+        reader = runs.reader(WantedRuns(self.plan.stack, self.job.name, self.run.name))
+        deadline, shown, why = time.monotonic() + self.minutes * 60, RunProgress(self.tell), ""
+        while True:
+            run = next(iter(reader.look(call)), None)
+            if run is not None:
+                shown.tell(run)
+            late = time.monotonic() > deadline
+            if run is None or run.over or (why and late):
+                return run, why
+            if not why and (late or started.refused or enough()):
+                ended = f"it had not ended after {self.minutes:g} minutes and was cancelled"
+                why = ended if late else "it was cancelled"
+                runs.cancel(call, started.nodes)
+                deadline = time.monotonic() + _SECONDS_TO_END
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
 def replace_attempt(again: RepeatableRun, attempt: int) -> RepeatableRun:

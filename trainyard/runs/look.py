@@ -1,19 +1,79 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs as somebody watches them: in several places at once, and how far each rank came over the time."""
+"""Runs as somebody watches them: in one place or in several, again and again, and how far each rank came."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from catalog.platforms import platform_in
+from components.platform.base import answers
+from components.platform.calls import Call, call_of
+from components.platform.client import (
+    FIRST_PATIENCE,
+    FolderPlace,
+    LineMerger,
+    RunReader,
+    Runs,
+    UnknownPlaceError,
+    Where,
+)
 from components.platform.local_cloud import LocalCloud
-from components.platform.look import FolderPlace, RunLook
 from components.platform.progress import ProgressPoint, crowded, read_point
-from components.platform.status import MachineSeen, RunStatus
+from components.platform.status import MachineSeen, RunStatus, WantedRuns
 from localcloud import admin
 from localcloud.control import CloudError
 
 Series = Mapping[int, Sequence[ProgressPoint]]
+
+
+@dataclass
+class Look:
+    """The wanted runs of one client, read again and again."""
+
+    runs: Runs
+    reader: RunReader
+    call: Call
+    # Patience of all reads but the first.
+    patience: float
+    _merged: dict[frozenset[int], LineMerger] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        return self.runs.where
+
+    def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
+        seen = self.reader.look(self.call, deeply, history)
+        self.call = replace(self.call, patience=self.patience)
+        return seen
+
+    def machines(self) -> Sequence[MachineSeen]:
+        return self.reader.machines(self.call)
+
+    def lines(self, runs: Iterable[RunStatus], ranks: frozenset[int]) -> Iterator[str]:
+        """The complete log lines since the last call, each with its rank. Without ranks: of all ranks."""
+        if ranks not in self._merged:
+            self._merged[ranks] = self.runs.merger(self.call, ranks)
+        return self._merged[ranks].new(runs)
+
+    def unfinished(self, ranks: frozenset[int]) -> Sequence[str]:
+        """The incomplete last lines, as they were at the last call of `lines`."""
+        return list(self._merged[ranks].unfinished()) if ranks in self._merged else ()
+
+    def place_of(self, run: RunStatus) -> FolderPlace | None:
+        return self.runs.place_of(run)
+
+    def cancel(self, run: RunStatus) -> None:
+        self.runs.cancel(self.call, [node.run for node in run.nodes if not node.run.over])
+
+
+def look_for(where: Where, wanted: WantedRuns) -> Look:
+    """Raises UnknownPlaceError if nobody says where the runs are."""
+    runs = answers(platform_in(where.config)).runs_of_caller(where)
+    if not runs.place:
+        raise UnknownPlaceError(runs.unknown_place)
+    call = call_of("runs", where.tell)
+    return Look(runs, runs.reader(wanted), replace(call, patience=FIRST_PATIENCE), call.patience)
 
 
 @dataclass
@@ -39,7 +99,7 @@ class ProgressHistory:
         return self._points[start]
 
 
-def recalled(look: RunLook, cloud: LocalCloud | None) -> Callable[[RunStatus], Series]:
+def recalled(look: Look | SeveralLooks, cloud: LocalCloud | None) -> Callable[[RunStatus], Series]:
     """What the local cloud remembers of a run's reports. Real clouds remember none."""
 
     def recall(run: RunStatus) -> Series:
@@ -56,11 +116,11 @@ def recalled(look: RunLook, cloud: LocalCloud | None) -> Callable[[RunStatus], S
 
 @dataclass
 class SeveralLooks:
-    """`components.platform.look.RunLook`: each run is asked for where it was seen last."""
+    """A `Look` into several places: each run is asked for where it was seen last."""
 
     where: str
-    looks: Sequence[RunLook]
-    _seen: list[tuple[RunStatus, RunLook]] = field(default_factory=list)
+    looks: Sequence[Look]
+    _seen: list[tuple[RunStatus, Look]] = field(default_factory=list)
 
     def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
         self._seen = [(run, look) for look in self.looks for run in look.look(deeply, history)]
@@ -87,5 +147,5 @@ class SeveralLooks:
         if look is not None:
             look.cancel(run)
 
-    def _look_of(self, run: RunStatus) -> RunLook | None:
+    def _look_of(self, run: RunStatus) -> Look | None:
         return next((look for seen, look in self._seen if seen is run), None)

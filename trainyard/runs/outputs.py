@@ -7,20 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from components.platform.calls import ProviderError
-from components.platform.look import Question, UnknownPlaceError, run_look
+from components.platform.client import UnknownPlaceError, Where
 from components.platform.runs import NodeRun, overall
-from components.platform.status import RunStatus, find_cause
+from components.platform.status import RunStatus, WantedRuns, find_cause
+from trainyard.runs.look import look_for
 
 # `state`, `nodes` with the id, the name, the state and the details of each, and of a failed run its `reason`.
 RunReport = Mapping[str, Any]
 
 
-def runs_now(outputs: Mapping[str, Any], question: Question) -> list[tuple[str, str, RunReport]]:
+def runs_now(outputs: Mapping[str, Any], where: Where, wanted: WantedRuns) -> list[tuple[str, str, RunReport]]:
     """Job, name and report of each run. A run that cannot be seen stays as its report says."""
-    seen = _seen(question, deeply=False)
+    seen = _seen(where, wanted, deeply=False)
     if any(run.state == "FAILED" for run in seen):
         # Only the launchers know which rank failed first.
-        seen = _seen(question, deeply=True) or seen
+        seen = _seen(where, wanted, deeply=True) or seen
     nodes = {node.run.id: node.run for run in seen for node in run.nodes}
     causes = {node.run.id: cause.words for run in seen if (cause := find_cause(run)) for node in run.nodes}
     return [
@@ -30,9 +31,9 @@ def runs_now(outputs: Mapping[str, Any], question: Question) -> list[tuple[str, 
     ]
 
 
-def _seen(question: Question, deeply: bool) -> list[RunStatus]:
+def _seen(where: Where, wanted: WantedRuns, deeply: bool) -> list[RunStatus]:
     try:
-        return run_look(question).look(deeply=deeply)
+        return look_for(where, wanted).look(deeply=deeply)
     except (ProviderError, UnknownPlaceError):
         return []
 

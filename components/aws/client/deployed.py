@@ -5,31 +5,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from components.aws.client.queue import Queue
-from components.aws.client.runs import AwsRunPlatform
-from components.aws.client.session import session_of_caller
+from components.aws.client.runs import AwsRuns
 from components.aws.client.tickets import Cluster, Ticket, described_inputs
 from components.aws.plan import AwsDl1Plan, AwsJobPlan, aws_dl1_job, aws_dl1_plan
 from components.aws.run_inputs import archive_name, run_inputs
 from components.plan.model import NodePlan, expand
-from components.platform.calls import Call, ProviderError, call_of
-from components.platform.runs import NodeRun, RunSpec, liked_by
-from components.platform.tries import Overlay, PlannedTry, ReadyTry, TryError, TryQuestion, filled, spec_of_try
+from components.platform.calls import Call
+from components.platform.runs import liked_by
+from components.platform.tries import Overlay, PlannedTry, ReadyTry, TryError, filled
 from components.platform.values import Properties
-from components.s3.calls import ACCESS_CODES, code_of, pages
+from components.s3.calls import pages
 from components.s3.session import Session
 from schemas.model import EnvValue, Secret
 
 # References of a plan that only AWS fills in.
 _OPEN_TEXT = re.compile(r"\$\{[^}]*\}")
 _CODE = ".trainyard/code/"
-T = TypeVar("T")
 
 
 def overlay_with(values: Mapping[str, str]) -> Overlay:
@@ -137,79 +134,37 @@ def newest_code(session: Session, call: Call, bucket: str, job: str) -> str | No
     return str(max(rows)[1]) if rows else None
 
 
-@dataclass
-class AwsTries:
-    """`components.platform.tries.TryPlatform`."""
+def prepare(runs: AwsRuns, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
+    plan, job = aws_dl1_plan(planned.plan), aws_dl1_job(planned.job)
+    refuse_new_secrets(planned)
+    if "bucket" in plan.taken and not runs.bucket:
+        raise TryError("the bucket belongs to the stack under `uses`: name it with --place")
+    bucket = runs.bucket or plan.bucket.name
+    queue = runs.queue(call, Cluster(bucket, job.cluster.key, plan.region, plan.stack))
+    deployed = find_deployed(queue, planned)
+    values = _values(runs.session, plan, bucket)
+    inputs = _repeated(planned, deployed, values) if deployed else _from_plan(queue, planned, plan, job, values)
+    return ReadyTry(planned, inputs, tuple(changes_of(planned, job, deployed, folder)))
 
-    session: Session
-    call: Call
-    question: TryQuestion
-    # One cloud, real or local, has every region.
-    region: str | None = None
 
-    @cached_property
-    def _runs(self) -> AwsRunPlatform:
-        return AwsRunPlatform(self.session)
+def _values(session: Session, plan: AwsDl1Plan, bucket: str) -> dict[str, str]:
+    """References that can be answered without the stack's state."""
+    values = {"bucket": f"s3://{bucket}"}
+    if "registry" not in plan.taken:
+        host = f"{session.account}.dkr.ecr.{plan.region}.amazonaws.com"
+        values["registry"] = f"{host}/{plan.registry.repository}"
+    return values
 
-    def prepare(self, planned: PlannedTry) -> ReadyTry:
-        plan, job = aws_dl1_plan(planned.plan), aws_dl1_job(planned.job)
-        refuse_new_secrets(planned)
-        queue = self._queue(plan, job)
-        deployed = self._allowed(lambda: find_deployed(queue, planned))
-        values = self._values(plan, queue.cluster.bucket)
-        inputs = _repeated(planned, deployed, values) if deployed else self._from_plan(planned, plan, job, values)
-        folder = self.question.judged.folder
-        return ReadyTry(planned, inputs, tuple(changes_of(planned, job, deployed, folder)))
 
-    def start(self, ready: ReadyTry) -> Sequence[NodeRun]:
-        spec, made = spec_of_try(ready), list[NodeRun]()
-        try:
-            self._allowed(lambda: made.extend(self._runs.ensure(self.call, spec, ())))
-        except BaseException:
-            self._end(spec)
-            raise
-        return made
-
-    def _end(self, spec: RunSpec) -> None:
-        """Ends what was put into the queue: nobody would know of it, and it would cost money."""
-        queue = self._runs.queue(self.call, Cluster.of(spec.own["cluster"]))
-        for ticket in queue.tickets():
-            if ticket.fingerprint == spec.fingerprint:
-                self._runs.cancel(self.call, [NodeRun(name, ticket.run_id(name), "") for name in ticket.node_names])
-
-    def _queue(self, plan: AwsDl1Plan, job: AwsJobPlan) -> Queue:
-        if "bucket" in plan.taken and not self.question.place:
-            raise TryError("the bucket belongs to the stack under `uses`: name it with --place")
-        bucket = self.question.place or plan.bucket.name
-        return self._runs.queue(self.call, Cluster(bucket, job.cluster.key, plan.region, plan.stack))
-
-    def _values(self, plan: AwsDl1Plan, bucket: str) -> dict[str, str]:
-        """References that can be answered without the stack's state."""
-        values = {"bucket": f"s3://{bucket}"}
-        if "registry" not in plan.taken:
-            host = f"{self._allowed(lambda: self.session.account)}.dkr.ecr.{plan.region}.amazonaws.com"
-            values["registry"] = f"{host}/{plan.registry.repository}"
-        return values
-
-    def _from_plan(self, planned: PlannedTry, plan: AwsDl1Plan, job: AwsJobPlan, values: dict[str, str]) -> Properties:
-        group = plan.logs.group_name if plan.logs.enabled and "logs" not in plan.taken else None
-        bucket = values["bucket"].removeprefix("s3://")
-        code = (
-            self._allowed(lambda: newest_code(self.session, self.call, bucket, job.called))
-            if job.code and job.code.folder
-            else None
-        )
-        where = {"bucket": bucket, "logGroup": group, "code": code}
-        return {**run_inputs(plan, job, planned.run, where, PlanFiller(values)), "until": "accepted"}
-
-    def _allowed(self, ask: Callable[[], T]) -> T:
-        """What `ask` gives. A refusal for lack of access says which statements give it."""
-        try:
-            return ask()
-        except ProviderError as error:
-            if code_of(error.__cause__) not in ACCESS_CODES:
-                raise
-            raise TryError(f"{error.cause}\n{error.remedy}") from error
+def _from_plan(
+    queue: Queue, planned: PlannedTry, plan: AwsDl1Plan, job: AwsJobPlan, values: dict[str, str]
+) -> Properties:
+    group = plan.logs.group_name if plan.logs.enabled and "logs" not in plan.taken else None
+    bucket = queue.cluster.bucket
+    has_code = job.code and job.code.folder
+    code = newest_code(queue.session, queue.call, bucket, job.called) if has_code else None
+    where = {"bucket": bucket, "logGroup": group, "code": code}
+    return {**run_inputs(plan, job, planned.run, where, PlanFiller(values)), "until": "accepted"}
 
 
 def _repeated(planned: PlannedTry, deployed: Ticket, values: dict[str, str]) -> Properties:
@@ -225,8 +180,3 @@ def _repeated(planned: PlannedTry, deployed: Ticket, values: dict[str, str]) -> 
     tags = {**inputs.get("tags", {}), "run": planned.run.name}
     shown = {"displayName": planned.run.display_name, "tags": tags}
     return {**inputs, **shown, "nodes": nodes, "attempt": 1, "until": "accepted"}
-
-
-def make(question: TryQuestion) -> AwsTries:
-    session = session_of_caller(question.config, question.cloud, question.profile)
-    return AwsTries(session, call_of("run", question.tell), question)

@@ -50,7 +50,7 @@ class AwsOpener:
         lines = ["A statement is missing in a policy of yours, or of a group that you are in. These are enough:"]
         lines += [f"  {json.dumps(statement)}" for statement in statements(self.request.purpose, bucket)]
         lines.append("`trainyard access STACK` shows what the stack grants.")
-        if self.request.cloud is not None:
+        if self.request.where.cloud is not None:
             lines.append("On the local cloud, `trainyard cloud log` shows the call and who lacked what.")
         return ProviderError(error.cause, "\n".join(lines))
 
@@ -63,5 +63,5 @@ def statements(purpose: str, bucket: str) -> list[Mapping[str, object]]:
 
 
 def make(request: StoreRequest) -> AwsOpener:
-    session = session_of_caller(request.config, request.cloud, request.profile)
-    return AwsOpener(request, session, call_of(request.purpose, request.tell))
+    session = session_of_caller(request.where)
+    return AwsOpener(request, session, call_of(request.purpose, request.where.tell))

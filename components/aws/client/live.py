@@ -31,7 +31,7 @@ Row = Mapping[str, Any]
 
 
 def make(question: LiveQuestion) -> LiveSide:
-    return _Reader(question, session_of_caller(question.config, question.cloud, question.profile)).read()
+    return _Reader(question, session_of_caller(question.where)).read()
 
 
 def _is_refused(error: BaseException | None) -> bool:
@@ -43,7 +43,7 @@ class _Reader:
     def __init__(self, question: LiveQuestion, session: Session) -> None:
         self._session = session
         self._question = question
-        self._call = call_of("drift", question.tell)
+        self._call = call_of("drift", question.where.tell)
         self._declared = question.declared
         self._reading = Reading(question.declared, _is_refused)
 

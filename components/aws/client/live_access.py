@@ -56,7 +56,7 @@ class AccessReader:
     def __init__(self, question: LiveQuestion, session: Session, reading: Reading) -> None:
         self._question, self._session, self._reading = question, session, reading
         self._declared = question.declared
-        self._call = call_of("drift", question.tell)
+        self._call = call_of("drift", question.where.tell)
 
     def read(self) -> None:
         account = self._reading.allowed("who may do what in the account", self._account)

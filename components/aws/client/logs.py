@@ -32,8 +32,9 @@ class LogEvent:
     text: str
 
 
-def last_lines(session: Session, call: Call, ticket: Ticket, node: str, limit: int, looks: int = _LOOKS) -> list[str]:
+def last_lines(session: Session, call: Call, ticket: Ticket, node: str, limit: int, patiently: bool) -> list[str]:
     """The last lines of a node, oldest first."""
+    looks = _LOOKS if patiently else 1
     for look in range(looks):
         answer = _page(session, call, ticket, node, limit=min(limit * _PARTS, _MOST), startFromHead=False)
         if answer is not None and answer["events"]:

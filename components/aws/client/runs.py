@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from components.aws.client import logs, machines, states
 from components.aws.client.queue import Queue
-from components.aws.client.tickets import PLATFORM, Cluster, RunId, Ticket, described_inputs, ticket_of
-from components.platform.calls import Call, InputFailure, ProviderError
-from components.platform.inputs import OwnInputs, RunInput
+from components.aws.client.session import session_of_caller
+from components.aws.client.tickets import PLATFORM, ROOT, Cluster, RunId, Ticket, described_inputs, ticket_of
+from components.platform.calls import Call, ProviderError
+from components.platform.client import LineMerger, RunReader, Runs, Where
 from components.platform.runs import (
     NodeRun,
     RunSpec,
@@ -26,16 +28,15 @@ from components.platform.runs import (
     ranks_of_node,
     state_in,
 )
-from components.platform.values import UNKNOWN, Properties
-from components.s3.calls import code_of, read_if_exists
+from components.platform.status import LONGEST_BYTES, RunStatus, WantedRuns
+from components.platform.values import Properties
+from components.s3.calls import ACCESS_CODES, code_of, pages, read_if_exists
 from components.s3.session import Session
 
+if TYPE_CHECKING:
+    from components.platform.tries import PlannedTry, ReadyTry
+
 _URI = re.compile(r"s3://([^/]+)/(.+)")
-# A status file is far shorter.
-_LONGEST_BYTES = 64 * 1024
-REQUIRED = ("bucket", "job", "region", "stack")
-KEYS = (*REQUIRED, "logGroup", "secret", "code", "launcher")
-_TEXT = {"type": "string"}
 
 
 class StatusFolder(NamedTuple):
@@ -74,47 +75,24 @@ def _state(session: Session, call: Call, start: str, node: Mapping[str, Any], ra
     place = parse_folder(start_folder(launch_document(node.get("environment") or {}), start))
     if place is None:
         return None
-    client = session.client("s3")
-
-    def read() -> bytes:
-        with client.get_object(Bucket=place.bucket, Key=place.status(rank))["Body"] as body:
-            content: bytes = body.read(_LONGEST_BYTES)
-            return content
-
     try:
-        content = read_if_exists(call, "Read how the run ended", read)
+        content = read_status(session, call, "Read how the run ended", place, rank)
     except ProviderError:
         # The bucket may be closed to us. Then we do not know the state.
         return None
     return state_in(content) if content is not None else None
 
 
-def _failures(inputs: Properties) -> Iterator[InputFailure]:
-    cluster = inputs.get("cluster")
-    if cluster is None or cluster is UNKNOWN:
-        return
-    if not isinstance(cluster, Mapping):
-        yield InputFailure("cluster", f"This is an object: {', '.join(KEYS)}.")
-        return
-    for key in REQUIRED:
-        if cluster.get(key) in (None, ""):
-            yield InputFailure(f"cluster.{key}", f"`{key}` is missing.")
-    for key in sorted(set(cluster) - set(KEYS)):
-        yield InputFailure(f"cluster.{key}", f"A cluster has no `{key}`; it has {', '.join(KEYS)}.")
+def read_status(session: Session, call: Call, what: str, place: StatusFolder, rank: int) -> bytes | None:
+    """The status object of a rank. None while there is none."""
+    client = session.client("s3")
 
+    def read() -> bytes:
+        with client.get_object(Bucket=place.bucket, Key=place.status(rank))["Body"] as body:
+            content: bytes = body.read(LONGEST_BYTES)
+            return content
 
-INPUTS = OwnInputs(
-    inputs={
-        "cluster": RunInput(
-            {"type": "object", "additionalProperties": _TEXT, "description": f"Text by name: {', '.join(KEYS)}"},
-            required=True,
-        ),
-        # It says that another value of the run's secret is another input: the secret's name stays.
-        "secretVersion": RunInput(_TEXT),
-    },
-    stands_on="cluster",
-    failures=_failures,
-)
+    return read_if_exists(call, what, read)
 
 
 def knows(run_id: str) -> bool:
@@ -122,16 +100,37 @@ def knows(run_id: str) -> bool:
     return run_id.startswith(f"{PLATFORM}/")
 
 
-def platform(config: Properties) -> AwsRunPlatform:
-    return AwsRunPlatform(Session.of(config))
+def runs_of_caller(where: Where) -> AwsRuns:
+    bucket = where.place or (where.bucket() if where.bucket else "")
+    return AwsRuns(session_of_caller(where), bucket)
 
 
-class AwsRunPlatform:
-    def __init__(self, session: Session) -> None:
-        self._session = session
+@dataclass
+class AwsRuns(Runs):
+    session: Session
+    bucket: str = ""
+    unknown_place = "where are the runs? Name a stack: they are in its bucket"
+
+    @property
+    def place(self) -> str:
+        return self.bucket
+
+    @property
+    def where(self) -> str:
+        return f"the bucket {self.bucket}"
+
+    def queues(self, call: Call) -> Iterator[Queue]:
+        """Those of every cluster in the bucket."""
+        listing = pages(
+            call, f"List the clusters of {self.bucket}", self.session.client("s3"), "list_objects_v2",
+            Bucket=self.bucket, Prefix=f"{ROOT}/", Delimiter="/",
+        )  # fmt: skip
+        for page in listing:
+            for row in page.get("CommonPrefixes") or ():
+                yield self.queue(call, Cluster(self.bucket, row["Prefix"].split("/")[-2]))
 
     def queue(self, call: Call, cluster: Cluster, access_minutes: float = 0.0) -> Queue:
-        return Queue(self._session, call, cluster, access_minutes)
+        return Queue(self.session, call, cluster, access_minutes)
 
     def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
         queue = self.queue(call, Cluster.of(spec.own["cluster"]), spec.timeouts.access)
@@ -150,6 +149,10 @@ class AwsRunPlatform:
         # A machine that was about to stop did not see the ticket. From here on the run is in the state.
         instances = machines.bring_up(queue, names, spec.timeouts.started)
         machines.wake(queue, list(instances.values()), f"trainyard {ticket.title} of {queue.cluster.job}")
+
+    def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
+        ticket = self._put_before(self.queue(call, Cluster.of(spec.own["cluster"])), spec)
+        return ticket.unseen_nodes if ticket else []
 
     def _put_before(self, queue: Queue, spec: RunSpec) -> Ticket | None:
         """The ticket that an interrupted attempt put."""
@@ -204,13 +207,28 @@ class AwsRunPlatform:
             if ticket is not None:
                 yield ticket, [run.node for run in runs if run[:3] == first[:3]]
 
-    def living(self, call: Call, inputs: Properties) -> Mapping[str, str]:
-        """None that a run would have to wait for: the machines of a cluster take one run after the other anyway."""
-        return {}
+    def reader(self, wanted: WantedRuns) -> RunReader:
+        from components.aws.client.status import Looker
 
-    def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
+        return Looker(self, wanted)
+
+    def merger(self, call: Call, ranks: frozenset[int]) -> LineMerger:
+        return logs.LogMerger(self.session, call, ranks)
+
+    def place_of(self, run: RunStatus) -> StatusFolder | None:
+        return parse_folder(run.folder)
+
+    def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
+        from components.aws.client.deployed import prepare
+
+        return prepare(self, call, planned, folder)
+
+    def access_lacked(self, planned: PlannedTry, error: ProviderError) -> str:
+        return error.remedy if code_of(error.__cause__) in ACCESS_CODES else ""
+
+    def last_lines(self, call: Call, node: NodeRun, limit: int, patiently: bool = True) -> list[str]:
         for ticket, names in self._tickets(call, [node]):
-            return logs.last_lines(self._session, call, ticket, names[0], limit)
+            return logs.last_lines(self.session, call, ticket, names[0], limit, patiently)
         raise ProviderError("the run's ticket no longer exists")
 
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
@@ -229,7 +247,7 @@ class AwsRunPlatform:
         return [one for one in made if one.nodes]
 
     def _try(self, call: Call, ticket: Ticket, like: str) -> Try:
-        nodes = self.observe(call, [NodeRun(name, ticket.run_id(name), "") for name in ticket.node_names])
+        nodes = self.observe(call, ticket.unseen_nodes)
         title = f"{ticket.tags.get('job', '')}/{ticket.tags.get('run', '')}"
         return Try(title, like, tuple(node for node in nodes if not node.over))
 
@@ -238,8 +256,8 @@ class AwsRunPlatform:
         ticket = self.queue(call, run.cluster).ticket(run.number) if run else None
         if ticket is None:
             return None
-        nodes = [NodeRun(name, ticket.run_id(name), "") for name in ticket.node_names]
+        nodes = ticket.unseen_nodes
         return described_inputs(ticket), self.observe(call, nodes)
 
     def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
-        return ending(self._session, call, run_id, inputs.get("nodes") or ())
+        return ending(self.session, call, run_id, inputs.get("nodes") or ())

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from catalog.tables import table
 from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.client import Where
 from components.platform.local import Row
 from components.platform.local_cloud import LocalCloud
 from components.s3.calls import attempt, code_of, is_gone
@@ -24,13 +25,13 @@ T = TypeVar("T")
 _MISSING = ("NotFound", "NoSuch", "DoesNotExist", "Unknown")
 
 
-def session_of_caller(config: Mapping[str, Any], cloud: LocalCloud | None, profile: str | None) -> Session:
-    """`profile` is what the caller asked for. Without it the stack file's counts, then that of every client."""
-    region = config.get(REGION_KEY)
-    if cloud is not None:
-        return Session.of({"region": region, "profile": profile}, cloud.env_of_caller())
-    where = {"region": region, "endpoint": config.get(ENDPOINT_KEY)}
-    return Session.of({**where, "profile": profile or config.get(PROFILE_KEY)})
+def session_of_caller(where: Where) -> Session:
+    """Without a profile of the caller the stack file's counts, then that of every client."""
+    region, profile = where.config.get(REGION_KEY), where.profile
+    if where.cloud is not None:
+        return Session.of({"region": region, "profile": profile}, where.cloud.env_of_caller())
+    endpoint = where.config.get(ENDPOINT_KEY)
+    return Session.of({"region": region, "endpoint": endpoint, "profile": profile or where.config.get(PROFILE_KEY)})
 
 
 def session_of(cloud: LocalCloud, profile: str, region: str) -> Session:

@@ -3,67 +3,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from components.aws.client import machines
-from components.aws.client.logs import LogMerger
 from components.aws.client.queue import Queue
-from components.aws.client.runs import AwsRunPlatform, StatusFolder, parse_folder, start_folder
-from components.aws.client.session import session_of_caller
-from components.aws.client.tickets import ROOT, Cluster, Ticket
+from components.aws.client.runs import AwsRuns, parse_folder, read_status, start_folder
+from components.aws.client.tickets import Cluster, Ticket
 from components.platform import status
-from components.platform.calls import Call, ProviderError, call_of
-from components.platform.look import FIRST_PATIENCE, Look, Question, UnknownPlaceError
+from components.platform.calls import Call, ProviderError
+from components.platform.client import RunReader
 from components.platform.runs import NodeRun, launch_document
 from components.platform.status import MachineSeen, NodeStatus, RunStatus, WantedRuns, run_key
-from components.s3.calls import ACCESS_CODES, code_of, pages, read_if_exists
-from components.s3.session import Session
+from components.s3.calls import ACCESS_CODES, code_of
 from launcher.escaping import terminal
 
 _LONGEST_REASON = 500
 
 
 @dataclass
-class Looker:
-    """Looks again and again; what never changes of a run is asked for once."""
-
-    session: Session
-    call: Call
-    bucket: str
+class Looker(RunReader):
+    runs: AwsRuns
     wanted: WantedRuns
     tickets: dict[str, Ticket] = field(default_factory=dict)
     _ended: dict[str, RunStatus] = field(default_factory=dict)
     _refused: bool = False
 
-    @property
-    def platform(self) -> AwsRunPlatform:
-        return AwsRunPlatform(self.session)
-
-    def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
-        """Every run, the oldest first; `deeply` with what the launchers say, `history` with earlier attempts."""
+    def look(self, call: Call, deeply: bool = True, history: bool = False) -> list[RunStatus]:
         seen: list[RunStatus] = []
-        for queue in self._queues():
+        for queue in self.runs.queues(call):
             tickets = self._tickets(queue)
             chosen = tickets if history else list({run_key(one.tags): one for one in reversed(tickets)}.values())
-            seen += [self._run(ticket, deeply) for ticket in chosen]
+            seen += [self._run(call, ticket, deeply) for ticket in chosen]
         return sorted(seen, key=lambda run: (run.created, run.title))
 
-    def machines(self) -> list[MachineSeen]:
+    def machines(self, call: Call) -> list[MachineSeen]:
         """The machines of the clusters whose jobs are wanted, as they are now."""
-        return [machine for queue in self._queues() for machine in self._machines(queue)]
-
-    def _queues(self) -> Iterator[Queue]:
-        client = self.session.client("s3")
-        listing = pages(
-            self.call, f"List the clusters of {self.bucket}", client, "list_objects_v2",
-            Bucket=self.bucket, Prefix=f"{ROOT}/", Delimiter="/",
-        )  # fmt: skip
-        for page in listing:
-            for row in page.get("CommonPrefixes") or ():
-                yield Queue(self.session, self.call, Cluster(self.bucket, row["Prefix"].split("/")[-2]))
+        return [machine for queue in self.runs.queues(call) for machine in self._machines(queue)]
 
     def _tickets(self, queue: Queue) -> list[Ticket]:
         """Those that are wanted, the newest first."""
@@ -73,16 +51,16 @@ class Looker:
         known = [self.tickets[name] for name in names.values() if name in self.tickets]
         return [ticket for ticket in reversed(known) if self.wanted.includes(ticket.tags)]
 
-    def _run(self, ticket: Ticket, deeply: bool) -> RunStatus:
+    def _run(self, call: Call, ticket: Ticket, deeply: bool) -> RunStatus:
         main = ticket.run_id(ticket.node_names[0])
         if main in self._ended:
             return self._ended[main]
         document = launch_document(ticket.nodes[0].get("environment") or {})
         folder, times = start_folder(document, ticket.start), document.get("attempt")
-        runs = self.platform.observe(self.call, [NodeRun(n, ticket.run_id(n), "") for n in ticket.node_names])
+        runs = self.runs.observe(call, ticket.unseen_nodes)
         nodes = [_node(ticket, row, run) for row, run in zip(ticket.nodes, runs, strict=True)]
         if deeply:
-            nodes = [replace(node, launcher_status=self._launcher_status(folder, node)) for node in nodes]
+            nodes = [replace(node, launcher_status=self._launcher_status(call, folder, node)) for node in nodes]
         tags = ticket.tags
         seen = RunStatus(
             stack=tags.get("stack", ""),
@@ -97,24 +75,17 @@ class Looker:
             self._ended[main] = seen
         return seen
 
-    def _launcher_status(self, folder: str | None, node: NodeStatus) -> Mapping[str, Any] | None:
+    def _launcher_status(self, call: Call, folder: str | None, node: NodeStatus) -> Mapping[str, Any] | None:
         """The status object of a rank; None while there is none, or where it may not be read."""
         place = parse_folder(folder)
         if place is None or node.run.state == "ACCEPTED" or self._refused:
             return None
-        client = self.session.client("s3")
-
-        def read() -> bytes:
-            with client.get_object(Bucket=place.bucket, Key=place.status(node.rank))["Body"] as body:
-                content: bytes = body.read(status.LONGEST_BYTES)
-                return content
-
         try:
-            content = read_if_exists(replace(self.call, patience=0.0), "Read a status", read)
+            content = read_status(self.runs.session, replace(call, patience=0.0), "Read a status", place, node.rank)
         except ProviderError as error:
             if code_of(error.__cause__) in ACCESS_CODES:
                 self._refused = True
-                self.call.report.warning(f"progress is not shown: {error.cause}")
+                call.report.warning(f"progress is not shown: {error.cause}")
             return None
         return status.parse_status(content) if content is not None else None
 
@@ -126,7 +97,7 @@ class Looker:
         cluster = newest.cluster if newest else replace(queue.cluster, stack=self.wanted.stack or "")
         job = newest.tags.get("job", cluster.job) if newest else cluster.job
         names = newest.node_names if newest else None
-        there = machines.find_instances(Queue(self.session, self.call, cluster), names)
+        there = machines.find_instances(self.runs.queue(queue.call, cluster), names)
         instances = {name: there[name] for name in (names or sorted(there)) if name in there}
         reports = queue.reports(list(instances))
         for name, one in instances.items():
@@ -156,33 +127,3 @@ def _moment(text: str) -> datetime:
     except ValueError:
         return datetime.fromtimestamp(0, UTC)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-class AwsLook(Look[Looker]):
-    """`components.platform.look.RunLook`."""
-
-    @property
-    def where(self) -> str:
-        return f"the bucket {self.looker.bucket}"
-
-    def machines(self) -> Sequence[MachineSeen]:
-        return self.looker.machines()
-
-    def cancel(self, run: RunStatus) -> None:
-        self.looker.platform.cancel(self.looker.call, [node.run for node in run.nodes if not node.run.over])
-
-    def merger(self, ranks: frozenset[int]) -> LogMerger:
-        return LogMerger(self.looker.session, self.looker.call, ranks)
-
-    def place_of(self, run: RunStatus) -> StatusFolder | None:
-        return parse_folder(run.folder)
-
-
-def make(question: Question) -> AwsLook:
-    bucket = question.place or (question.bucket() if question.bucket else "")
-    if not bucket:
-        raise UnknownPlaceError("where are the runs? Name a stack: they are in its bucket")
-    session = session_of_caller(question.config, question.cloud, question.profile)
-    call = call_of("runs", question.tell)
-    looker = Looker(session, replace(call, patience=FIRST_PATIENCE), bucket, question.wanted)
-    return AwsLook(looker, call.patience)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from components.platform.runs import NodeSpec, RunSpec, launch_document
+from components.platform.runs import NodeRun, NodeSpec, RunSpec, launch_document
 from components.platform.values import Properties
 
 VERSION = 1
@@ -151,6 +151,11 @@ class Ticket:
     @property
     def node_names(self) -> list[str]:
         return [str(node["name"]) for node in self.nodes]
+
+    @property
+    def unseen_nodes(self) -> list[NodeRun]:
+        """Its nodes, whose states nobody has read yet."""
+        return [NodeRun(name, self.run_id(name), "") for name in self.node_names]
 
     @property
     def body(self) -> bytes:

@@ -10,7 +10,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from components.aws.client.runs import AwsRunPlatform
 from components.aws.client.session import DEPLOYER, USER, ask, regions, session_of
 from components.aws.client.tickets import RunId
 from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide
@@ -18,7 +17,7 @@ from components.aws.iam.documents import PolicyDocument, statements_of
 from components.aws.plan import AwsDl1Plan
 from components.aws.statements import AwsStatement, policies
 from components.plan.model import INTERNET
-from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.calls import ProviderError
 from components.platform.evidence import (
     LostCall,
     PlannedNeeds,
@@ -31,12 +30,10 @@ from components.platform.evidence import (
 from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import Artifact, People, StartedRun
 from components.platform.runs import NodeRun
-from components.platform.status import RunStatus
 from components.platform.traffic import EVERY_PROTOCOL, RuleInForce, is_network
 from localcloud import admin
 from policies.rule import JudgedResource, refusing
 
-_LAST_LINES = 12
 _OUTPUT = "output/"
 # A policy: its name, its ARN (empty for an inline policy), and its statements.
 _Held = tuple[str, str, tuple[str, ...]]
@@ -89,22 +86,6 @@ def artifacts(who: People, outputs: Mapping[str, Any], started: StartedRun) -> I
         return
     for one in listed.get("Contents", ()):
         yield Artifact(one["Key"].removeprefix(prefix), int(one["Size"]))
-
-
-def last_lines(who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
-    """The last log lines of ranks that did not succeed, read as the stack's users."""
-    platform, call = AwsRunPlatform(who.session), call_of("rehearse", tell)
-    for node in seen.nodes:
-        if node.run.state == "SUCCEEDED":
-            continue
-        if node.log is None:
-            lines = ["(the stack keeps no logs; with --keep, what it printed is in the cloud's folder)"]
-        else:
-            try:
-                lines = platform.last_lines(call, node.run, _LAST_LINES)
-            except ProviderError as refused:
-                lines = [refused.cause]
-        yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,16 @@ from functools import partial
 from typing import Any
 
 from components.aws.client.deployed import newest_code
-from components.aws.client.runs import AwsRunPlatform
+from components.aws.client.runs import AwsRuns
 from components.aws.client.session import DEPLOYER, USER, ask, session_of
-from components.aws.client.status import Looker
 from components.aws.local.stacks import least_access
 from components.aws.plan import AwsAccessPlan, AwsDl1Plan, AwsJobPlan
 from components.aws.run_inputs import run_inputs
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import ProviderError, Tell, call_of
 from components.platform.local_cloud import LocalCloud
-from components.platform.rehearsal import LookedAt, People, Placeholders, RehearsedConfig, StartedRun, start_run
-from components.platform.status import WantedRuns
+from components.platform.rehearsal import People, Placeholders, RehearsedConfig
+from components.platform.values import Properties
 from components.s3.session import Session
 from localcloud.aws.account import ACCOUNT
 from localcloud.files import write_secret
@@ -43,12 +42,16 @@ def people_of(cloud: LocalCloud, plan: AwsDl1Plan, granted: AwsAccessPlan) -> Pe
     deployer = session_of(cloud, DEPLOYER, plan.region)
     if granted.users_group:
         deployer.client("iam").add_user_to_group(GroupName=granted.users_group, UserName=USER)
-        return People(session_of(cloud, USER, plan.region), f"a user of the group {granted.users_group}", USER)
+        user = session_of(cloud, USER, plan.region)
+        return _people(user, plan, f"a user of the group {granted.users_group}", USER)
     if granted.users_role:
-        return People(
-            _in_role(cloud, deployer, granted.users_role, plan.region), f"the role {granted.users_role}", None
-        )
-    return People(deployer, "the deployer", DEPLOYER)
+        session = _in_role(cloud, deployer, granted.users_role, plan.region)
+        return _people(session, plan, f"the role {granted.users_role}", None)
+    return _people(deployer, plan, "the deployer", DEPLOYER)
+
+
+def _people(session: Session, plan: AwsDl1Plan, words: str, profile: str | None) -> People:
+    return People(session, AwsRuns(session, plan.bucket.name), words, profile)
 
 
 def _in_role(cloud: LocalCloud, deployer: Session, role: str, region: str) -> Session:
@@ -160,18 +163,17 @@ def _secret(job: AwsJobPlan, run: RunPlan) -> str:
     return f"{job.cluster.name}/runs/{run.name}"
 
 
-def start(
+def inputs(
     who: People, plan: AwsDl1Plan, job: AwsJobPlan, run: RunPlan, outputs: Mapping[str, Any], answers: Placeholders,
     tell: Tell,
-) -> StartedRun:  # fmt: skip
+) -> Properties:  # fmt: skip
     where = {
         "bucket": outputs["bucket"],
         "logGroup": outputs.get("logGroup"),
         "secret": _secret(job, run) if _has_secrets(run) else None,
         "code": _code(who, job, str(outputs["bucket"]), tell),
     }
-    inputs = run_inputs(plan, job, run, where, answers)
-    return start_run(who, AwsRunPlatform(who.session), plan, job, run, inputs, tell)
+    return run_inputs(plan, job, run, where, answers)
 
 
 def _code(who: People, job: AwsJobPlan, bucket: str, tell: Tell) -> str | None:
@@ -179,12 +181,6 @@ def _code(who: People, job: AwsJobPlan, bucket: str, tell: Tell) -> str | None:
         return newest_code(who.session, call_of("rehearse", tell), bucket, job.called)
     except ProviderError:
         return None  # the start reports why these users may not read the bucket
-
-
-def watch(who: People, plan: AwsDl1Plan, started: StartedRun, tell: Tell) -> LookedAt:
-    wanted = WantedRuns(plan.stack, started.job.name, started.run.name)
-    looker = Looker(who.session, call_of("rehearse", tell), plan.bucket.name, wanted)
-    return LookedAt(AwsRunPlatform(who.session), looker, started, tell)
 
 
 def small_machines(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:

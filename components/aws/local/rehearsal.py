@@ -25,12 +25,11 @@ from components.platform.rehearsal import (
     Placeholders,
     RehearsalPlatform,
     RehearsedConfig,
-    RunWatch,
     StartedRun,
 )
 from components.platform.runs import NodeRun
-from components.platform.status import RunStatus
 from components.platform.traffic import EVERY_PROTOCOL, RuleInForce, protocol
+from components.platform.values import Properties
 
 
 class AwsRehearsalPlatform(RehearsalPlatform):
@@ -58,7 +57,7 @@ class AwsRehearsalPlatform(RehearsalPlatform):
     def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Placeholders:
         return people.answers(outputs)
 
-    def start(
+    def inputs(
         self,
         who: People,
         plan: Plan,
@@ -67,20 +66,14 @@ class AwsRehearsalPlatform(RehearsalPlatform):
         outputs: Outputs,
         answers: Placeholders,
         tell: Tell,
-    ) -> StartedRun:
-        return people.start(who, aws_dl1_plan(plan), aws_dl1_job(job), run, outputs, answers, tell)
-
-    def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
-        return people.watch(who, aws_dl1_plan(plan), started, tell)
+    ) -> Properties:
+        return people.inputs(who, aws_dl1_plan(plan), aws_dl1_job(job), run, outputs, answers, tell)
 
     def caller(self, cloud: LocalCloud, who: People) -> str:
         return evidence.caller(who)
 
     def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
         return evidence.artifacts(who, outputs, started)
-
-    def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
-        return evidence.last_lines(who, seen, tell)
 
     def hosts(self, outputs: Outputs, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
         return evidence.hosts(outputs, job, nodes)

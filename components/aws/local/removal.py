@@ -9,16 +9,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from components.aws.client.logs import last_lines
 from components.aws.client.queue import Queue
-from components.aws.client.runs import AwsRunPlatform
+from components.aws.client.runs import AwsRuns
 from components.aws.client.session import DEPLOYER, ask, ask_if_there, pages, region_of, regions, session_of
 from components.aws.client.tickets import Cluster, RunId, Ticket
 from components.plan.model import RunPlan
-from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.calls import Tell, call_of
 from components.platform.local import (
-    LINES_READ,
-    NOT_READ,
     LiveRun,
     Removal,
     Row,
@@ -56,20 +53,6 @@ _UP = ("pending", "running")
 # Counting ends here: more than this is just shown as many.
 _MOST_COUNTED = 1000
 _MINUTES_TO_END = 20.0
-
-
-def read_last_lines(cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-    """The last log lines of a node. Empty if the stack keeps no logs."""
-    run = RunId.parse(run_id)
-    if run is None:
-        return []
-    call, session = call_of("up", tell), session_of(cloud, DEPLOYER, regions()[0])
-    try:
-        ticket = Queue(session, call, run.cluster).ticket(run.number)
-        return last_lines(session, call, ticket, run.node, LINES_READ, looks=1) if ticket else []
-    except ProviderError:
-        # An error here is not shown: the stack itself is up.
-        return [NOT_READ]
 
 
 def list_results(
@@ -199,7 +182,7 @@ def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
     others = [one for _, nodes in _living(session, rows, tell) for one in nodes if one.id not in own]
     if others:
         tell("Ending runs beside the stack's own: the machines that they run on go.")
-        platform, call = AwsRunPlatform(session), call_of("down", tell)
+        platform, call = AwsRuns(session), call_of("down", tell)
         platform.cancel(call, others)
         wait_for_end(call, platform, others, _MINUTES_TO_END)
 
@@ -222,11 +205,11 @@ def has_objects(cloud: LocalCloud, bucket: str, tell: Tell) -> bool:
 
 def _living(session: Session, rows: Sequence[Row], tell: Tell) -> Iterator[tuple[Ticket, list[NodeRun]]]:
     """The starts that have not ended, with their nodes, on clusters whose machines are removed."""
-    platform, call = AwsRunPlatform(session), call_of("down", tell)
+    platform, call = AwsRuns(session), call_of("down", tell)
     for bucket, job in dict.fromkeys(_clusters(rows)):
         queue = Queue(session, call, Cluster(bucket, job))
         for ticket in reversed(ask_if_there(tell, "List the runs", queue.tickets) or []):
-            nodes = platform.observe(call, [NodeRun(name, ticket.run_id(name), "") for name in ticket.node_names])
+            nodes = platform.observe(call, ticket.unseen_nodes)
             if alive := [node for node in nodes if not node.over]:
                 yield ticket, alive
 

@@ -59,9 +59,6 @@ class AwsLocalPlatform(LocalPlatform):
                 lambda kind, name: kind == "bucket" and not with_data and removal.has_objects(cloud, name, tell)
             )
 
-    def read_last_lines(self, cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-        return removal.read_last_lines(cloud, run_id, tell)
-
     def list_results(
         self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
     ) -> Iterator[str]:

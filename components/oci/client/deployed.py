@@ -13,7 +13,7 @@ from typing import Any
 
 from components.oci.client import job_runs
 from components.oci.client.calls import attempt, pages, parse_folder
-from components.oci.client.runs import OciRunPlatform
+from components.oci.client.runs import OciRuns
 from components.oci.client.session import Session
 from components.oci.plan import OciJobPlan, OciPlan, registry_host
 from components.oci.resources.jobs import artifact_name
@@ -54,8 +54,9 @@ class Deployed:
         return {name: value.value if isinstance(value, Secret) else value for name, value in values.items()}
 
 
-def find_deployed(session: Session, call: Call, compartment: str, planned: PlannedTry) -> Deployed:
-    stack, name, client = planned.plan.stack, planned.job.name, session.client("data_science")
+def find_deployed(runs: OciRuns, call: Call, planned: PlannedTry) -> Deployed:
+    stack, name, compartment = planned.plan.stack, planned.job.name, runs.compartment
+    client = runs.session.client("data_science")
     jobs = [job for job in _jobs(client, call, compartment) if (job.freeform_tags or {}).get("stack") == stack]
     own = [job for job in jobs if job.freeform_tags.get("job") == name]
     if not jobs:
@@ -66,7 +67,6 @@ def find_deployed(session: Session, call: Call, compartment: str, planned: Plann
     # A job that is being replaced is there twice for a while.
     newest = max(own, key=lambda job: job.time_created)
     job = attempt(call, "Read the job", lambda: client.get_job(newest.id)).data
-    runs = OciRunPlatform(session)
     past = list(runs.runs_of_job(call, compartment, job.id, 0))
     _refuse_taken(past, planned)
     main = _main_of_newest(past, planned.like.name) if planned.like else None

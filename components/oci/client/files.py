@@ -212,15 +212,15 @@ class OciOpener:
 
     def _explain(self, bucket: str, error: ProviderError) -> ProviderError:
         request = self.request
-        here = compartment_of_caller(request.config, request.cloud)
+        here = compartment_of_caller(request.where)
         stack = request.stack if isinstance(request.stack, OciStack) else None
-        caller = Caller(_name(self.session), request.purpose, bucket, here, stack, request.cloud is not None)
+        caller = Caller(_name(self.session), request.purpose, bucket, here, stack, request.where.cloud is not None)
         return caller.explain(error)
 
 
 def make(request: StoreRequest) -> OciOpener:
-    session = session_of_caller(request.config, request.cloud, request.profile)
-    return OciOpener(request, session, call_of(request.purpose, request.tell))
+    session = session_of_caller(request.where)
+    return OciOpener(request, session, call_of(request.purpose, request.where.tell))
 
 
 def _name(session: Session) -> str:

@@ -49,6 +49,11 @@ def is_like(run_tags: Mapping[str, str]) -> str | None:
     return liked_by(run_tags.get(RUN_TAG, ""))
 
 
+def marked(runs: Iterable[Any], fingerprint: str) -> list[Any]:
+    """The job runs of one start."""
+    return [run for run in runs if (run.freeform_tags or {}).get(RUN_TAG) == fingerprint]
+
+
 def living_tries(runs: Iterable[Any]) -> list[Try]:
     """The tries among a job's runs that have not ended."""
     together: dict[str, list[Any]] = {}

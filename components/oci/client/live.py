@@ -119,7 +119,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def make(question: LiveQuestion) -> LiveSide:
-    session = session_of_caller(question.config, question.cloud, question.profile)
+    session = session_of_caller(question.where)
     return _Reader(question, session).read()
 
 
@@ -130,7 +130,7 @@ def _is_refused(error: BaseException | None) -> bool:
 class _Reader:
     def __init__(self, question: LiveQuestion, session: Session) -> None:
         self._question, self._session = question, session
-        self._call = call_of("drift", question.tell)
+        self._call = call_of("drift", question.where.tell)
         self._reading = Reading(question.declared, _is_refused)
         # When the oldest part of the stack was made: what others granted before is the order that it was made in.
         self._made: datetime | None = None

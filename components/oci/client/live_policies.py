@@ -72,7 +72,7 @@ class PolicyReader:
         self, question: LiveQuestion, session: Session, reading: Reading, lists: _Lists, made: datetime | None
     ) -> None:
         self._question, self._session, self._reading, self._lists, self._made = question, session, reading, lists, made
-        self._call = call_of("drift", question.tell)
+        self._call = call_of("drift", question.where.tell)
         declared = question.declared
         self._groups = {
             str(one.inputs.get("name") or one.inputs.get("displayName")).lower() for one in declared.of(*_GROUPS)

@@ -43,12 +43,13 @@ class LogLine:
     text: str
 
 
-def last_lines(session: Session, call: Call, run: Any, limit: int, looks: int = _LOOKS) -> list[str]:
+def last_lines(session: Session, call: Call, run: Any, limit: int, patiently: bool) -> list[str]:
     """The last lines of a job run, oldest first."""
     place = place_of(run)
     if place is None:
         return []
     query = f"search \"{place}\" | where source = '{run.id}' | sort by datetime desc"
+    looks = _LOOKS if patiently else 1
     for look in range(looks):
         lines = _page(session, call, query, datetime.now(UTC) - SPAN, limit * _PARTS)[0]
         if lines:

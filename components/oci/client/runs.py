@@ -4,15 +4,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from components.oci.client import calls, job_runs, logs
+from components.oci.client import job_runs, logs
 from components.oci.client import registry as images
-from components.oci.client.calls import attempt, is_gone, make_once, pages, read_if_exists, refusal
-from components.oci.client.session import Session
-from components.platform.calls import Call, InputFailure, ProviderError
-from components.platform.inputs import OwnInputs, RunInput
+from components.oci.client.calls import (
+    ACCESS_CODES,
+    StatusFolder,
+    attempt,
+    is_gone,
+    make_once,
+    pages,
+    parse_folder,
+    read_if_exists,
+    refusal,
+    status_folder,
+)
+from components.oci.client.flows import FlowWitness
+from components.oci.client.session import Session, compartment_of_caller, session_of_caller
+from components.platform.calls import Call, ProviderError, call_of
+from components.platform.client import FIRST_PATIENCE, LineMerger, RunReader, Runs, Where
 from components.platform.runs import (
     DELETED,
     TERMINAL,
@@ -26,12 +40,11 @@ from components.platform.runs import (
     ranks_of_node,
     state_in,
 )
-from components.platform.values import UNKNOWN, Properties
+from components.platform.status import ConnectionsSeen, RunStatus, WantedRuns
+from components.platform.values import Properties
 
-LAYOUTS = ("run-per-node", "node-groups")
-_TEXT = {"type": "string"}
-_NUMBER = {"type": "integer"}
-_OF_GROUPS = ("replicas", "minimumSuccess")
+if TYPE_CHECKING:
+    from components.platform.tries import PlannedTry, ReadyTry
 
 
 def ending(session: Session, call: Call, main: str, nodes: Sequence[Mapping[str, Any]]) -> str | None:
@@ -41,7 +54,7 @@ def ending(session: Session, call: Call, main: str, nodes: Sequence[Mapping[str,
 
 def _state(session: Session, call: Call, main: str, node: Mapping[str, Any], rank: int) -> str | None:
     variables = node.get("environment") or {}
-    place = calls.parse_folder(calls.status_folder(launch_document(variables), main, {}))
+    place = parse_folder(status_folder(launch_document(variables), main, {}))
     if place is None:
         return None
     client = session.client("object_storage")
@@ -55,72 +68,61 @@ def _state(session: Session, call: Call, main: str, node: Mapping[str, Any], ran
     return state_in(status.content) if status is not None else None
 
 
-def _failures(inputs: Properties) -> Iterator[InputFailure]:
-    layout = inputs.get("layout")
-    if layout not in (None, UNKNOWN, *LAYOUTS):
-        yield InputFailure("layout", f"`{layout}` is not one of {', '.join(LAYOUTS)}.")
-    if inputs.get("log") and not inputs.get("logGroup"):
-        yield InputFailure("log", "`log` is given without its `logGroup`; give both.")
-    if inputs.get("capacityReservation") and layout == "node-groups":
-        yield InputFailure("capacityReservation", "Only job runs of one node start in a reservation.")
-    nodes = inputs.get("nodes")
-    for index, node in enumerate(nodes if isinstance(nodes, list) else ()):
-        for key in _OF_GROUPS if isinstance(node, Mapping) else ():
-            yield from _of_groups(f"nodes[{index}].{key}", node.get(key), layout)
-
-
-def _of_groups(path: str, value: object, layout: object) -> Iterator[InputFailure]:
-    if layout == "run-per-node" and value not in (None, 1):
-        yield InputFailure(path, "Only the layout `node-groups` has this. Here, list every node.")
-    if value is not None and value is not UNKNOWN and (type(value) is not int or value <= 0):
-        yield InputFailure(path, f"`{value}` is not a positive number.")
-
-
-INPUTS = OwnInputs(
-    inputs={
-        "job": RunInput(_TEXT, required=True),
-        "project": RunInput(_TEXT, required=True),
-        "compartment": RunInput(_TEXT, required=True),
-        "layout": RunInput({**_TEXT, "default": LAYOUTS[0]}, default=LAYOUTS[0]),
-        "logGroup": RunInput(_TEXT),
-        "log": RunInput(_TEXT),
-        "capacityReservation": RunInput(_TEXT),
-    },
-    stands_on="job",
-    node=dict.fromkeys(_OF_GROUPS, _NUMBER),
-    failures=_failures,
-)
-
-
 def knows(run_id: str) -> bool:
     """Whether an id is of a run here."""
     return run_id.startswith("ocid1.datasciencejobrun.")
 
 
-def platform(config: Properties) -> OciRunPlatform:
-    return OciRunPlatform(Session.of(config))
+def runs_of_caller(where: Where) -> OciRuns:
+    session = session_of_caller(where)
+    compartment = compartment_of_caller(where)
+    witness = where.connections or _flow_witness(where, session)
+    return OciRuns(session, compartment, witness, where.cloud.region if where.cloud else None)
 
 
-class OciRunPlatform:
-    def __init__(self, session: Session) -> None:
-        self._session = session
+def _flow_witness(where: Where, session: Session) -> FlowWitness:
+    stated = (where.config.get("trainyard:network") or {}).get("flowLog")
+    named = stated if isinstance(stated, Mapping) and {"group", "log"} <= stated.keys() else None
+    call = replace(call_of("runs", where.tell), patience=FIRST_PATIENCE)
+    return FlowWitness(session, call, named, expected=bool(stated))
+
+
+@dataclass
+class OciRuns(Runs):
+    """`witness`: what the firewalls of a run's nodes counted."""
+
+    session: Session
+    compartment: str = ""
+    witness: Callable[[RunStatus], ConnectionsSeen | None] = lambda run: None
+    region: str | None = None
+    unknown_place = (
+        "where are the runs? Name a stack, or use --local for the local cloud, or name a compartment with --place"
+    )
+
+    @property
+    def place(self) -> str:
+        return self.compartment
+
+    @property
+    def where(self) -> str:
+        return f"the compartment {self.compartment}"
 
     @property
     def _client(self) -> Any:
-        return self._session.client("data_science")
+        return self.session.client("data_science")
 
     def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
         access = spec.timeouts.access
         job = attempt(call, "Read the job", lambda: self._client.get_job(spec.own["job"]), access).data
         past = list(self.runs_of_job(call, spec.own["compartment"], spec.own["job"], access))
-        made = [run for run in past if (run.freeform_tags or {}).get(job_runs.RUN_TAG) == spec.fingerprint]
+        made = job_runs.marked(past, spec.fingerprint)
         if made and not started and not call.anew:
             call.report.info(f"an interrupted attempt had made {len(made)} job run(s) already; going on from there")
         lives = sum((run.freeform_tags or {}).get(job_runs.RELEASED_TAG) == spec.fingerprint for run in past)
         if call.anew and not started:
             made, lives = [], lives + len(made)
         if spec.image and len(made) < (1 if spec.own["layout"] == "node-groups" else len(spec.nodes)):
-            images.require_image(self._session, call, spec.image, spec.own["compartment"], access)
+            images.require_image(self.session, call, spec.image, spec.own["compartment"], access)
         if spec.own["layout"] == "node-groups":
             yield from self._ensure_groups(call, spec, job, made, lives)
         else:
@@ -142,7 +144,7 @@ class OciRunPlatform:
 
     def _whole(self, call: Call, run: Any) -> Any:
         """A listed job run with all its fields: lists leave some out, such as its configuration."""
-        return run if hasattr(run, "job_configuration_override_details") else self._get(call, run.id) or run
+        return run if hasattr(run, "job_configuration_override_details") else self.get(call, run.id) or run
 
     def _create(
         self, call: Call, spec: RunSpec, node: NodeSpec | None, lives: int, request: Callable[[str], Any]
@@ -158,10 +160,10 @@ class OciRunPlatform:
         )
 
     def observe(self, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
-        runs = {run_id: self._get(call, run_id) for run_id in dict.fromkeys(node.id for node in nodes)}
+        runs = {run_id: self.get(call, run_id) for run_id in dict.fromkeys(node.id for node in nodes)}
         return [_observed(node, runs[node.id], shared=len(runs) < len(nodes)) for node in nodes]
 
-    def _get(self, call: Call, run_id: str) -> Any:
+    def get(self, call: Call, run_id: str) -> Any:
         return read_if_exists(call, "Read the job run", lambda: self._client.get_job_run(run_id))
 
     def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
@@ -178,7 +180,7 @@ class OciRunPlatform:
 
     def release(self, call: Call, nodes: Sequence[NodeRun]) -> None:
         for run_id in dict.fromkeys(node.id for node in nodes):
-            run = self._get(call, run_id)
+            run = self.get(call, run_id)
             gone = run is None or run.lifecycle_state == DELETED
             tags = {} if gone else dict(run.freeform_tags or {})
             if job_runs.RUN_TAG in tags:
@@ -196,11 +198,38 @@ class OciRunPlatform:
         details = job_runs.models().UpdateJobRunDetails(**fields)
         attempt(call, "Update the job run", lambda: self._client.update_job_run(run_id, details))
 
-    def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
-        run = self._get(call, node.id)
+    def reader(self, wanted: WantedRuns) -> RunReader:
+        from components.oci.client.status import Looker
+
+        return Looker(self, wanted)
+
+    def merger(self, call: Call, ranks: frozenset[int]) -> LineMerger:
+        return logs.LogMerger(self.session, call, ranks)
+
+    def place_of(self, run: RunStatus) -> StatusFolder | None:
+        return parse_folder(run.folder)
+
+    def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
+        from components.oci.client.tries import prepare
+
+        return prepare(self, call, planned, folder)
+
+    def access_lacked(self, planned: PlannedTry, error: ProviderError) -> str:
+        from components.oci.client.tries import missing_statements
+
+        cause = error.__cause__
+        lacked = (getattr(cause, "status", None), getattr(cause, "code", None)) in ACCESS_CODES
+        return missing_statements(self, planned) if lacked else ""
+
+    def last_lines(self, call: Call, node: NodeRun, limit: int, patiently: bool = True) -> list[str]:
+        run = self.get(call, node.id)
         if run is None:
             raise ProviderError("the job run no longer exists")
-        return logs.last_lines(self._session, call, run, limit)
+        return logs.last_lines(self.session, call, run, limit, patiently)
+
+    def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
+        past = self.runs_of_job(call, spec.own["compartment"], spec.own["job"], 0)
+        return [job_runs.node_run(run) for run in job_runs.marked(past, spec.fingerprint)]
 
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
         compartment, job = inputs["compartment"], inputs["job"]
@@ -221,7 +250,7 @@ class OciRunPlatform:
         return {own[job_runs.RUN_TAG]: own.get("run", "") for own in tags if job_runs.RUN_TAG in own}
 
     def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
-        main = self._get(call, run_id)
+        main = self.get(call, run_id)
         if main is None or main.lifecycle_state == "DELETED":
             return None
         runs = [main, *self._siblings(call, main)]
@@ -232,26 +261,29 @@ class OciRunPlatform:
         return inputs, [job_runs.node_run(run, name) for run, name in zip(runs, names, strict=True)]
 
     def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
-        return ending(self._session, call, run_id, inputs.get("nodes") or ())
+        return ending(self.session, call, run_id, inputs.get("nodes") or ())
 
     def _siblings(self, call: Call, main: Any) -> list[Any]:
         mark = (main.freeform_tags or {}).get(job_runs.RUN_TAG)
         if not mark:
             return []
-        others = [
-            run.id
-            for run in self.runs_of_job(call, main.compartment_id, main.job_id, 0)
-            if (run.freeform_tags or {}).get(job_runs.RUN_TAG) == mark and run.id != main.id
-        ]
-        runs = [run for run in (self._get(call, run_id) for run_id in others) if run is not None]
+        past = self.runs_of_job(call, main.compartment_id, main.job_id, 0)
+        others = [run.id for run in job_runs.marked(past, mark) if run.id != main.id]
+        runs = [run for run in (self.get(call, run_id) for run_id in others) if run is not None]
         return sorted(runs, key=lambda run: job_runs.node_of(run.freeform_tags or {})[2])
 
     def runs_of_job(self, call: Call, compartment: str, job: str, access_minutes: float) -> Iterator[Any]:
         """Job runs of a job, as a list has them."""
+        return self._listed(call, "List the job's runs", access_minutes, compartment, job_id=job)
 
+    def listed(self, call: Call) -> Iterator[Any]:
+        """All job runs of the compartment, as a list has them."""
+        return self._listed(call, "List the job runs", 0, self.compartment)
+
+    def _listed(self, call: Call, what: str, access_minutes: float, *place: str, **wanted: Any) -> Iterator[Any]:
         def list_page(**options: Any) -> Any:
-            ask = partial(self._client.list_job_runs, compartment, job_id=job, **options)
-            return attempt(call, "List the job's runs", ask, access_minutes)
+            ask = partial(self._client.list_job_runs, *place, **wanted, **options)
+            return attempt(call, what, ask, access_minutes)
 
         return (run for run in pages(list_page) if run.lifecycle_state != DELETED)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from components.oci.client import sdk
 from components.platform.calls import ProviderError
+from components.platform.client import Where
 from components.platform.local_cloud import LocalCloud
 
 OVERRIDES_VARIABLES = ("TF_VAR_CLIENT_HOST_OVERRIDES", "OCI_CLIENT_HOST_OVERRIDES", "CLIENT_HOST_OVERRIDES")
@@ -154,18 +155,19 @@ def _session_token_signer(config: Mapping[str, Any]) -> Any:
     return sdk.module("auth.signers").SecurityTokenSigner(token, key)
 
 
-def session_of_caller(config: Mapping[str, Any], cloud: LocalCloud | None, profile: str | None) -> Session:
-    """`profile` is what the caller asked for. Without it the stack file's counts, then that of every client."""
-    if cloud is not None:
-        return Session.of({"profile": profile}, cloud.env_of_caller())
-    return Session.of({"region": config.get(REGION_KEY), "profile": profile or config.get(PROFILE_KEY)})
+def session_of_caller(where: Where) -> Session:
+    """Without a profile of the caller the stack file's counts, then that of every client."""
+    if where.cloud is not None:
+        return Session.of({"profile": where.profile}, where.cloud.env_of_caller())
+    region, profile = where.config.get(REGION_KEY), where.profile or where.config.get(PROFILE_KEY)
+    return Session.of({"region": region, "profile": profile})
 
 
-def compartment_of_caller(config: Mapping[str, Any], cloud: LocalCloud | None, place: str | None = None) -> str:
-    """`place` is what the caller named. Empty where nobody says."""
-    if place:
-        return place
-    return cloud.compartment if cloud is not None else str(config.get(COMPARTMENT_KEY) or "")
+def compartment_of_caller(where: Where) -> str:
+    """Empty where nobody says."""
+    if where.place:
+        return where.place
+    return where.cloud.compartment if where.cloud is not None else str(where.config.get(COMPARTMENT_KEY) or "")
 
 
 def session_of(cloud: LocalCloud, profile: str) -> Session:

@@ -3,23 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from components.oci.client import calls, job_runs, logs
-from components.oci.client.calls import StatusFolder, attempt, pages, parse_folder, read_if_exists, refusal
-from components.oci.client.flows import FlowWitness
-from components.oci.client.logs import LogMerger
-from components.oci.client.runs import OciRunPlatform
-from components.oci.client.session import Session, compartment_of_caller, session_of_caller
+from components.oci.client.calls import refusal
+from components.oci.client.runs import OciRuns
 from components.platform import status
-from components.platform.calls import Call, call_of
-from components.platform.look import FIRST_PATIENCE, Look, Question, UnknownPlaceError
+from components.platform.calls import Call
+from components.platform.client import RunReader
 from components.platform.runs import launch_document, ranks_of
-from components.platform.status import ConnectionsSeen, NodeStatus, RunStatus, WantedRuns, run_key
+from components.platform.status import NodeStatus, RunStatus, WantedRuns, run_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,47 +33,31 @@ class Launched:
 
 
 @dataclass
-class Looker:
-    """Looks again and again; what never changes of a job run is asked for once."""
-
-    session: Session
-    call: Call
-    compartment: str
+class Looker(RunReader):
+    runs: OciRuns
     wanted: WantedRuns
-    witness: Callable[[RunStatus], ConnectionsSeen | None] = lambda run: None
     _launched: dict[str, tuple[Launched, ...]] = field(default_factory=dict)
     _ended: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _unreadable: set[str] = field(default_factory=set)
 
-    def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
-        """Every run, the oldest first; `deeply` with what the launchers say, `history` with earlier attempts."""
+    def look(self, call: Call, deeply: bool = True, history: bool = False) -> list[RunStatus]:
         together: dict[str, list[Any]] = {}
-        for run in self._summaries():
+        for run in (run for run in self.runs.listed(call) if is_wanted(self.wanted, run.freeform_tags or {})):
             together.setdefault(run.freeform_tags[job_runs.RUN_TAG], []).append(run)
         chosen = _latest(together.values()) if not history else list(together.values())
-        seen = [self._run(runs, deeply) for runs in chosen]
+        seen = [self._run(call, runs, deeply) for runs in chosen]
         return sorted(seen, key=lambda run: (run.created, run.title))
 
-    def _summaries(self) -> Iterator[Any]:
-        client = self.session.client("data_science")
-
-        def list_page(**options: Any) -> Any:
-            return attempt(self.call, "List the job runs", partial(client.list_job_runs, self.compartment, **options))
-
-        for run in pages(list_page):
-            if run.lifecycle_state != "DELETED" and is_wanted(self.wanted, run.freeform_tags or {}):
-                yield run
-
-    def _run(self, runs: list[Any], deeply: bool) -> RunStatus:
+    def _run(self, call: Call, runs: list[Any], deeply: bool) -> RunStatus:
         nodes: list[NodeStatus] = []
         launched: list[Launched] = []
         for run in runs:
-            shown = self._launch(run.id) if deeply else ()
+            shown = self._launch(call, run.id) if deeply else ()
             launched += shown
             nodes += _nodes(run, shown)
         folder = next((one.folder for one in launched if one.folder), None)
         if deeply:
-            nodes = [replace(node, launcher_status=self._launcher_status(folder, node)) for node in nodes]
+            nodes = [replace(node, launcher_status=self._launcher_status(call, folder, node)) for node in nodes]
         tags = runs[0].freeform_tags
         seen = RunStatus(
             stack=tags.get("stack", ""),
@@ -89,16 +69,15 @@ class Looker:
             folder=folder,
         )
         # What succeeded missed nothing.
-        return replace(seen, connections=self.witness(seen)) if deeply and seen.state != "SUCCEEDED" else seen
+        return replace(seen, connections=self.runs.witness(seen)) if deeply and seen.state != "SUCCEEDED" else seen
 
-    def _launch(self, run_id: str) -> tuple[Launched, ...]:
+    def _launch(self, call: Call, run_id: str) -> tuple[Launched, ...]:
         if run_id not in self._launched:
-            client = self.session.client("data_science")
-            run = read_if_exists(self.call, "Read the job run", lambda: client.get_job_run(run_id))
+            run = self.runs.get(call, run_id)
             self._launched[run_id] = tuple(_launched(run)) if run is not None else ()
         return self._launched[run_id]
 
-    def _launcher_status(self, folder: str | None, node: NodeStatus) -> Mapping[str, Any] | None:
+    def _launcher_status(self, call: Call, folder: str | None, node: NodeStatus) -> Mapping[str, Any] | None:
         """The status object of a rank; None while there is none, or where it may not be read."""
         place = calls.parse_folder(folder)
         if place is None or node.run.state == "ACCEPTED" or place.bucket in self._unreadable:
@@ -106,14 +85,14 @@ class Looker:
         name = place.status(node.rank)
         if name in self._ended:
             return self._ended[name]
-        ending = self._status(place.namespace, place.bucket, name)
+        ending = self._status(call, place.namespace, place.bucket, name)
         if ending is not None and node.run.over:
             self._ended[name] = ending
         return ending
 
-    def _status(self, namespace: str, bucket: str, name: str) -> Mapping[str, Any] | None:
+    def _status(self, call: Call, namespace: str, bucket: str, name: str) -> Mapping[str, Any] | None:
         """One try: progress is a help, states and logs are told without it."""
-        client = self.session.client("object_storage")
+        client = self.runs.session.client("object_storage")
         try:
             part = f"bytes=0-{status.LONGEST_BYTES - 1}"
             return status.parse_status(client.get_object(namespace, bucket, name, range=part).data.content)
@@ -121,7 +100,7 @@ class Looker:
             refused = refusal("Read a status", error)
             if getattr(error, "code", None) == "NotAuthorizedOrNotFound":
                 self._unreadable.add(bucket)
-                self.call.report.warning(f"progress is not shown: {refused.cause}")
+                call.report.warning(f"progress is not shown: {refused.cause}")
             return None
 
 
@@ -173,41 +152,3 @@ def _launched(run: Any) -> Iterator[Launched]:
         yield Launched(
             role if isinstance(role, str) else node[1], ranks, times if type(times) is int else 1, folder, place
         )
-
-
-class OciLook(Look[Looker]):
-    """`components.platform.look.RunLook`."""
-
-    @property
-    def where(self) -> str:
-        return f"the compartment {self.looker.compartment}"
-
-    def cancel(self, run: RunStatus) -> None:
-        alive = [node.run for node in run.nodes if not node.run.over]
-        OciRunPlatform(self.looker.session).cancel(self.looker.call, alive)
-
-    def merger(self, ranks: frozenset[int]) -> LogMerger:
-        return LogMerger(self.looker.session, self.looker.call, ranks)
-
-    def place_of(self, run: RunStatus) -> StatusFolder | None:
-        return parse_folder(run.folder)
-
-
-def make(question: Question) -> OciLook:
-    config, cloud = question.config, question.cloud
-    session = session_of_caller(config, cloud, question.profile)
-    compartment = compartment_of_caller(config, cloud, question.place)
-    if not compartment:
-        raise UnknownPlaceError(
-            "where are the runs? Name a stack, or use --local for the local cloud, or name a compartment with --place"
-        )
-    call = call_of("runs", question.tell)
-    looker = Looker(session, replace(call, patience=FIRST_PATIENCE), compartment, question.wanted)
-    looker.witness = question.connections or _flow_witness(config, session, looker.call)
-    return OciLook(looker, call.patience)
-
-
-def _flow_witness(config: Mapping[str, Any], session: Session, call: Call) -> FlowWitness:
-    stated = (config.get("trainyard:network") or {}).get("flowLog")
-    named = stated if isinstance(stated, Mapping) and {"group", "log"} <= stated.keys() else None
-    return FlowWitness(session, call, named, expected=bool(stated))

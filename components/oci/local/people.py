@@ -11,18 +11,17 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
-from components.oci.client.runs import OciRunPlatform
+from components.oci.client.runs import OciRuns
 from components.oci.client.session import DEPLOYER, USER, Session, host_overrides, session_of
-from components.oci.client.status import Looker
 from components.oci.plan import OciAccessPlan, OciPlan
 from components.oci.run_inputs import Where, run_inputs
 from components.oci.statements import matching_rule, policies
 from components.plan.model import JobPlan, Plan, RunPlan
-from components.platform.calls import Tell, call_of
+from components.platform.calls import Tell
 from components.platform.local import Row
 from components.platform.local_cloud import LocalCloud
-from components.platform.rehearsal import LookedAt, People, Placeholders, RehearsedConfig, StartedRun, start_run
-from components.platform.status import WantedRuns
+from components.platform.rehearsal import People, Placeholders, RehearsedConfig
+from components.platform.values import Properties
 from localcloud import admin
 
 # A shape that every local machine can simulate.
@@ -75,12 +74,16 @@ def people_of(cloud: LocalCloud, plan: OciPlan, granted: OciAccessPlan, outputs:
     deployer = session_of(cloud, DEPLOYER)
     if granted.users_group:
         _join(deployer, cloud, granted.users_group)
-        return People(session_of(cloud, USER), f"a user of {granted.users_group}", USER)
+        return _people(session_of(cloud, USER), plan, f"a user of {granted.users_group}", USER)
     if granted.users_dynamic_group:
         if not granted.make_notebooks_group:
             dynamic_group(deployer, cloud, granted.users_dynamic_group, matching_rule(plan, "notebooks"))
-        return People(_notebook(deployer, cloud, outputs), "a notebook session", None)
-    return People(deployer, "an administrator", DEPLOYER)
+        return _people(_notebook(deployer, cloud, outputs), plan, "a notebook session", None)
+    return _people(deployer, plan, "an administrator", DEPLOYER)
+
+
+def _people(session: Session, plan: OciPlan, words: str, profile: str | None) -> People:
+    return People(session, OciRuns(session, plan.compartment or ""), words, profile)
 
 
 def _join(deployer: Session, cloud: LocalCloud, name: str) -> None:
@@ -189,7 +192,7 @@ def _secrets(rows: Sequence[Row]) -> dict[str, str]:
     }
 
 
-def start(
+def inputs(
     who: People,
     plan: OciPlan,
     job: JobPlan,
@@ -197,18 +200,11 @@ def start(
     outputs: Mapping[str, Any],
     answers: Placeholders,
     tell: Tell,
-) -> StartedRun:
+) -> Properties:
     where = Where(
         outputs["jobs"][job.name]["id"], outputs["projectId"], None, outputs.get("logGroupId"), outputs.get("logId")
     )
-    inputs = run_inputs(plan, job, run, where, answers)
-    return start_run(who, OciRunPlatform(who.session), plan, job, run, inputs, tell)
-
-
-def watch(who: People, plan: OciPlan, started: StartedRun, tell: Tell) -> LookedAt:
-    wanted = WantedRuns(plan.stack, started.job.name, started.run.name)
-    looker = Looker(who.session, call_of("rehearse", tell), plan.compartment or "", wanted)
-    return LookedAt(OciRunPlatform(who.session), looker, started, tell)
+    return run_inputs(plan, job, run, where, answers)
 
 
 def small_shapes(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:

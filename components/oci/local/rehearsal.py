@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,6 @@ from catalog.tables import table
 from components.oci import iam
 from components.oci import rules as oci_rules
 from components.oci import statements as oci_statements
-from components.oci.client import logs
-from components.oci.client.calls import read_if_exists
 from components.oci.client.job_runs import start_of
 from components.oci.client.session import DEPLOYER, USER, session_of
 from components.oci.iam.judge import Compartments
@@ -27,7 +24,7 @@ from components.oci.local.people import small_shapes
 from components.oci.local.stacks import TARGETS
 from components.oci.plan import OciPlan, oci_plan
 from components.plan.model import JobPlan, Plan, RunPlan
-from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.calls import Tell
 from components.platform.evidence import (
     Mutation,
     PlannedNeeds,
@@ -46,15 +43,13 @@ from components.platform.rehearsal import (
     Placeholders,
     RehearsalPlatform,
     RehearsedConfig,
-    RunWatch,
     StartedRun,
 )
-from components.platform.status import RunStatus
 from components.platform.traffic import RuleInForce, is_network
+from components.platform.values import Properties
 from localcloud import admin
 from policies.rule import JudgedResource, refusing
 
-_LAST_LINES = 12
 _OUTPUT = "output/"
 _SECURITY_LIST = "oci:Core/securityList:SecurityList"
 _POLICY = "oci:Identity/policy:Policy"
@@ -91,7 +86,7 @@ class OciRehearsalPlatform(RehearsalPlatform):
     def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Placeholders:
         return people.answers(cloud, outputs, rows)
 
-    def start(
+    def inputs(
         self,
         who: People,
         plan: Plan,
@@ -100,11 +95,8 @@ class OciRehearsalPlatform(RehearsalPlatform):
         outputs: Outputs,
         answers: Placeholders,
         tell: Tell,
-    ) -> StartedRun:
-        return people.start(who, oci_plan(plan), job, run, outputs, answers, tell)
-
-    def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
-        return people.watch(who, oci_plan(plan), started, tell)
+    ) -> Properties:
+        return people.inputs(who, oci_plan(plan), job, run, outputs, answers, tell)
 
     def caller(self, cloud: LocalCloud, who: People) -> str:
         """The OCID of the tenancy's only user without further rights."""
@@ -125,20 +117,6 @@ class OciRehearsalPlatform(RehearsalPlatform):
             return
         for one in listed.data.objects:
             yield Artifact(one.name.removeprefix(f"{prefix}/{_OUTPUT}"), int(one.size or 0))
-
-    def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
-        """The last log lines of ranks that did not succeed, read as the stack's users."""
-        science, call = who.session.client("data_science"), call_of("rehearse", tell)
-        for node in seen.nodes:
-            try:
-                run = read_if_exists(call, "Read the job run", partial(science.get_job_run, node.run.id))
-                lines = logs.last_lines(who.session, call, run, _LAST_LINES, looks=1) if run else []
-                if run and logs.place_of(run) is None:
-                    lines = ["(the stack keeps no logs; with --keep, what it printed is in the cloud's folder)"]
-            except ProviderError as refused:
-                lines = [refused.cause]
-            if node.run.state != "SUCCEEDED":
-                yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines)
 
     def judged_calls(self, cloud: LocalCloud) -> list[Mapping[str, Any]]:
         return list(admin.list_calls(cloud))

@@ -12,16 +12,13 @@ from typing import Any
 from components.oci.client import job_runs, sdk
 from components.oci.client.calls import ask, attempt, is_gone, unless_gone
 from components.oci.client.job_runs import start_of
-from components.oci.client.logs import last_lines
-from components.oci.client.runs import OciRunPlatform
+from components.oci.client.runs import OciRuns
 from components.oci.client.session import DEPLOYER, Session, session_of
 from components.oci.plan import registry_host
 from components.oci.stack import is_ocid
 from components.plan.model import RunPlan
 from components.platform.calls import ProviderError, Tell, call_of
 from components.platform.local import (
-    LINES_READ,
-    NOT_READ,
     LiveRun,
     Removal,
     Row,
@@ -48,18 +45,6 @@ _HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Counting ends here: more than this is just shown as many.
 _MOST_COUNTED = 1000
 _MINUTES_TO_END = 20.0
-
-
-def read_last_lines(cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-    """The last log lines of a job run. Empty if the stack keeps no logs."""
-    call = call_of("up", tell)
-    session = session_of(cloud, DEPLOYER)
-    try:
-        run = attempt(call, "Read the job run", lambda: session.client("data_science").get_job_run(run_id).data)
-        return last_lines(session, call, run, LINES_READ, looks=1)
-    except ProviderError:
-        # An error here is not shown: the stack itself is up.
-        return [NOT_READ]
 
 
 def list_results(
@@ -179,12 +164,8 @@ class RemovalReader:
 
     def _job_runs(self, jobs: set[str]) -> list[Any]:
         """All runs of the jobs, including those that were started without Pulumi."""
-        if not jobs:
-            return []
-        list_all = sdk.module("pagination").list_call_get_all_results
-        operation = self._session.client("data_science").list_job_runs
-        runs = self._ask("List the job runs", lambda: list_all(operation, self._cloud.compartment).data)
-        return [run for run in runs if run.job_id in jobs and run.lifecycle_state != "DELETED"]
+        runs = OciRuns(self._session, self._cloud.compartment)
+        return [run for run in runs.listed(call_of("down", self._tell)) if run.job_id in jobs] if jobs else []
 
     def _objects(self, bucket: str) -> str:
         client = self._session.client("object_storage")
@@ -260,7 +241,7 @@ def empty(session: Session, tell: Tell, namespace: str, bucket: str) -> int:
 def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
     """Ends runs that are in no Pulumi state, of the jobs in `rows`. Runs in `rows` end when they are removed
     themselves."""
-    platform, call = OciRunPlatform(session_of(cloud, DEPLOYER)), call_of("down", tell)
+    platform, call = OciRuns(session_of(cloud, DEPLOYER)), call_of("down", tell)
     own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}
     jobs = [row["id"] for row in rows if row["type"] == JOB]
     alive = [

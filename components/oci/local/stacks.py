@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from components.oci.local import removal
-from components.oci.local.removal import RemovalReader, empty_buckets, end_other_runs, list_results, read_last_lines
+from components.oci.local.removal import RemovalReader, empty_buckets, end_other_runs, list_results
 from components.oci.local.stand_ins import KINDS, StandIns
 from components.oci.plan import oci_plan, registry_host
 from components.oci.stack import is_ocid
@@ -61,9 +61,6 @@ class OciLocalPlatform(LocalPlatform):
 
     def ready_images(self, cloud: LocalCloud, plan: Plan, borrowed: str) -> None:
         ready_images(cloud, plan, borrowed)
-
-    def read_last_lines(self, cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-        return read_last_lines(cloud, run_id, tell)
 
     def list_results(
         self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell

@@ -5,22 +5,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
+from pathlib import Path as Folder
 from typing import Any
 
 from components.openpai.client.jobs import Job, described_inputs
-from components.openpai.client.runs import OpenPaiRunPlatform
-from components.openpai.client.session import session_of_caller
+from components.openpai.client.runs import OpenPaiRuns
+from components.openpai.client.session import Session
 from components.openpai.client.written import without_forms
 from components.openpai.deploy import read_files, run_inputs
 from components.openpai.plain import document, exported
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, openpai_job, openpai_plan
 from components.plan.model import RunPlan
-from components.platform.calls import Call, call_of
-from components.platform.runs import NodeRun, RunSpec, liked_by
-from components.platform.tries import KEYS, LAUNCH, PlannedTry, ReadyTry, TryError, TryQuestion, spec_of_try
+from components.platform.calls import Call
+from components.platform.runs import liked_by
+from components.platform.tries import KEYS, LAUNCH, PlannedTry, ReadyTry, TryError
 from components.platform.values import Properties
 
 Path = tuple[str | int, ...]
@@ -108,78 +108,52 @@ def key_of(path: Path, value: Any) -> str:
     return _KEYS.get(first, first)
 
 
-@dataclass
-class OpenPaiTries:
-    """`components.platform.tries.TryPlatform`."""
+def prepare(runs: OpenPaiRuns, call: Call, planned: PlannedTry, folder: Folder) -> ReadyTry:
+    plan, job = openpai_plan(planned.plan), openpai_job(planned.job)
+    own = _inputs(runs.session, plan, job, planned.run, folder)
+    _refuse_secrets(planned, own["protocol"])
+    deployed = _find_deployed(runs, call, planned)
+    if deployed is None or planned.like is None:
+        return ReadyTry(planned, {**own, "until": "accepted"}, ())
+    like = _inputs(runs.session, plan, job, planned.like, folder)
+    before = described_inputs(deployed, runs.session.uri)
+    _refuse_secrets(planned, before["protocol"])
+    protocol = merged(before["protocol"], like["protocol"], own["protocol"])
+    inputs = {
+        **before, "protocol": protocol, "nodes": own["nodes"], "displayName": own["displayName"],
+        "tags": own["tags"], "attempt": 1, "until": "accepted",
+    }  # fmt: skip
+    kept = differences(without_forms(before["protocol"]), without_forms(like["protocol"]))
+    return ReadyTry(planned, inputs, tuple(dict.fromkeys(kept)))
 
-    runs: OpenPaiRunPlatform
-    call: Call
-    question: TryQuestion
-    # A cluster is no region.
-    region: str | None = None
 
-    def prepare(self, planned: PlannedTry) -> ReadyTry:
-        plan, job = openpai_plan(planned.plan), openpai_job(planned.job)
-        own = self._inputs(plan, job, planned.run)
-        _refuse_secrets(planned, own["protocol"])
-        deployed = self._deployed(planned)
-        if deployed is None or planned.like is None:
-            return ReadyTry(planned, {**own, "until": "accepted"}, ())
-        like = self._inputs(plan, job, planned.like)
-        before = described_inputs(deployed, self.runs.session.uri)
-        _refuse_secrets(planned, before["protocol"])
-        protocol = merged(before["protocol"], like["protocol"], own["protocol"])
-        inputs = {
-            **before, "protocol": protocol, "nodes": own["nodes"], "displayName": own["displayName"],
-            "tags": own["tags"], "attempt": 1, "until": "accepted",
-        }  # fmt: skip
-        kept = differences(without_forms(before["protocol"]), without_forms(like["protocol"]))
-        return ReadyTry(planned, inputs, tuple(dict.fromkeys(kept)))
+def _inputs(session: Session, plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, folder: Folder) -> Properties:
+    """What `up` would start the run with, on the cluster that is asked."""
+    try:
+        files = read_files(plan, job, folder)
+    except (OSError, UnicodeError) as error:
+        raise TryError(f"a file beside the stack file cannot be read: {error}") from error
+    inputs = run_inputs(plan, job, run, files, lambda text: text)
+    cluster = {**inputs["cluster"], "uri": session.uri, "user": session.user or inputs["cluster"]["user"]}
+    return {key: value for key, value in {**inputs, "cluster": cluster}.items() if key != "token"}
 
-    def start(self, ready: ReadyTry) -> Sequence[NodeRun]:
-        spec, made = spec_of_try(ready), list[NodeRun]()
-        try:
-            made.extend(self.runs.ensure(self.call, spec, ()))
-        except BaseException:
-            self._end(spec)
-            raise
-        return made
 
-    def _end(self, spec: RunSpec) -> None:
-        """Ends what was submitted: nobody would know of it, and it would cost money."""
-        for job in self.runs.living_jobs(self.call, str(spec.own["cluster"]["user"])):
-            if job.fingerprint == spec.fingerprint:
-                self.runs.cancel(self.call, [NodeRun(str(node["name"]), job.run_id(node), "") for node in job.nodes])
-
-    def _inputs(self, plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan) -> Properties:
-        """What `up` would start the run with, on the cluster that is asked."""
-        try:
-            files = read_files(plan, job, self.question.judged.folder)
-        except (OSError, UnicodeError) as error:
-            raise TryError(f"a file beside the stack file cannot be read: {error}") from error
-        inputs = run_inputs(plan, job, run, files, lambda text: text)
-        session = self.runs.session
-        cluster = {**inputs["cluster"], "uri": session.uri, "user": session.user or inputs["cluster"]["user"]}
-        return {key: value for key, value in {**inputs, "cluster": cluster}.items() if key != "token"}
-
-    def _deployed(self, planned: PlannedTry) -> Job | None:
-        """The newest job of the run that the try is like. None if the job has no runs in the stack file."""
-        stack, job, name = planned.plan.stack, planned.job.name, planned.run.name
-        past = self.runs.runs_of(self.call, self.runs.session.user)
-        own = [one for one in past if (one.tags.get("stack"), one.tags.get("job")) == (stack, job)]
-        if any(one.tags.get("run") == name for one in own):
-            # It would share checkpoints and the line in `trainyard runs`.
-            raise TryError(f"there was a try {planned.title} already: give this one another --name, or none")
-        if planned.like is None:
-            return None
-        like = planned.like.name
-        found = (one for one in own if one.tags.get("run") == like and liked_by(one.fingerprint) is None)
-        newest = next(found, None)
-        if newest is None:
-            raise TryError(
-                f"the run {job}/{like} is not deployed on {self.runs.session.uri}: `up` of the stack starts it first"
-            )
-        return newest
+def _find_deployed(runs: OpenPaiRuns, call: Call, planned: PlannedTry) -> Job | None:
+    """The newest job of the run that the try is like. None if the job has no runs in the stack file."""
+    stack, job, name = planned.plan.stack, planned.job.name, planned.run.name
+    past = runs.runs_of(call, runs.session.user)
+    own = [one for one in past if (one.tags.get("stack"), one.tags.get("job")) == (stack, job)]
+    if any(one.tags.get("run") == name for one in own):
+        # It would share checkpoints and the line in `trainyard runs`.
+        raise TryError(f"there was a try {planned.title} already: give this one another --name, or none")
+    if planned.like is None:
+        return None
+    like = planned.like.name
+    found = (one for one in own if one.tags.get("run") == like and liked_by(one.fingerprint) is None)
+    newest = next(found, None)
+    if newest is None:
+        raise TryError(f"the run {job}/{like} is not deployed on {runs.session.uri}: `up` of the stack starts it first")
+    return newest
 
 
 def _refuse_secrets(planned: PlannedTry, protocol: Mapping[str, Any]) -> None:
@@ -191,9 +165,3 @@ def _refuse_secrets(planned: PlannedTry, protocol: Mapping[str, Any]) -> None:
             f"the job {planned.job.name} has secrets{named}, which a try cannot bring: "
             "add a run to the stack file, and `up` starts it"
         )
-
-
-def make(question: TryQuestion) -> OpenPaiTries:
-    folder = question.judged.folder
-    session = session_of_caller(question.config, question.cloud, question.profile, question.place, folder)
-    return OpenPaiTries(OpenPaiRunPlatform(session), call_of("run", question.tell), question)

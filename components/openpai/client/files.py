@@ -8,7 +8,7 @@ with the caller's own keys. Those of the stack file are secrets, and belong to t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -29,7 +29,7 @@ class OpenPaiOpener:
     request: StoreRequest
 
     def bucket(self, name: str) -> Store:
-        if self._storage and not _mapping(self.request.config.get(BUCKET_KEY)):
+        if self._storage and not _mapping(self.request.where.config.get(BUCKET_KEY)):
             raise TransferError(self._on_storage(str(self._storage.get("folder") or "")))
         return self._s3().bucket(name)
 
@@ -41,7 +41,7 @@ class OpenPaiOpener:
 
     @property
     def _storage(self) -> Mapping[str, Any]:
-        return _mapping(self.request.config.get(STORAGE_KEY))
+        return _mapping(self.request.where.config.get(STORAGE_KEY))
 
     def _on_storage(self, path: str) -> str:
         """Why nothing can be moved, and where the files are. A job may name any folder."""
@@ -50,8 +50,8 @@ class OpenPaiOpener:
         below = path.removeprefix(f"{mount}/")
         called = f"the storage {name}" if name else "a storage"
         inside = f", in {terminal(below)}" if below else ""
-        if self.request.cloud is not None:
-            folder = terminal(str(storages_folder(self.request.cloud.home) / name / below.lstrip("/")))
+        if self.request.where.cloud is not None:
+            folder = terminal(str(storages_folder(self.request.where.cloud.home) / name / below.lstrip("/")))
             where = f"The local cloud keeps them in {folder}: copy them from there"
         else:
             where = (
@@ -61,14 +61,10 @@ class OpenPaiOpener:
         return f"runs of this stack keep their files on {called} of the cluster{inside}\n{where}"
 
     def _s3(self) -> StoreOpener:
-        bucket = _mapping(self.request.config.get(BUCKET_KEY))
+        bucket = _mapping(self.request.where.config.get(BUCKET_KEY))
         where = {_REGION: bucket.get("region"), _ENDPOINT: bucket.get("endpoint")}
         config = {key: value for key, value in where.items() if isinstance(value, str) and value}
-        return platform(_S3).files(_for_s3(self.request, config))
-
-
-def _for_s3(request: StoreRequest, config: Mapping[str, Any]) -> StoreRequest:
-    return StoreRequest(request.purpose, request.stack, config, request.cloud, request.profile, request.tell)
+        return platform(_S3).files(replace(self.request, where=replace(self.request.where, config=config)))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

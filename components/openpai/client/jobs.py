@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from components.openpai.protocol import controller_name, parse
-from components.platform.runs import RunSpec
+from components.platform.runs import NodeRun, RunSpec
 from components.platform.values import Properties
 
 PLATFORM = "openpai"
@@ -143,6 +143,11 @@ class Job:
 
     def run_id(self, node: Mapping[str, Any]) -> str:
         return str(run_id(self.user, self.name, str(node["name"]), str(node["role"])))
+
+    @property
+    def unseen_nodes(self) -> list[NodeRun]:
+        """Its nodes, whose states nobody has read yet."""
+        return [NodeRun(str(node["name"]), self.run_id(node), "") for node in self.nodes]
 
     @property
     def changing_marks(self) -> dict[str, str]:

@@ -51,8 +51,9 @@ def attempts_of(run: RunId, detail: JobDetail) -> LogPlace | None:
     return LogPlace(detail.attempt, number) if type(number) is int else None
 
 
-def last_lines(session: Session, call: Call, run: RunId, place: LogPlace, limit: int, looks: int = _LOOKS) -> list[str]:
+def last_lines(session: Session, call: Call, run: RunId, place: LogPlace, limit: int, patiently: bool) -> list[str]:
     """The last lines of a node, oldest first."""
+    looks = _LOOKS if patiently else 1
     for look in range(looks):
         address = _address(session, call, run, place, tail=True)
         answer = _read(session, call, address, {}) if address else None

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from components.openpai.client import calls, logs, states
 from components.openpai.client.calls import ask_if_exists, attempt, if_exists, job_path, jobs, tell
@@ -21,96 +22,21 @@ from components.openpai.client.jobs import (
     job_name,
     run_id,
 )
-from components.openpai.client.session import Session, address_problem
+from components.openpai.client.session import Session, session_of_caller
 from components.openpai.client.states import JobDetail
-from components.openpai.client.written import without_forms
-from components.platform.calls import Call, InputFailure, ProviderError
-from components.platform.inputs import OwnInputs, RunInput
+from components.platform.calls import Call, ProviderError
+from components.platform.client import LineMerger, RunReader, Runs, Where
 from components.platform.runs import NodeRun, RunSpec, Try, liked_by
-from components.platform.values import UNKNOWN, Properties, Secret, canonical
+from components.platform.values import Properties
 from launcher.escaping import terminal
 
-KEYS = ("uri", "user", "virtualCluster")
-_TEXT = {"type": "string"}
+if TYPE_CHECKING:
+    from components.openpai.client.status import Storages
+    from components.platform.status import WantedRuns
+    from components.platform.tries import PlannedTry, ReadyTry
+
 # A job in one of these states may still do something.
 ALIVE = "WAITING,RUNNING,STOPPING"
-
-
-def _failures(inputs: Properties) -> Iterator[InputFailure]:
-    yield from _cluster_failures(inputs.get("cluster"))
-    yield from _protocol_failures(inputs)
-
-
-def _cluster_failures(cluster: Any) -> Iterator[InputFailure]:
-    if cluster is None or cluster is UNKNOWN:
-        return
-    if not isinstance(cluster, Mapping):
-        yield InputFailure("cluster", f"This is an object: {', '.join(KEYS)}.")
-        return
-    for key in KEYS:
-        if cluster.get(key) in (None, ""):
-            yield InputFailure(f"cluster.{key}", f"`{key}` is missing.")
-    for key in sorted(set(cluster) - set(KEYS)):
-        yield InputFailure(f"cluster.{key}", f"A cluster has no `{key}`; it has {', '.join(KEYS)}.")
-    uri = cluster.get("uri")
-    if isinstance(uri, str) and uri and (problem := address_problem(uri)):
-        yield InputFailure("cluster.uri", f"`{uri}` is not the address of a cluster: {problem}.")
-
-
-def _protocol_failures(inputs: Properties) -> Iterator[InputFailure]:
-    protocol = inputs.get("protocol")
-    if protocol is None or protocol is UNKNOWN or isinstance(protocol, Secret):
-        return
-    roles = protocol.get("taskRoles") if isinstance(protocol, Mapping) else None
-    if roles is UNKNOWN:
-        return
-    if not isinstance(roles, Mapping) or not roles:
-        yield InputFailure("protocol", "This is a job of OpenPAI's protocol, version 2, with `taskRoles`.")
-        return
-    nodes = inputs.get("nodes")
-    for index, node in enumerate(nodes if isinstance(nodes, list) else ()):
-        role = node.get("role") if isinstance(node, Mapping) else UNKNOWN
-        if role is not UNKNOWN and role not in roles:
-            yield InputFailure(f"nodes[{index}].role", f"The job has no task role `{role}`; it has {', '.join(roles)}.")
-
-
-def _with_hidden(old: Properties, new: Properties) -> Properties:
-    """A cluster masks all secrets of a job as one text. Image and runtime are in the protocol, too. What trainyard
-    itself writes into a job is no difference."""
-    before, after = old.get("protocol"), new.get("protocol")
-    old = {**{key: new[key] for key in ("image", "maximumRuntimeMinutes") if new.get(key)}, **old}
-    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
-        return old
-    if isinstance(before.get("secrets"), str):
-        before = {**before, "secrets": after.get("secrets")}
-    same = canonical(without_forms(before)) == canonical(without_forms(after))
-    return {**old, "protocol": after if same else before}
-
-
-INPUTS = OwnInputs(
-    inputs={
-        "cluster": RunInput(
-            {"type": "object", "additionalProperties": _TEXT, "description": f"Text by name: {', '.join(KEYS)}"},
-            required=True,
-            connects=True,
-        ),
-        "token": RunInput(
-            {**_TEXT, "secret": True, "description": "A token of the user; OPENPAI_TOKEN comes before it"},
-            may_change=True,
-            connects=True,
-        ),
-        "certificate": RunInput(
-            {**_TEXT, "description": "Authorities that sign the portal's certificate: PEM, or the path of a file"},
-            may_change=True,
-            connects=True,
-        ),
-        "protocol": RunInput({"type": "object", "additionalProperties": {"$ref": "pulumi.json#/Any"}}, required=True),
-    },
-    stands_on="cluster",
-    failures=_failures,
-    with_hidden=_with_hidden,
-    access_comes_late=False,
-)
 
 
 def knows(run_id: str) -> bool:
@@ -118,15 +44,32 @@ def knows(run_id: str) -> bool:
     return run_id.startswith(f"{PLATFORM}/")
 
 
-def platform(config: Properties) -> OpenPaiRunPlatform:
-    return OpenPaiRunPlatform(Session.of(config))
+def runs_of_caller(where: Where) -> OpenPaiRuns:
+    from components.openpai.client.status import Storages, storages_folder
+
+    session = session_of_caller(where)
+    return OpenPaiRuns(session, Storages(storages_folder(where.cloud.home)) if where.cloud is not None else None)
 
 
-class OpenPaiRunPlatform:
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        # Not every release has events.
-        self._has_events = True
+@dataclass
+class OpenPaiRuns(Runs):
+    """`storages`: those of the cluster, where they can be read."""
+
+    session: Session
+    storages: Storages | None = None
+    # Not every release has events.
+    _has_events: bool = True
+    unknown_place = (
+        "where are the runs? Name a stack, or the cluster's portal with --place, or use --local for the local cloud"
+    )
+
+    @property
+    def place(self) -> str:
+        return self.session.uri
+
+    @property
+    def where(self) -> str:
+        return f"the cluster {self.session.uri}" + (f" for {self.session.user}" if self.session.user else "")
 
     def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
         user = str(spec.own["cluster"]["user"])
@@ -236,13 +179,32 @@ class OpenPaiRunPlatform:
             if not is_gone(error.__cause__):
                 raise
 
-    def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
+    def reader(self, wanted: WantedRuns) -> RunReader:
+        from components.openpai.client.status import Looker
+
+        return Looker(self, wanted)
+
+    def merger(self, call: Call, ranks: frozenset[int]) -> LineMerger:
+        from components.openpai.client.status import LogMerger
+
+        return LogMerger(self, call, ranks)
+
+    def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
+        from components.openpai.client.deployed import prepare
+
+        return prepare(self, call, planned, folder)
+
+    def last_lines(self, call: Call, node: NodeRun, limit: int, patiently: bool = True) -> list[str]:
         run = RunId.parse(node.id)
         content = self.job(call, run.user, run.job) if run else None
         if run is None or content is None:
             raise ProviderError("the cluster no longer has the job")
         place = logs.attempts_of(run, JobDetail(content))
-        return logs.last_lines(self.session, call, run, place, limit) if place else []
+        return logs.last_lines(self.session, call, run, place, limit, patiently) if place else []
+
+    def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
+        living = self.living_jobs(call, str(spec.own["cluster"]["user"]))
+        return [node for job in living if job.fingerprint == spec.fingerprint for node in job.unseen_nodes]
 
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
         """Those of the same job of the stack: the cluster knows nothing that they stand on together."""
@@ -265,15 +227,20 @@ class OpenPaiRunPlatform:
 
     def runs_of(self, call: Call, user: str, **query: str) -> Iterator[Job]:
         """The runs of a user, the newest first. Of everybody where no user is named."""
-        for row in jobs(self.session, call, "List the jobs", **({"username": user} if user else {}), **query):
-            job = None
-            if is_job_name(str(row.get("name"))):
-                job = self.run_of(call, str(row.get("username")), str(row.get("name")), row.get("tags") or [])
-            if job is not None:
-                yield job
+        runs = (self.listed_run(call, row) for row in self.listed(call, user, **query))
+        return (run for run in runs if run is not None)
+
+    def listed(self, call: Call, user: str, **query: str) -> Iterator[Mapping[str, Any]]:
+        """Rows of the list of jobs that may be runs of ours."""
+        whose = {"username": user} if user else {}
+        rows = jobs(self.session, call, "List the jobs", **whose, **query)
+        return (row for row in rows if is_job_name(str(row.get("name"))))
+
+    def listed_run(self, call: Call, row: Mapping[str, Any]) -> Job | None:
+        return self.run_of(call, str(row.get("username")), str(row.get("name")), row.get("tags") or [])
 
     def _try(self, call: Call, job: Job, like: str) -> Try:
-        nodes = self.observe(call, [NodeRun(str(node["name"]), job.run_id(node), "") for node in job.nodes])
+        nodes = self.observe(call, job.unseen_nodes)
         return Try(job.title, like, tuple(node for node in nodes if not node.over))
 
     def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
@@ -281,12 +248,8 @@ class OpenPaiRunPlatform:
         job = self.run_of(call, run.user, run.job) if run else None
         if job is None:
             return None
-        nodes = [NodeRun(str(node["name"]), job.run_id(node), "") for node in job.nodes]
+        nodes = job.unseen_nodes
         return described_inputs(job, self.session.uri), self.observe(call, nodes)
-
-    def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
-        """Nobody can tell: a storage of the cluster is not open to us, and a bucket's keys are the tasks'."""
-        return None
 
 
 def _jobs_of(nodes: Sequence[NodeRun]) -> dict[tuple[str, str], None]:

@@ -22,7 +22,7 @@ from urllib.parse import urljoin, urlsplit
 from catalog.version import VERSION
 from components.openpai.client.errors import redirection, refused_answer
 from components.platform.calls import ProviderError
-from components.platform.local_cloud import LocalCloud
+from components.platform.client import Where
 
 SCHEMES = ("https", "http")
 _PORTS = {"https": 443, "http": 80}
@@ -247,21 +247,14 @@ def _rest(error: urllib.error.HTTPError) -> bytes:
         return b""
 
 
-def session_of_caller(
-    config: Mapping[str, Any],
-    cloud: LocalCloud | None,
-    profile: str | None,
-    place: str | None = None,
-    folder: Path | None = None,
-) -> Session:
-    """`profile`: a user of the local cloud; OpenPAI has no profiles. `place`: the address of a portal, from a person.
-
-    The stack's token is not meant for another portal. `folder`: where the stack file's paths start.
-    """
+def session_of_caller(where: Where) -> Session:
+    """A profile is a user of the local cloud; OpenPAI has no profiles. A place is the address of a portal, from a
+    person: the stack's token is not meant for another portal."""
+    cloud, place, folder = where.cloud, where.place, where.folder
     if cloud is not None:
-        variables = cloud.env_for(profile) if profile else cloud.env_of_caller()
+        variables = cloud.env_for(where.profile) if where.profile else cloud.env_of_caller()
         return Session.of({"cluster": {"uri": cloud.endpoint}}, variables)
-    written = config.get(CLUSTER_KEY)
+    written = where.config.get(CLUSTER_KEY)
     rows = written.items() if isinstance(written, Mapping) else ()
     cluster = {key: value for key, value in rows if isinstance(value, str)}
     if place and place.rstrip("/") != cluster.get("uri", "").rstrip("/"):

@@ -7,18 +7,17 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from components.openpai.client import logs
-from components.openpai.client.calls import jobs
-from components.openpai.client.jobs import Job, RunId, is_job_name, moment_of, start_of, texts
+from components.openpai.client.jobs import Job, RunId, moment_of, start_of, texts
 from components.openpai.client.logs import LogPlace
-from components.openpai.client.runs import OpenPaiRunPlatform
-from components.openpai.client.session import session_of_caller
+from components.openpai.client.runs import OpenPaiRuns
 from components.openpai.client.states import JobDetail
-from components.platform.calls import Call, call_of, read_at_once
-from components.platform.look import FIRST_PATIENCE, FolderPlace, Look, Question, UnknownPlaceError
+from components.platform.calls import Call, read_at_once
+from components.platform.client import RunReader
 from components.platform.runs import NodeRun
 from components.platform.status import LONGEST_BYTES, NodeStatus, RunStatus, WantedRuns, parse_status, run_key
 from launcher.escaping import terminal
@@ -33,7 +32,7 @@ _AT_ONCE = 8
 class LogMerger:
     """Lines of several nodes, each given once however often it is asked for."""
 
-    platform: OpenPaiRunPlatform
+    runs: OpenPaiRuns
     call: Call
     ranks: frozenset[int] = frozenset()
     _places: dict[str, LogPlace] = field(default_factory=dict)
@@ -46,7 +45,7 @@ class LogMerger:
         for run in runs:
             nodes = [node for node in run.nodes if node.log is not None and (not self.ranks or node.rank in self.ranks)]
             main = RunId.parse(nodes[0].run.id) if nodes else None
-            content = self.platform.job(self.call, main.user, main.job) if main else None
+            content = self.runs.job(self.call, main.user, main.job) if main else None
             if content is not None:
                 detail = JobDetail(content)
                 for node in nodes:
@@ -73,7 +72,7 @@ class LogMerger:
             yield from self._lines(node, run, place)
 
     def _lines(self, node: NodeStatus, run: RunId, place: LogPlace) -> Iterator[str]:
-        lines, rest, self._places[node.run.id] = logs.text_after(self.platform.session, self.call, run, place)
+        lines, rest, self._places[node.run.id] = logs.text_after(self.runs.session, self.call, run, place)
         prefix, mark = _prefix(node), _mark(node)
         self._ends.pop(prefix, None)
         for line in lines:
@@ -126,55 +125,43 @@ class Storages:
 
 
 @dataclass
-class Looker:
-    """Looks again and again; what never changes of a run is asked for once."""
-
-    platform: OpenPaiRunPlatform
-    call: Call
+class Looker(RunReader):
+    runs: OpenPaiRuns
     wanted: WantedRuns
-    storages: Storages | None = None
     # The text of a job never changes. None: it is no run of ours.
     _texts: dict[str, Job | None] = field(default_factory=dict)
     _ended: dict[str, RunStatus] = field(default_factory=dict)
 
-    def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
-        """Every run, the oldest first; `deeply` with what the launchers say, `history` with earlier attempts."""
-        runs = [(row, job) for row, job in self._jobs() if self.wanted.includes(job.tags)]
+    def look(self, call: Call, deeply: bool = True, history: bool = False) -> list[RunStatus]:
+        runs = [(row, job) for row, job in self._jobs(call) if self.wanted.includes(job.tags)]
         # The newest first, so the last one of a key is the newest when they are read from the end.
         chosen = runs if history else list({run_key(job.tags): (row, job) for row, job in reversed(runs)}.values())
-        seen = read_at_once(lambda pair: self._run(*pair, deeply), chosen, _AT_ONCE)
+        seen = read_at_once(lambda pair: self._run(call, *pair, deeply), chosen, _AT_ONCE)
         return sorted(seen, key=lambda run: (run.created, run.title))
 
-    def _jobs(self) -> Iterator[tuple[Mapping[str, Any], Job]]:
+    def _jobs(self, call: Call) -> Iterator[tuple[Mapping[str, Any], Job]]:
         """The jobs that are runs of ours, the newest first, each with what the list says of it."""
-        whose = {"username": self.platform.session.user} if self.platform.session.user else {}
-        listed = [
-            row
-            for row in jobs(self.platform.session, self.call, "List the jobs", **whose)
-            if is_job_name(str(row.get("name")))
-        ]
+        listed = list(self.runs.listed(call, self.runs.session.user))
         missing = [row for row in listed if _name(row) not in self._texts]
-        read = read_at_once(self._text, missing, _AT_ONCE)
+        read = read_at_once(partial(self.runs.listed_run, call), missing, _AT_ONCE)
         self._texts |= {_name(row): job for row, job in zip(missing, read, strict=True)}
         for row in listed:
             job = self._texts[_name(row)]
             if job is not None:
                 yield row, replace(job, marks=texts(row.get("tags")))
 
-    def _text(self, row: Mapping[str, Any]) -> Job | None:
-        return self.platform.run_of(self.call, str(row.get("username")), str(row.get("name")), row.get("tags") or [])
-
-    def _run(self, row: Mapping[str, Any], job: Job, deeply: bool) -> RunStatus:
+    def _run(self, call: Call, row: Mapping[str, Any], job: Job, deeply: bool) -> RunStatus:
         main = job.run_id(job.nodes[0])
         if main in self._ended:
             return self._named(self._ended[main], job)
-        detail = JobDetail(self.platform.job(self.call, job.user, job.name) or {}, job.maximum_minutes)
-        runs = [NodeRun(str(node["name"]), job.run_id(node), "") for node in job.nodes]
-        seen = self.platform.nodes_of(self.call, job.user, job.name, detail, runs)
+        detail = JobDetail(self.runs.job(call, job.user, job.name) or {}, job.maximum_minutes)
+        runs = job.unseen_nodes
+        seen = self.runs.nodes_of(call, job.user, job.name, detail, runs)
         folder = f"{job.folder}/{start_of(job.name, detail.attempt)}" if job.folder else None
         nodes = [_node(node, run, detail) for node, run in zip(job.nodes, seen, strict=True)]
-        if deeply and self.storages is not None:
-            nodes = [replace(node, launcher_status=self.storages.status(job, folder, node.rank)) for node in nodes]
+        if deeply and self.runs.storages is not None:
+            storages = self.runs.storages
+            nodes = [replace(node, launcher_status=storages.status(job, folder, node.rank)) for node in nodes]
         created = moment_of(row.get("submissionTime")) or moment_of(detail.status.get("createdTime"))
         made = RunStatus(
             stack="",
@@ -203,35 +190,3 @@ def _node(node: Mapping[str, Any], run: NodeRun, detail: JobDetail) -> NodeStatu
     rank, parsed = node.get("rank"), RunId.parse(run.id)
     has_log = parsed is not None and parsed.task_key in detail.tasks
     return NodeStatus(rank if type(rank) is int else 0, run, str(node.get("role") or ""), run.id if has_log else None)
-
-
-class OpenPaiLook(Look[Looker]):
-    """`components.platform.look.RunLook`."""
-
-    @property
-    def where(self) -> str:
-        session = self.looker.platform.session
-        return f"the cluster {session.uri}" + (f" for {session.user}" if session.user else "")
-
-    def cancel(self, run: RunStatus) -> None:
-        self.looker.platform.cancel(self.looker.call, [node.run for node in run.nodes if not node.run.over])
-
-    def merger(self, ranks: frozenset[int]) -> LogMerger:
-        return LogMerger(self.looker.platform, self.looker.call, ranks)
-
-    def place_of(self, run: RunStatus) -> FolderPlace | None:
-        """Starts report on storages."""
-        return None
-
-
-def make(question: Question) -> OpenPaiLook:
-    session = session_of_caller(question.config, question.cloud, question.profile, question.place, question.folder)
-    if not session.uri:
-        raise UnknownPlaceError(
-            "where are the runs? Name a stack, or the cluster's portal with --place, or use --local for the local cloud"
-        )
-    call = call_of("runs", question.tell)
-    storages = Storages(storages_folder(question.cloud.home)) if question.cloud is not None else None
-    platform = OpenPaiRunPlatform(session)
-    looker = Looker(platform, replace(call, patience=FIRST_PATIENCE), question.wanted, storages)
-    return OpenPaiLook(looker, call.patience)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.openpai.client.runs import OpenPaiRunPlatform
-from components.openpai.client.status import Looker, Storages, storages_folder
+from components.openpai.client.runs import OpenPaiRuns
+from components.openpai.client.status import Storages, storages_folder
 from components.openpai.deploy import read_files, run_inputs
-from components.openpai.local.stacks import USER, output_folder, runs_of
-from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, openpai_job, openpai_plan
+from components.openpai.local.stacks import USER, output_folder, session_of
+from components.openpai.plan import OpenPaiPlan, openpai_job, openpai_plan
 from components.plan.model import JobPlan, Plan, RunPlan, expand
-from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.calls import Tell
 from components.platform.evidence import (
     LostCall,
     Mutation,
@@ -29,18 +29,14 @@ from components.platform.local import Outputs, Row
 from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import (
     Artifact,
-    LookedAt,
     People,
     Placeholders,
     RehearsalPlatform,
     RehearsedConfig,
-    RunWatch,
     StartedRun,
-    start_run,
 )
-from components.platform.status import RunStatus, WantedRuns
+from components.platform.values import Properties
 
-_LAST_LINES = 12
 SKUS = "trainyard:skus"
 PROCESSES, BACKEND = "processes", "backend"
 _NO_GPUS = "GPUs: there are none here; it trains on processors"
@@ -66,8 +62,9 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
         return plan, list(NOT_PROVEN)
 
     def people_of(self, cloud: LocalCloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
-        user = ClusterUser(runs_of(cloud, USER), Storages(storages_folder(cloud.home)))
-        return People(user, f"the cluster's user {USER}, who administers nothing", USER)
+        session = session_of(cloud, USER)
+        runs = OpenPaiRuns(session, Storages(storages_folder(cloud.home)))
+        return People(session, runs, f"the cluster's user {USER}, who administers nothing", USER)
 
     def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
         return PlannedNeeds(least=False, rules=(), statements=())
@@ -81,7 +78,7 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
     def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Placeholders:
         return OpenPaiPlaceholders({}, folder)
 
-    def start(
+    def inputs(
         self,
         who: People,
         plan: Plan,
@@ -90,36 +87,22 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
         outputs: Outputs,
         answers: Placeholders,
         tell: Tell,
-    ) -> StartedRun:
+    ) -> Properties:
         if not isinstance(answers, OpenPaiPlaceholders):
             raise TypeError(f"{type(answers).__name__} are another platform's")
-        return start(who, openpai_plan(plan), openpai_job(job), run, answers, tell)
-
-    def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
-        wanted = WantedRuns(plan.stack, started.job.name, started.run.name)
-        looker = Looker(who.session.runs, call_of("rehearse", tell), wanted, who.session.storages)
-        return LookedAt(who.session.runs, looker, started, tell)
+        own, row = openpai_plan(plan), openpai_job(job)
+        files = read_files(own, row, answers.stacks)
+        inputs: dict[str, Any] = run_inputs(own, row, run, files, lambda secret: secret)
+        return {**inputs, "cluster": {**inputs["cluster"], "user": who.session.user}}
 
     def caller(self, cloud: LocalCloud, who: People) -> str:
-        return str(who.session.name)
+        return str(who.session.user)
 
     def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
         """The files that the current start has written to its output folder."""
         output = output_folder(cloud, started.nodes[0].id, lambda line: None) if started.nodes else None
         for name, size in (output.sizes() if output else {}).items():
             yield Artifact(name, size)
-
-    def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
-        """The last log lines of ranks that did not succeed, read as the stack's users."""
-        call = call_of("rehearse", tell)
-        for node in seen.nodes:
-            if node.run.state == "SUCCEEDED":
-                continue
-            try:
-                lines = who.session.runs.last_lines(call, node.run, _LAST_LINES)
-            except ProviderError as refused:
-                lines = [refused.cause]
-            yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines)
 
     def judged_calls(self, cloud: LocalCloud) -> list[Mapping[str, Any]]:
         return []
@@ -177,33 +160,11 @@ def _options(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, An
 
 
 @dataclass(frozen=True)
-class ClusterUser:
-    """The `session` of People: the user's runs, and the files that the user can read on the cluster's storages."""
-
-    runs: OpenPaiRunPlatform
-    storages: Storages
-
-    @property
-    def name(self) -> str:
-        return self.runs.session.user
-
-
-@dataclass(frozen=True)
 class OpenPaiPlaceholders(Placeholders):
     """`stacks`: the folder of the stack file and of the jobs' code. Everything else that a job refers to is in the
     plan."""
 
     stacks: Path
-
-
-def start(
-    who: People, plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, answers: OpenPaiPlaceholders, tell: Tell
-) -> StartedRun:
-    files = read_files(plan, job, answers.stacks)
-    inputs: dict[str, Any] = run_inputs(plan, job, run, files, lambda secret: secret)
-    cluster: Mapping[str, Any] = inputs["cluster"]
-    own = {**inputs, "cluster": {**cluster, "user": who.session.name}}
-    return start_run(who, who.session.runs, plan, job, run, own, tell)
 
 
 @dataclass(frozen=True, slots=True)

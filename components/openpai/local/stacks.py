@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from components.openpai.client.jobs import PLATFORM, Job, RunId, moment_of, start_of
-from components.openpai.client.runs import OpenPaiRunPlatform
+from components.openpai.client.runs import OpenPaiRuns
 from components.openpai.client.session import Session
 from components.openpai.client.states import JobDetail
 from components.openpai.client.status import Storages, storages_folder
 from components.plan.model import Plan, RunPlan
 from components.platform.calls import ProviderError, Tell, call_of
 from components.platform.local import (
-    LINES_READ,
-    NOT_READ,
     LiveRun,
     LocalFile,
     LocalPlatform,
@@ -34,7 +32,6 @@ from components.platform.local import (
     named_results,
 )
 from components.platform.local_cloud import LocalCloud
-from components.platform.runs import NodeRun
 from components.platform.waiting import wait_for_end
 from launcher.walking import Budget, open_file, regular_files
 from localcloud.openpai.accounts import VIRTUAL_CLUSTERS
@@ -88,13 +85,6 @@ class OpenPaiLocalPlatform(LocalPlatform):
         else:
             (cloud.home / RECORD).unlink(missing_ok=True)
 
-    def read_last_lines(self, cloud: LocalCloud, run_id: str, tell: Tell) -> list[str]:
-        try:
-            return runs_of(cloud).last_lines(call_of("up", tell), NodeRun("", run_id, ""), LINES_READ)
-        except ProviderError:
-            # The stack is up all the same.
-            return [NOT_READ]
-
     def list_results(
         self, cloud: LocalCloud, outputs: Outputs, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
     ) -> Iterator[str]:
@@ -124,8 +114,7 @@ class OpenPaiLocalPlatform(LocalPlatform):
         platform, call = runs_of(cloud), call_of("down", tell)
         own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}
         living = _living(platform, rows, tell)
-        others = [NodeRun(str(node["name"]), job.run_id(node), "") for job in living for node in job.nodes]
-        others = [node for node in others if node.id not in own]
+        others = [node for job in living for node in job.unseen_nodes if node.id not in own]
         if others:
             tell("Ending runs beside the stack's own.")
             platform.cancel(call, others)
@@ -141,8 +130,8 @@ def session_of(cloud: LocalCloud, user: str = DEPLOYER) -> Session:
     return Session.of({}, cloud.env_for(user))
 
 
-def runs_of(cloud: LocalCloud, user: str = DEPLOYER) -> OpenPaiRunPlatform:
-    return OpenPaiRunPlatform(session_of(cloud, user))
+def runs_of(cloud: LocalCloud, user: str = DEPLOYER) -> OpenPaiRuns:
+    return OpenPaiRuns(session_of(cloud, user))
 
 
 def _cluster(made: LocalFile, written: Mapping[str, Any], cloud: LocalCloud) -> None:
@@ -214,7 +203,7 @@ def _record(cloud: LocalCloud, names: list[str]) -> None:
     draft.replace(cloud.home / RECORD)
 
 
-def _living(platform: OpenPaiRunPlatform, rows: Sequence[Row], tell: Tell) -> Iterator[Job]:
+def _living(platform: OpenPaiRuns, rows: Sequence[Row], tell: Tell) -> Iterator[Job]:
     """The runs of removed jobs that have not ended."""
     tags = [inputs.get("tags") or {} for row in rows if (inputs := row.get("inputs") or {}).get("platform") == PLATFORM]
     going = {(one.get("stack"), one.get("job")) for one in tags}

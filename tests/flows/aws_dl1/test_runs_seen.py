@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from components.platform.look import Question
+from components.platform.client import Where
 from components.platform.status import WantedRuns
 from schemas.source import read
 from tests.support.aws_cluster import GROUP, STACK, AwsWorld, aws_world
@@ -68,11 +68,9 @@ def test_runs_and_machines_are_shown_with_their_lines_and_can_be_ended(world: Aw
             name: {"state": "ACCEPTED", "nodes": [{"id": made.id, "name": "main-0", "state": "ACCEPTED"}]}
             for name, made in {"first": first, "second": going, "gone": replace(going, id="gone")}.items()
         }
-        question = Question(
-            read(stacks / f"Pulumi.{STACK}.yaml").data["config"], None, None, WantedRuns(STACK), print, None,
-            lambda: world.bucket,
-        )  # fmt: skip
-        renewed = runs_now({"jobs": {"seen": {"runs": accepted}}}, question)
+        config = read(stacks / f"Pulumi.{STACK}.yaml").data["config"]
+        where = Where(config, None, None, print, bucket=lambda: world.bucket)
+        renewed = runs_now({"jobs": {"seen": {"runs": accepted}}}, where, WantedRuns(STACK))
         assert [(name, report["state"], report["nodes"][0]["state"]) for _, name, report in renewed] == [
             ("first", "SUCCEEDED", "SUCCEEDED"), ("second", "IN_PROGRESS", "IN_PROGRESS"),
             ("gone", "ACCEPTED", "ACCEPTED"),

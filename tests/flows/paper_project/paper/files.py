@@ -98,4 +98,4 @@ class Opener:
 
 
 def make(request: StoreRequest) -> Opener:
-    return Opener(Path(str(request.config["trainyard:desk"])))
+    return Opener(Path(str(request.where.config["trainyard:desk"])))

@@ -10,20 +10,19 @@ from typing import Any
 
 from components.paper.runs import PaperRuns
 
-from components.platform.calls import Call, call_of
-from components.platform.look import FolderPlace, Look, Question
+from components.platform.calls import Call
+from components.platform.client import RunReader
 from components.platform.runs import NodeRun, liked_by
 from components.platform.status import NodeStatus, RunStatus, WantedRuns, run_key
-from components.platform.tries import PlannedTry, ReadyTry, TryError, TryQuestion, spec_of_try
+from components.platform.tries import PlannedTry, ReadyTry, TryError
 
 
 @dataclass
-class Looker:
+class Looker(RunReader):
     runs: PaperRuns
     wanted: WantedRuns
-    call: Call
 
-    def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
+    def look(self, call: Call, deeply: bool = True, history: bool = False) -> list[RunStatus]:
         found = [(run, nodes) for run, nodes in self.runs.runs() if self.wanted.includes(run["tags"])]
         chosen = found if history else list({run_key(run["tags"]): (run, nodes) for run, nodes in found}.values())
         return [_status(run, nodes) for run, nodes in chosen]
@@ -47,45 +46,17 @@ class Merger:
         return iter(())
 
 
-class PaperLook(Look[Looker]):
-    @property
-    def where(self) -> str:
-        return f"the desk {self.looker.runs.desk}"
-
-    def cancel(self, run: RunStatus) -> None:
-        self.looker.runs.cancel(self.looker.call, [node.run for node in run.nodes])
-
-    def merger(self, ranks: frozenset[int]) -> Merger:
-        return Merger(self.looker.runs, ranks)
-
-    def place_of(self, run: RunStatus) -> FolderPlace | None:
-        return None
-
-
-@dataclass
-class PaperTries:
-    """`components.platform.tries.TryPlatform`."""
-
-    runs: PaperRuns
-    call: Call
-    region: str | None = None
-
-    def prepare(self, planned: PlannedTry) -> ReadyTry:
-        like = planned.like.name if planned.like else None
-        wanted = WantedRuns(planned.plan.stack, planned.job.name, like)
-        found = [
-            run for run, _ in self.runs.runs() if wanted.includes(run["tags"]) and not liked_by(run["fingerprint"])
-        ]
-        if not found:
-            raise TryError(f"nothing of {planned.job.name} has been drawn yet")
-        words = {node.name: node.launch["command"] for node in planned.run.nodes}
-        nodes = [{**node, "arguments": [node["arguments"][0], *words[node["name"]]]} for node in found[-1]["nodes"]]
-        tags = {**found[-1]["tags"], "run": planned.run.name}
-        inputs = {"platform": "paper", "desk": str(self.runs.desk), "displayName": planned.title, "tags": tags}
-        return ReadyTry(planned, {**inputs, "nodes": nodes, "until": "accepted"}, ())
-
-    def start(self, ready: ReadyTry) -> Sequence[NodeRun]:
-        return list(self.runs.ensure(self.call, spec_of_try(ready), ()))
+def prepare(runs: PaperRuns, planned: PlannedTry) -> ReadyTry:
+    like = planned.like.name if planned.like else None
+    wanted = WantedRuns(planned.plan.stack, planned.job.name, like)
+    found = [run for run, _ in runs.runs() if wanted.includes(run["tags"]) and not liked_by(run["fingerprint"])]
+    if not found:
+        raise TryError(f"nothing of {planned.job.name} has been drawn yet")
+    words = {node.name: node.launch["command"] for node in planned.run.nodes}
+    nodes = [{**node, "arguments": [node["arguments"][0], *words[node["name"]]]} for node in found[-1]["nodes"]]
+    tags = {**found[-1]["tags"], "run": planned.run.name}
+    inputs = {"platform": "paper", "desk": runs.place, "displayName": planned.title, "tags": tags}
+    return ReadyTry(planned, {**inputs, "nodes": nodes, "until": "accepted"}, ())
 
 
 def _status(run: Mapping[str, Any], nodes: Sequence[NodeRun]) -> RunStatus:
@@ -93,15 +64,3 @@ def _status(run: Mapping[str, Any], nodes: Sequence[NodeRun]) -> RunStatus:
     seen = tuple(NodeStatus(row["rank"], node, row["role"], "log") for row, node in rows)
     tags, created = run["tags"], datetime.fromisoformat(run["created"])
     return RunStatus(tags["stack"], tags["job"], tags["run"], run["attempt"], created, seen)
-
-
-def make(question: Question) -> PaperLook:
-    desk = question.place or str(question.config["trainyard:desk"])
-    call = call_of("runs", question.tell)
-    return PaperLook(Looker(PaperRuns(desk), question.wanted, call), call.patience)
-
-
-def make_tries(question: TryQuestion) -> PaperTries:
-    return PaperTries(
-        PaperRuns(question.place or str(question.config["trainyard:desk"])), call_of("run", question.tell)
-    )

@@ -18,11 +18,9 @@ from schemas.model import Layout
 
 if TYPE_CHECKING:
     from components.plan.ports import ResolvedJob
+    from components.platform.client import Runs, Where
     from components.platform.files import StoreOpener, StoreRequest
     from components.platform.inputs import OwnInputs
-    from components.platform.look import Question, RunLook
-    from components.platform.runs import RunPlatform
-    from components.platform.tries import TryPlatform, TryQuestion
     from components.platform.values import Properties
 
 
@@ -101,20 +99,15 @@ class PaperPlatform(Platform):
 
         return run_id.startswith(PREFIX)
 
-    def runs(self, config: Properties) -> RunPlatform:
-        from components.paper.runs import platform
+    def runs(self, config: Properties) -> Runs:
+        from components.paper.runs import PaperRuns
 
-        return platform(config)
+        return PaperRuns(str(config["desk"]))
 
-    def look(self, question: Question) -> RunLook:
-        from components.paper.look import make
+    def runs_of_caller(self, where: Where) -> Runs:
+        from components.paper.runs import PaperRuns
 
-        return make(question)
-
-    def tries(self, question: TryQuestion) -> TryPlatform:
-        from components.paper.look import make_tries
-
-        return make_tries(question)
+        return PaperRuns(where.place or str(where.config["trainyard:desk"]))
 
     def files(self, request: StoreRequest) -> StoreOpener:
         from components.paper.files import make

@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from components.platform.calls import Call
+from components.platform.client import LineMerger, RunReader, Runs
 from components.platform.inputs import OwnInputs, RunInput
 from components.platform.runs import DELETED, NodeRun, NodeSpec, RunSpec, Try, liked_by
+from components.platform.status import WantedRuns
+from components.platform.tries import PlannedTry, ReadyTry
 from components.platform.values import Properties
 
 PREFIX = "paper/"
@@ -31,11 +34,17 @@ INPUTS = OwnInputs(
 _DRAWS = '"$@" >log 2>&1; echo $? >new && mv new code'
 
 
-class PaperRuns:
-    """`components.platform.runs.RunPlatform`."""
-
+class PaperRuns(Runs):
     def __init__(self, desk: str) -> None:
         self.desk = Path(desk)
+
+    @property
+    def place(self) -> str:
+        return str(self.desk)
+
+    @property
+    def where(self) -> str:
+        return f"the desk {self.desk}"
 
     def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
         folder = self._folder(call, spec)
@@ -66,7 +75,7 @@ class PaperRuns:
         return [self._node(node) for node in nodes]
 
     def _node(self, node: NodeRun) -> NodeRun:
-        folder = self.place(node)
+        folder = self.folder_of(node)
         if not folder.is_dir():
             return NodeRun(node.name, node.id, DELETED)
         began, code = _moment(folder / "pid"), folder / "code"
@@ -78,15 +87,15 @@ class PaperRuns:
         state, why = ("SUCCEEDED", "") if ended == "0" else ("FAILED", f"ended with code {ended}")
         return NodeRun(node.name, node.id, state, why, began, _moment(code))
 
-    def place(self, node: NodeRun) -> Path:
+    def folder_of(self, node: NodeRun) -> Path:
         return self.desk / node.id.removeprefix(PREFIX)
 
     def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
         for node in nodes:
             if not self._node(node).over:
-                (self.place(node) / "cancelled").touch()
+                (self.folder_of(node) / "cancelled").touch()
                 with suppress(ProcessLookupError):
-                    os.killpg(int((self.place(node) / "pid").read_text()), signal.SIGTERM)
+                    os.killpg(int((self.folder_of(node) / "pid").read_text()), signal.SIGTERM)
 
     def release(self, call: Call, nodes: Sequence[NodeRun]) -> None:
         for folder in self._folders(nodes):
@@ -97,13 +106,32 @@ class PaperRuns:
             self._label(folder, json.loads((folder / "run.json").read_text()), spec)
 
     def _folders(self, nodes: Sequence[NodeRun]) -> set[Path]:
-        return {folder for node in nodes if (folder := self.place(node).parent).is_dir()}
+        return {folder for node in nodes if (folder := self.folder_of(node).parent).is_dir()}
 
-    def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
+    def reader(self, wanted: WantedRuns) -> RunReader:
+        from components.paper.look import Looker
+
+        return Looker(self, wanted)
+
+    def merger(self, call: Call, ranks: frozenset[int]) -> LineMerger:
+        from components.paper.look import Merger
+
+        return Merger(self, ranks)
+
+    def prepare_try(self, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
+        from components.paper.look import prepare
+
+        return prepare(self, planned)
+
+    def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
+        found = (nodes for run, nodes in self.runs() if run["fingerprint"] == spec.fingerprint)
+        return [node for nodes in found for node in nodes]
+
+    def last_lines(self, call: Call, node: NodeRun, limit: int, patiently: bool = True) -> list[str]:
         return self.lines(node)[-limit:]
 
     def lines(self, node: NodeRun) -> list[str]:
-        log = self.place(node) / "log"
+        log = self.folder_of(node) / "log"
         return log.read_text().splitlines() if log.exists() else []
 
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
@@ -126,13 +154,6 @@ class PaperRuns:
                 named = {key: run[key] for key in ("displayName", "tags", "nodes", "attempt")}
                 return {"platform": "paper", "desk": str(self.desk), **named}, nodes
         return None
-
-    def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
-        return None
-
-
-def platform(config: Properties) -> PaperRuns:
-    return PaperRuns(str(config["desk"]))
 
 
 def alive(nodes: Sequence[NodeRun]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from components.openpai.client.runs import INPUTS
+from components.openpai.client.inputs import INPUTS
 from components.openpai.deploy import read_files, run_inputs
 from components.openpai.plan import OpenPaiPlan, openpai_plan
 from components.plan.build import plan_of

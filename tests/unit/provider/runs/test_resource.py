@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from components.platform.calls import Call, PartialFailureError, ProviderError, Stop
-from components.platform.runs import ACCESS_MINUTES, NodeRun, RunPlatform, RunSpec, Try
+from components.platform.client import Runs
+from components.platform.runs import ACCESS_MINUTES, NodeRun, RunSpec, Try
 from components.platform.values import Properties
 from provider.base.wire import Engine, UrnReporter
 from provider.runs.platform import RunPlatforms
@@ -32,9 +33,9 @@ class _Only(RunPlatforms):
 
     def __init__(self, platform: Any) -> None:
         super().__init__({})
-        self._platform: RunPlatform = platform
+        self._platform: Runs = platform
 
-    def of(self, inputs: Properties, run_id: str = "") -> RunPlatform:
+    def of(self, inputs: Properties, run_id: str = "") -> Runs:
         return self._platform
 
 

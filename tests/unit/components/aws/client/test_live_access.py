@@ -14,6 +14,7 @@ import pytest
 
 from components.aws.client.live_access import POLICY, ROLE, AccessReader
 from components.aws.client.live_documents import as_declared, principals_in
+from components.platform.client import Where
 from components.platform.live import LiveQuestion, LiveSide, Reading
 from components.platform.review import ReviewedResource, Snapshot
 
@@ -77,7 +78,7 @@ def seen(
         "UserDetailList": [{"UserName": name, **row} for name, row in users.items()],
     }  # fmt: skip
     reading = Reading(DECLARED, lambda error: False)
-    question = LiveQuestion(DECLARED, {}, None, print, known=known)
+    question = LiveQuestion(DECLARED, Where({}), known)
     AccessReader(question, AccountSession(told), reading).read()  # type: ignore[arg-type]
     return reading.side({})
 

@@ -12,6 +12,7 @@ import pytest
 
 from components.oci.client.live import as_declared
 from components.oci.client.live_policies import POLICY, PolicyReader
+from components.platform.client import Where
 from components.platform.live import LiveQuestion, Reading
 from components.platform.review import ReviewedResource, Snapshot
 
@@ -69,7 +70,7 @@ def found(
             return [SimpleNamespace(group_id="ocid1.group.deployers")]
         return [policy] if within == place else []
 
-    question = LiveQuestion(DECLARED, {}, None, print, known=known)
+    question = LiveQuestion(DECLARED, Where({}), known)
     reading = Reading(DECLARED, lambda error: False)
     PolicyReader(question, TenancySession(), reading, lists, MADE).read()  # type: ignore[arg-type]
     side = reading.side({})

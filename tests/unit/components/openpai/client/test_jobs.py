@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from components.openpai.client.inputs import INPUTS
 from components.openpai.client.jobs import RELEASED, Job, RunId, described_inputs, job_name, job_of
-from components.openpai.client.runs import INPUTS
 from components.openpai.client.session import user_of_token
 from components.openpai.protocol import text_of
 from components.platform.runs import RunSpec, fingerprint, run_spec

@@ -11,6 +11,7 @@ import pytest
 from components.openpai.client.calls import ask, attempt
 from components.openpai.client.session import Session, session_of_caller
 from components.platform.calls import ProviderError, call_of
+from components.platform.client import Where
 from tests.support.serving import serving
 
 CLUSTER = {"uri": "https://pai/", "user": "anna", "virtualCluster": "default"}
@@ -151,9 +152,9 @@ def test_a_command_reads_what_the_stack_file_says_and_keeps_its_token_from_anoth
 ) -> None:
     monkeypatch.delenv("OPENPAI_TOKEN", raising=False)
     written = {**CLUSTER, "token": "state", "certificate": "ca.pem"}
-    session = session_of_caller({"trainyard:cluster": written}, None, None, None, tmp_path)
+    session = session_of_caller(Where({"trainyard:cluster": written}, folder=tmp_path))
     assert (session.uri, session.user, session.token) == ("https://pai", "anna", "state")
     assert session.certificate == str(tmp_path / "ca.pem")
-    sealed = session_of_caller({"trainyard:cluster": {**written, "token": {"secure": "v1:…"}}}, None, None)
+    sealed = session_of_caller(Where({"trainyard:cluster": {**written, "token": {"secure": "v1:…"}}}))
     assert sealed.token == ""
-    assert session_of_caller({"trainyard:cluster": written}, None, None, "https://other").token == ""
+    assert session_of_caller(Where({"trainyard:cluster": written}, place="https://other")).token == ""

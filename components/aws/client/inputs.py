@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The inputs that only runs on AWS have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from components.platform.calls import InputFailure
+from components.platform.inputs import OwnInputs, RunInput
+from components.platform.values import UNKNOWN, Properties
+
+REQUIRED = ("bucket", "job", "region", "stack")
+KEYS = (*REQUIRED, "logGroup", "secret", "code", "launcher")
+_TEXT = {"type": "string"}
+
+
+def _failures(inputs: Properties) -> Iterator[InputFailure]:
+    cluster = inputs.get("cluster")
+    if cluster is None or cluster is UNKNOWN:
+        return
+    if not isinstance(cluster, Mapping):
+        yield InputFailure("cluster", f"This is an object: {', '.join(KEYS)}.")
+        return
+    for key in REQUIRED:
+        if cluster.get(key) in (None, ""):
+            yield InputFailure(f"cluster.{key}", f"`{key}` is missing.")
+    for key in sorted(set(cluster) - set(KEYS)):
+        yield InputFailure(f"cluster.{key}", f"A cluster has no `{key}`; it has {', '.join(KEYS)}.")
+
+
+INPUTS = OwnInputs(
+    inputs={
+        "cluster": RunInput(
+            {"type": "object", "additionalProperties": _TEXT, "description": f"Text by name: {', '.join(KEYS)}"},
+            required=True,
+        ),
+        # It says that another value of the run's secret is another input: the secret's name stays.
+        "secretVersion": RunInput(_TEXT),
+    },
+    stands_on="cluster",
+    failures=_failures,
+)
