@@ -116,18 +116,20 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """What the nodes of one job cost. `usd_per_hour` is for one node; None: no price is known.
+    """What the nodes of one job cost. `usd_per_hour` and `accelerators` are for one node; None: not known.
 
-    `stays`: machines are there between runs; after `idle_minutes` without one they stop (0: never).
+    `stays`: machines are there between runs; after `idle_minutes` without one they stop (0: never). `retries`: how
+    often the platform itself tries a node again.
     """
 
     shape: str
     nodes: int
-    accelerators: int = 0
+    accelerators: float | None = 0
     usd_per_hour: float | None = None
     source: str = ""
     stays: bool = False
     idle_minutes: int = 0
+    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
