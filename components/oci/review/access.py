@@ -29,7 +29,10 @@ from components.platform.review import UNKNOWN, ReviewedResource, Snapshot
 
 POLICY, DYNAMIC_GROUP = "oci:Identity/policy:Policy", "oci:Identity/dynamicGroup:DynamicGroup"
 DOMAIN_GROUP = "oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResourceGroup"
+COMPARTMENT = "oci:Identity/compartment:Compartment"
 _TENANCY = "ocid1.tenancy."
+# Between a compartment and the name of one below it, where nobody knows its OCID.
+_PATH = "/"
 # Between a verb and a resource type whose permissions nobody has listed.
 _ON = "__"
 # Resource types that no statement names.
@@ -113,15 +116,15 @@ def _by_name(statement: Statement, known: Mapping[str, str]) -> Statement:
 def places_of(sides: Sequence[Snapshot], read_sides: Iterable[Side]) -> Places:
     """Every compartment that anything names, and one for all that nothing names.
 
-    What lies where is not known: a compartment that a policy names lies below that policy.
+    What lies where is not known: a compartment that a policy names lies below that policy. Nor is the OCID of one that
+    is named by its name, unless the program makes it: the two count as two then, and the words say so.
     """
     plans = [side.plan for side in sides]
     root = next((str(plan["tenancy"]) for plan in plans if plan.get("tenancy")), "")
     owns = {str(plan["compartment"]) for plan in plans if plan.get("compartment")}
     attached = [policy for side in read_sides for policy in side.policies]
     root = root or next((one.compartment for one in attached if one.compartment.startswith(_TENANCY)), f"{_TENANCY}own")
-    parents: dict[str, str] = {}
-    names: dict[str, str] = {}
+    parents, names = _made(sides, root)
     for ocid in (*owns, *(one.compartment for one in attached), ELSEWHERE):
         if not _is_root(ocid, root):
             parents.setdefault(ocid, root)
@@ -134,7 +137,7 @@ def places_of(sides: Sequence[Snapshot], read_sides: Iterable[Side]) -> Places:
                 case CompartmentName(path):
                     _add_path(path, below, parents, names)
     own = next(iter(owns)) if len(owns) == 1 else ""
-    shown = {ocid: f"compartment {names.get(ocid, ocid)}" for ocid in parents}
+    shown = {ocid: _shown(ocid, names) for ocid in parents}
     shown |= {root: "the tenancy itself", ELSEWHERE: "any other compartment"}
     if own:
         shown[own] = "the tenancy itself" if _is_root(own, root) else "the stack's compartment"
@@ -145,9 +148,22 @@ def _is_root(ocid: str, root: str) -> bool:
     return ocid == root or ocid.startswith(_TENANCY)
 
 
+def _made(sides: Iterable[Snapshot], root: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The compartments that the program makes, which say both their OCID and their name: what each lies in, its name."""
+    made = {one.id: one for side in sides for one in side.of(COMPARTMENT) if one.id}
+    parents = {ocid: str(one.inputs.get("compartmentId") or root) for ocid, one in made.items()}
+    return parents, {ocid: str(one.inputs.get("name") or one.name) for ocid, one in made.items()}
+
+
+def _shown(ocid: str, names: Mapping[str, str]) -> str:
+    named = f"compartment {names.get(ocid, ocid)}"
+    return f"{named} (its OCID is not known here)" if _PATH in ocid else named
+
+
 def _add_path(path: tuple[str, ...], below: str, parents: dict[str, str], names: dict[str, str]) -> None:
     for part in path:
-        ocid = f"{below}/{part.lower()}"
+        known = (one for one, name in names.items() if parents[one] == below and name.lower() == part.lower())
+        ocid = next(known, f"{below}{_PATH}{part.lower()}")
         parents[ocid], names[ocid] = below, part
         below = ocid
 
