@@ -164,6 +164,14 @@ class ReviewPlatform(Protocol):
         """
         return tuple(frozenset() for _ in sides)
 
+    def statements(self, side: Snapshot) -> tuple[str, ...]:
+        """Those of its policies that a rehearsal counts, as its report writes them."""
+        return ()
+
+    def without_statements(self, side: Snapshot, texts: frozenset[str]) -> Snapshot:
+        """The same snapshot without some of them."""
+        return side
+
     def operation_words(self, operations: frozenset[str]) -> str:
         """These operations on one kind of resource, as a person would say it: `read objects`."""
         return ", ".join(sorted(operations))

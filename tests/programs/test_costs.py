@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node takes and costs is the same by the plan, which a review asks, and by the resources, which the pack sees."""
+"""A node takes and costs the same by the plan, which a review asks, and by the resources, which the pack sees."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -90,17 +91,18 @@ def _judged(wanted: Wanted) -> list[_Sides]:
     found = [
         (name, wanted.before.file(name) if wanted.before else None, wanted.after.file(name)) for name in wanted.names
     ]
-    before = _check([file for _, file, _ in found])
-    after = _check([file for _, _, file in found])
+    on = wanted.circumstances.on
+    before = _check([file for _, file, _ in found], on)
+    after = _check([file for _, _, file in found], on)
     return [
         _Sides(name.removeprefix("Pulumi.").removesuffix(".yaml"), then, now)
         for (name, _, _), then, now in zip(found, before, after, strict=True)
     ]
 
 
-def _check(files: Sequence[Path | None]) -> list[Judged | None]:
+def _check(files: Sequence[Path | None], on: date) -> list[Judged | None]:
     there = [file for file in files if file is not None]
-    judged = [judge_file(file, str(file)) for file in there]
+    judged = [judge_file(file, str(file), on) for file in there]
     together = iter(check_together(judged, find_neighbours(tuple(there), judged)))
     return [next(together) if file is not None else None for file in files]
 

@@ -80,6 +80,26 @@ def read(side: Snapshot) -> Side:
     return Side(policies, {name: tuple(rules) for name, rules in members.items()}, tuple(dict.fromkeys(unread)))
 
 
+def statements(side: Snapshot) -> tuple[str, ...]:
+    """In one form, in which equal statements are equal. What cannot be read stays as it is written."""
+    return tuple(_canonical(text) for policy in side.of(POLICY) for text in _texts(policy.inputs.get("statements")))
+
+
+def without_statements(side: Snapshot, texts: frozenset[str]) -> Snapshot:
+    def kept(policy: ReviewedResource) -> ReviewedResource:
+        left = [text for text in _texts(policy.inputs.get("statements")) if _canonical(text) not in texts]
+        return replace(policy, inputs={**policy.inputs, "statements": left})
+
+    return replace(side, resources=tuple(kept(one) if one.type == POLICY else one for one in side.resources))
+
+
+def _canonical(text: str) -> str:
+    try:
+        return to_text(parse(text))
+    except StatementError:
+        return text
+
+
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, list | tuple):
         yield from map(str, value)
@@ -149,7 +169,7 @@ def _is_root(ocid: str, root: str) -> bool:
 
 
 def _made(sides: Iterable[Snapshot], root: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The compartments that the program makes, which say both their OCID and their name: what each lies in, its name."""
+    """The compartments that the program makes, which say both OCID and name: what each lies in, and its name."""
     made = {one.id: one for side in sides for one in side.of(COMPARTMENT) if one.id}
     parents = {ocid: str(one.inputs.get("compartmentId") or root) for ocid, one in made.items()}
     return parents, {ocid: str(one.inputs.get("name") or one.name) for ocid, one in made.items()}
