@@ -55,6 +55,11 @@ class StackUp:
         code, said = self.drift()
         assert (code, said.count("\n")) == (0, 1), said
 
+    def stays_silent(self) -> None:
+        """However often it is asked, about what nobody touched."""
+        for _ in range(wanted(1, 100)):
+            self.is_silent()
+
     def finds(self, change: BehindTheBack) -> None:
         """It is shown while it is there, and nothing else is; then nothing is."""
         undo = change.make()
