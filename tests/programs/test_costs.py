@@ -12,7 +12,7 @@ import pytest
 from components.platform.base import platform
 from components.platform.review import Snapshot
 from policies.costs import accelerators_at_once, dollars_at_most, machine_of, nodes_at_once
-from policies.jobs import jobs_of
+from policies.jobs import PolicyJob, jobs_of
 from policies.offline import judged
 from policies.rule import JudgedStack, NotKnownError
 from policies.rules.budget import TARGET
@@ -36,15 +36,16 @@ def known(answer: Answer) -> float | None:
 def by_resources(side: Snapshot, prices: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     stack = JudgedStack(tuple(map(judged, side.resources)))
     targets = bool(stack.of(TARGET))
-    return {
-        job.name: (
-            known(lambda job=job: machine_of(job, prices, targets).usd()),
-            known(lambda job=job: nodes_at_once(job)),
-            known(lambda job=job: accelerators_at_once(job)),
-            known(lambda job=job: dollars_at_most(job, prices, targets)),
-        )
-        for job in jobs_of(stack)
-    }
+    return {job.name: _of_job(job, prices, targets) for job in jobs_of(stack)}
+
+
+def _of_job(job: PolicyJob, prices: Mapping[str, Any], targets: bool) -> tuple[float | None, ...]:
+    return (
+        known(machine_of(job, prices, targets).usd),
+        known(lambda: nodes_at_once(job)),
+        known(lambda: accelerators_at_once(job)),
+        known(lambda: dollars_at_most(job, prices, targets)),
+    )
 
 
 def by_plan(side: Snapshot, prices: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:

@@ -11,6 +11,7 @@ import asyncio
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
@@ -182,8 +183,7 @@ def test_ports_between_two_nodes_of_oci(world: World) -> None:
                  for one in rules[way] + mark]
                 for way, make in (("ingress", ingress), ("egress", egress))
             ))  # fmt: skip
-            line = f"open {marker}"
-            said = eventually(lambda line=line: _line(world, run, line), bool)
+            said = eventually(partial(_line, world, run, f"open {marker}"), bool)
             now = {*map(int, said.split()[2:])}
             after = _of_oci(rules)
             held_to(was, now, (before, after), (CLIENT, SERVER))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random jobs of OpenPAI: a plugin or a right more is in the review, and what only reads differently shows nothing.
 
-A stack grants nothing on OpenPAI, whose administrators do. It says as whom it acts, and which plugins of the runtime its
-tasks have. The local cluster has no such plugins, so no call of it can be the oracle.
+A stack grants nothing on OpenPAI, whose administrators do. It says as whom it acts, and which plugins of the
+runtime its tasks have. The local cluster has no such plugins, so no call of it can be the oracle.
 """
 
 from __future__ import annotations

@@ -122,8 +122,8 @@ def test_machines_of_aws_stay_and_have_no_price_but_a_teams_own() -> None:
 def openpai(*plugins: str, grants: Any = (), protocol: Any = None, **roles_of: Any) -> Snapshot:
     extras = {"com.microsoft.pai.runtimeplugin": [{"plugin": plugin} for plugin in plugins]}
     sku = {"sku": {"gpus": 2}}
-    job = {"roles": roles(main=1, worker=3), "shape": {"name": "gpu2"}, "taskRoles": {"main": sku, "worker": sku}}
-    job["taskRoles"] |= roles_of
+    tasks = {"main": sku, "worker": sku, **roles_of}
+    job = {"roles": roles(main=1, worker=3), "shape": {"name": "gpu2"}, "taskRoles": tasks}
     plan = {
         "cluster": {"uri": "https://pai.example.com", "user": "bot"},
         "access": {"grants": list(grants)},
