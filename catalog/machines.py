@@ -17,7 +17,7 @@ _TEAMS_OWN = "the team's own prices"
 _WHOLE, _BY_SIZE = ("usd_per_hour",), ("usd_per_ocpu_hour", "usd_per_gib_hour")
 # More is a typing mistake.
 _MOST = 1e9
-# The most that OpenPAI takes as a number of retries: how its jobs say that nothing limits them.
+# The most that a count of 32 bits can be is how some say that nothing limits them.
 _ENDLESS = 2**31 - 1
 
 
@@ -57,10 +57,9 @@ def _usd(row: Mapping[str, Any], ocpus: float | str | None, memory_gib: float | 
     return by_ocpu * float(ocpus) + by_gib * float(memory_gib)
 
 
-def accelerators_of(shape: str) -> int | None:
-    """How many accelerators a machine of a shape has. None: the catalog does not know the shape."""
-    row = table("shapes").get(shape) or table("aws_dl1")["shapes"].get(shape)
-    return None if row is None else int(row.get("accelerators", 0))
+def accelerators_of(shape: str, rows: Mapping[str, Any]) -> int | None:
+    """How many accelerators a machine of a shape has. None: these rows do not have the shape."""
+    return int(rows[shape].get("accelerators", 0)) if shape in rows else None
 
 
 def is_price(row: Any) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.machines import Price, accelerators_of, longest_hours, price_of
+from catalog.tables import table
 from policies.jobs import LAUNCH_TAG, PolicyJob, launch_tag, nodes_of_run, retries_of
 from policies.rule import JudgedResource, NotKnownError
 
@@ -64,7 +65,7 @@ def _hours(minutes: Any, retries: int, name: str) -> float:
 def machine_of(job: PolicyJob, prices: Mapping[str, Any], targets: bool = False) -> Machine:
     if job.template is not None:
         shape = str(job.template.properties.get("instanceType"))
-        return _machine(shape, lambda: price_of(shape, prices))
+        return _machine(shape, table("aws_dl1")["shapes"], lambda: price_of(shape, prices))
     if job.job is not None:
         return _machine_of_oci(job.job, prices, targets)
     names = " ".join(sorted({str(run.properties.get("platform")) for run in job.runs}))
@@ -82,12 +83,12 @@ def _machine_of_oci(job: JudgedResource, prices: Mapping[str, Any], targets: boo
         return Machine("a compute target", lambda: gpus, _usd(COMPUTE_TARGET, lambda: price))
     shape = str(details.get("shapeName"))
     size = details.get("jobShapeConfigDetails") or {}
-    return _machine(shape, lambda: price_of(shape, prices, size.get("ocpus"), size.get("memoryInGbs")))
+    return _machine(shape, table("shapes"), lambda: price_of(shape, prices, size.get("ocpus"), size.get("memoryInGbs")))
 
 
-def _machine(shape: str, price: Callable[[], Price]) -> Machine:
+def _machine(shape: str, rows: Mapping[str, Any], price: Callable[[], Price]) -> Machine:
     def accelerators() -> float:
-        number = accelerators_of(shape)
+        number = accelerators_of(shape, rows)
         return number if number is not None else _unknown(shape, "is not a shape of the catalog")
 
     return Machine(shape, accelerators, _usd(shape, price))

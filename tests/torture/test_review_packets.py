@@ -22,7 +22,7 @@ from components.platform.base import platform
 from components.platform.review import Passage, Snapshot
 from localcloud.aws.machines import GroupRule, Machine, SecurityGroupRules
 from localcloud.control import Cloud
-from tests.flows.hosts.instances import GROUP, Data, data_centre
+from tests.support.aws_instances import GROUP, Data, data_centre
 from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.counts import FIRST, wanted

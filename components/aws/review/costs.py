@@ -21,8 +21,9 @@ def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
 def _machines(cluster: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
     """Machines stay between runs, and stop where none has come for a while."""
     shape = str(cluster["instanceType"])
+    gpus = accelerators_of(shape, table("aws_dl1")["shapes"])
     idle, nodes = int(cluster.get("stopWhenIdleMinutes") or 0), len(cluster["nodes"])
-    return Machines(shape, nodes, accelerators_of(shape), *price_of(shape, prices), True, idle)
+    return Machines(shape, nodes, gpus, *price_of(shape, prices), True, idle)
 
 
 def _standing(side: Snapshot, prices: Mapping[str, Any]) -> Iterator[Standing]:

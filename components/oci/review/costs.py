@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from catalog.machines import Price, accelerators_of, price_of
+from catalog.tables import table
 from components.platform.review import Costs, Machines, Snapshot, Standing
 from schemas.names import plural
 
@@ -29,7 +30,7 @@ def _machines(job: Mapping[str, Any], targets: Mapping[str, Any], prices: Mappin
         gpus = int((job.get("share") or {}).get("gpus") or 0)
         return Machines(f"compute target {target}", nodes, gpus, *price, stays=True)
     name = str(job["shape"]["name"])
-    return Machines(name, nodes, accelerators_of(name), *_price(job["shape"], prices))
+    return Machines(name, nodes, accelerators_of(name, table("shapes")), *_price(job["shape"], prices))
 
 
 def _standing(targets: Mapping[str, Any], prices: Mapping[str, Any]) -> Iterator[Standing]:
