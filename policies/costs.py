@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from catalog.machines import Price, accelerators_of, longest_hours, price_of
 from catalog.tables import table
 from policies.jobs import LAUNCH_TAG, PolicyJob, launch_tag, nodes_of_run, retries_of
 from policies.rule import JudgedResource, NotKnownError
 
-MINUTES = 60
+# In place of a shape: what a node on a compute target costs that is not the stack's own.
+COMPUTE_TARGET = "compute target"
 NO_PRICE = "has no known price: name one under `prices`"
 
 
@@ -39,42 +41,65 @@ def accelerators_at_once(job: PolicyJob) -> float:
     return sum(_gpus_of_protocol(run) for run in job.runs)
 
 
-def dollars_at_most(job: PolicyJob, prices: Mapping[str, float]) -> float:
-    """Every run for its maximum runtime, tried as often as it may be. A job without runs: one run of it."""
+def dollars_at_most(job: PolicyJob, prices: Mapping[str, Any], targets: bool = False) -> float:
+    """Every run for its maximum runtime, tried as often as it may be. A job without runs: one run of it.
+
+    `targets`: whether the stack has compute targets of its own.
+    """
+    usd = machine_of(job, prices, targets).usd
     if not job.runs:
-        minutes = float(_minutes_of_job(job.job)) if job.job else 0
-        return nodes_at_once(job) * minutes / MINUTES * machine_of(job, prices).usd()
-    return sum(
-        nodes_of_run(run)
-        * float(run.properties.get("maximumRuntimeMinutes") or _missing(run, "maximumRuntimeMinutes"))
-        / MINUTES
-        * (1 + retries_of(run))
-        * machine_of(job, prices).usd()
-        for run in job.runs
-    )
+        return nodes_at_once(job) * _hours(_minutes_of_job(job.job), 0, job.name) * usd() if job.job else 0.0
+    return sum(nodes_of_run(run) * _hours_of_run(run) * usd() for run in job.runs)
 
 
-def machine_of(job: PolicyJob, prices: Mapping[str, float]) -> Machine:
+def _hours_of_run(run: JudgedResource) -> float:
+    minutes = run.properties.get("maximumRuntimeMinutes") or _missing(run, "maximumRuntimeMinutes")
+    return _hours(minutes, retries_of(run), run.name)
+
+
+def _hours(minutes: Any, retries: int, name: str) -> float:
+    hours = longest_hours(float(minutes), retries)
+    return hours if hours is not None else _unknown(f"retry.count` of `{name}", "has no limit, so nothing bounds it")
+
+
+def machine_of(job: PolicyJob, prices: Mapping[str, Any], targets: bool = False) -> Machine:
     if job.template is not None:
         shape = str(job.template.properties.get("instanceType"))
-        return Machine(shape, lambda: _row(table("aws_dl1")["shapes"], shape)["accelerators"], _price(shape, prices))
+        return _machine(shape, table("aws_dl1")["shapes"], lambda: price_of(shape, prices))
     if job.job is not None:
-        return _machine_of_oci(job.job, prices)
-    names = {str(run.properties.get("platform")) for run in job.runs}
-    return Machine("", lambda: _unknown("accelerators"), _price(" ".join(sorted(names)), prices))
+        return _machine_of_oci(job.job, prices, targets)
+    names = " ".join(sorted({str(run.properties.get("platform")) for run in job.runs}))
+    return Machine("", lambda: _unknown("accelerators"), _usd(names, lambda: price_of(names, prices)))
 
 
-def _machine_of_oci(job: JudgedResource, prices: Mapping[str, float]) -> Machine:
+def _machine_of_oci(job: JudgedResource, prices: Mapping[str, Any], targets: bool) -> Machine:
     details = _infrastructure(job)
     if details.get("computeTargetId") is not None:
         asked = (details.get("resourceConfiguration") or {}).get("resourceRequestConfiguration") or {}
-        # Its machines are paid for as the compute target's, whether or not a job is on them.
-        return Machine("a compute target", lambda: float(asked.get("gpus") or 0), lambda: 0.0)
+        # Its machines are paid for as the compute target's, whether or not a job is on them. Somebody else's have a
+        # price that only the team knows.
+        price = Price(0.0) if targets else price_of(COMPUTE_TARGET, prices)
+        gpus = float(asked.get("gpus") or 0)
+        return Machine("a compute target", lambda: gpus, _usd(COMPUTE_TARGET, lambda: price))
     shape = str(details.get("shapeName"))
-    share = details.get("jobShapeConfigDetails") or {}
-    return Machine(
-        shape, lambda: _row(table("shapes"), shape).get("accelerators", 0), _price_of_oci(shape, share, prices)
-    )
+    size = details.get("jobShapeConfigDetails") or {}
+    return _machine(shape, table("shapes"), lambda: price_of(shape, prices, size.get("ocpus"), size.get("memoryInGbs")))
+
+
+def _machine(shape: str, rows: Mapping[str, Any], price: Callable[[], Price]) -> Machine:
+    def accelerators() -> float:
+        number = accelerators_of(shape, rows)
+        return number if number is not None else _unknown(shape, "is not a shape of the catalog")
+
+    return Machine(shape, accelerators, _usd(shape, price))
+
+
+def _usd(what: str, price: Callable[[], Price]) -> Callable[[], float]:
+    def usd() -> float:
+        known = price().usd_per_hour
+        return known if known is not None else _unknown(what, NO_PRICE)
+
+    return usd
 
 
 def _infrastructure(job: JudgedResource) -> Mapping[str, Any]:
@@ -108,28 +133,6 @@ def _gpus_of_protocol(run: JudgedResource) -> float:
         float((role.get("resourcePerInstance") or {}).get("gpu") or 0) * int(role.get("instances") or 1)
         for role in roles.values()
     )
-
-
-def _price_of_oci(shape: str, share: Mapping[str, Any], prices: Mapping[str, float]) -> Callable[[], float]:
-    row = table("shapes").get(shape) or {}
-    if shape in prices or "usd_per_ocpu_hour" not in row:
-        return _price(shape, prices, row)
-    return lambda: (
-        float(share.get("ocpus") or 1) * row["usd_per_ocpu_hour"]
-        + float(share.get("memoryInGbs") or 0) * row["usd_per_gib_hour"]
-    )
-
-
-def _price(shape: str, prices: Mapping[str, float], row: Mapping[str, Any] | None = None) -> Callable[[], float]:
-    known = prices.get(shape, (row or {}).get("usd_per_hour"))
-    return lambda: float(known) if known is not None else _unknown(shape, NO_PRICE)
-
-
-def _row(rows: Mapping[str, Any], shape: str) -> Mapping[str, Any]:
-    if shape not in rows:
-        raise NotKnownError(shape, "is not a shape of the catalog")
-    found: Mapping[str, Any] = rows[shape]
-    return found
 
 
 def _missing(resource: JudgedResource, key: str) -> float:

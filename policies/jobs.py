@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from catalog.machines import most_retries
 from policies.protocol import RUN
 from policies.rule import JudgedResource, JudgedStack
 
@@ -75,12 +76,12 @@ def documents_of(run: JudgedResource) -> Iterator[Mapping[str, Any]]:
 
 
 def retries_of(run: JudgedResource) -> int:
-    """How often the node that is tried most is tried again."""
+    """How often the node that is tried most is tried again. Negative: without limit."""
     protocol = run.properties.get("protocol") or {}
     counts = [int(protocol.get("jobRetryCount") or 0)]
     counts += [int(role.get("taskRetryCount") or 0) for role in (protocol.get("taskRoles") or {}).values()]
     counts += [int((document.get("retry") or {}).get("count") or 0) for document in documents_of(run)]
-    return max(counts)
+    return most_retries(counts)
 
 
 def ports_of_run(run: JudgedResource) -> Iterator[Ports]:

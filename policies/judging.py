@@ -21,7 +21,8 @@ ENVIRONMENT_TAG = "environment"
 class PolicyResult:
     """A verdict that somebody has to know of: passes are none. `resource` is its name; empty: the whole stack.
 
-    `waiver` says who answers for a waived failure until when. `level` is what the verdict counts as, here and today.
+    `waiver` says who answers for a waived failure until when; of a failure, that its waiver ended, and when. `level` is
+    what the verdict counts as, here and today.
     """
 
     rule: str
@@ -105,7 +106,7 @@ def _result(
     if waiver and waiver.holds(terms.on) and terms.of(rule.id).waivable:
         yield PolicyResult(rule.id, ADVISORY, name, "waived", because, rule.remedy, str(waiver), urn)
         return
+    ended = "" if waiver is None or waiver.holds(terms.on) else waiver.ended
     if waiver:
-        ended = f"its waiver ended on {waiver.until.isoformat()}"
-        because = f"{because}; {'the pack lets nobody waive this rule' if waiver.holds(terms.on) else ended}"
-    yield PolicyResult(rule.id, level, name, "fail", because, rule.remedy, urn=urn)
+        because = f"{because}; {ended or 'the pack lets nobody waive this rule'}"
+    yield PolicyResult(rule.id, level, name, "fail", because, rule.remedy, ended, urn)

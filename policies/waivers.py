@@ -25,6 +25,10 @@ class Waiver:
     def holds(self, on: date) -> bool:
         return on <= self.until
 
+    @property
+    def ended(self) -> str:
+        return f"its waiver ended on {self.until.isoformat()}"
+
     def __str__(self) -> str:
         return f"waived until {self.until.isoformat()}: {self.reason}"
 

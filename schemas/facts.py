@@ -128,8 +128,8 @@ def _known_frameworks() -> tuple[str, ...]:
     return frameworks.names()
 
 
-def gather(stack: Stack, folder: Path) -> Facts:
-    """The facts for one stack. Its file is in `folder`."""
+def gather(stack: Stack, folder: Path, on: date | None = None) -> Facts:
+    """The facts for one stack. Its file is in `folder`. `on`: the day on which it is judged; None is today."""
     root = _root(folder)
     named = {job.code.folder for job in stack.jobs.values() if job.code and job.code.folder}
     folders = {name: _describe_folder(folder / name, root) for name in named}
@@ -143,7 +143,7 @@ def gather(stack: Stack, folder: Path) -> Facts:
         modules={name: _modules(job, folder, folders) for name, job in stack.jobs.items() if job.requirements},
         imports={name: _imports(job, folder, folders) for name, job in stack.jobs.items()},
         texts={name: _read_text(folder / name) for name in stack.text_files()},
-        today=date.today(),
+        today=on or date.today(),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,9 @@ OF_SEVERAL: dict[str, tuple[str, Severity]] = {
 }
 
 
-def sound_findings(sound: SoundPart, folder: Path) -> Iterator[Finding]:
+def sound_findings(sound: SoundPart, folder: Path, on: date | None = None) -> Iterator[Finding]:
     """What the checks say, without what rests on values that the file does not have."""
-    facts, read = gather(sound.stack, folder), set[KeyPath]()
+    facts, read = gather(sound.stack, folder, on), set[KeyPath]()
     watched = _watched_stack(sound.stack, sound.broken | _unknown_frameworks(sound, facts), read)
     for rule in checks_of(sound.stack.platform):
         read.clear()
@@ -128,9 +129,9 @@ class Judged:
         return tuple(finding for finding in self.findings if finding.severity == "error")
 
 
-def judge_file(file: Path, shown_as: str | None = None) -> Judged:
-    """Loads and checks a file. Secrets stay opaque; neither a cloud nor the engine is needed."""
-    return _judge(load_file(file, shown_as))
+def judge_file(file: Path, shown_as: str | None = None, on: date | None = None) -> Judged:
+    """Loads and checks a file. Secrets stay opaque; neither a cloud nor the engine is needed. `on`: None is today."""
+    return _judge(load_file(file, shown_as), on)
 
 
 def judge_config(
@@ -140,18 +141,18 @@ def judge_config(
     return _judge(load_config(values, secret_keys, name, file))
 
 
-def _judge(loaded: Loaded) -> Judged:
-    facts = gather(loaded.stack, loaded.folder) if loaded.stack is not None else None
-    meant = [loaded.located(finding) for finding in _meaning(loaded, facts)]
+def _judge(loaded: Loaded, on: date | None = None) -> Judged:
+    facts = gather(loaded.stack, loaded.folder, on) if loaded.stack is not None else None
+    meant = [loaded.located(finding) for finding in _meaning(loaded, facts, on)]
     findings = sorted((*loaded.findings, *meant), key=lambda finding: (finding.line, finding.column, finding.code))
     return Judged(loaded.stack, facts, tuple(said_once(findings)), loaded.source, loaded.folder)
 
 
-def _meaning(loaded: Loaded, facts: Facts | None) -> Iterator[Finding]:
+def _meaning(loaded: Loaded, facts: Facts | None, on: date | None) -> Iterator[Finding]:
     if loaded.stack is not None and facts is not None:
         yield from check(loaded.stack, facts)
     elif loaded.sound is not None:
-        yield from sound_findings(loaded.sound, loaded.folder)
+        yield from sound_findings(loaded.sound, loaded.folder, on)
 
 
 def codes() -> dict[str, str]:

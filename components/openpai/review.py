@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from catalog.machines import price_of
 from catalog.platforms import platforms
 from catalog.tables import table
 from components.plan.model import RUN_TYPE
@@ -23,7 +24,8 @@ from components.platform.review import (
     Snapshot,
 )
 
-_GIVEN = "the team's own prices"
+# By this name a team may say what a node costs whichever SKU it is of. The policy pack sees no SKUs.
+_EVERY_NODE = "openpai"
 _RUNTIME_PLUGINS = "com.microsoft.pai.runtimeplugin"
 _READ, _PLUGIN = "READ", "plugin:"
 _WORDS = {"submit": "submit jobs", "use": "use", "write": "write", "read": "read"}
@@ -78,14 +80,18 @@ def _of_run(run: ReviewedResource) -> Iterator[Ability]:
 
 
 def _machines(job: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
-    """A cluster has no prices. A team may give one for an SKU, by its name in the stack file."""
+    """A cluster has no prices. A team may give one for an SKU, by its name in the stack file, or for every node.
+
+    OpenPAI itself retries jobs and tasks, so no launch document counts that.
+    """
     replicas = {role["called"]: int(role["replicas"]) for role in job["roles"]}
     roles: Mapping[str, Any] = job.get("taskRoles") or {}
-    gpus = {name: int(role["sku"].get("gpus") or 0) for name, role in roles.items()}
-    shape = str(job["shape"]["name"])
-    row = prices.get(shape)
-    price = float(row["usd_per_hour"]) if isinstance(row, Mapping) and "usd_per_hour" in row else None
-    source = str(row.get("source") or _GIVEN) if isinstance(row, Mapping) and price is not None else ""
-    alike = set(gpus.values())
-    shown = shape if len(alike) <= 1 else f"{shape} and others"
-    return Machines(shown, sum(replicas.values()), max(alike, default=0), price, source)
+    skus = [role["sku"] for role in roles.values()]
+    nodes, shape = sum(replicas.values()), str(job["shape"]["name"])
+    gpus = sum(int(role["sku"].get("gpus") or 0) * replicas.get(name, 0) for name, role in roles.items())
+    # The plan names the SKU of the job alone: its price is not that of roles with another one.
+    alike = all(sku == skus[0] for sku in skus)
+    price = price_of(shape, prices) if alike and shape in prices else price_of(_EVERY_NODE, prices)
+    retries = max(int(one.get("retryCount") or 0) for one in (job, *roles.values()))
+    shown = shape if alike else f"{shape} and others"
+    return Machines(shown, nodes, gpus / nodes if nodes else 0, *price, retries=retries)

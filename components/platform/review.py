@@ -117,18 +117,20 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """The costs of one job's nodes. `usd_per_hour`: for one node; None if no price is known.
+    """The costs of one job's nodes. `usd_per_hour` and `accelerators` are for one node; None if not known.
 
-    `stays`: machines are kept between runs. They stop after `idle_minutes` without a run (0: never).
+    `stays`: machines are kept between runs. They stop after `idle_minutes` without a run (0: never). `retries`: how
+    often the platform itself retries a node.
     """
 
     shape: str
     nodes: int
-    accelerators: int = 0
+    accelerators: float | None = 0
     usd_per_hour: float | None = None
     source: str = ""
     stays: bool = False
     idle_minutes: int = 0
+    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,14 @@ class ReviewPlatform(Protocol):
         ability of UNREAD, so that it is reported.
         """
         return tuple(frozenset() for _ in sides)
+
+    def statements(self, side: Snapshot) -> tuple[str, ...]:
+        """Those of its policies that a rehearsal counts, as its report writes them."""
+        return ()
+
+    def without_statements(self, side: Snapshot, texts: frozenset[str]) -> Snapshot:
+        """The same snapshot without some of them."""
+        return side
 
     def operation_words(self, operations: frozenset[str]) -> str:
         """These operations on one kind of resource in words: `read objects`."""

@@ -23,35 +23,44 @@ from policies.rule import (
 )
 from policies.settings import in_environment
 
-JOB = "oci:DataScience/job:Job"
+JOB, TARGET = "oci:DataScience/job:Job", "oci:DataScience/computeTarget:ComputeTarget"
 # Ceiling -> what a job takes of it, and how that is said.
-Counted = Callable[[PolicyJob, Mapping[str, float]], float]
+Counted = Callable[[PolicyJob, Mapping[str, Any], bool], float]
 COUNTED: Mapping[str, tuple[Counted, str]] = {
-    "nodes": (lambda job, _: nodes_at_once(job), "{:g} nodes at once; the ceiling is {:g}"),
-    "gpus": (lambda job, _: accelerators_at_once(job), "{:g} accelerators at once; the ceiling is {:g}"),
+    "nodes": (lambda job, *_: nodes_at_once(job), "{:g} nodes at once; the ceiling is {:g}"),
+    "gpus": (lambda job, *_: accelerators_at_once(job), "{:g} accelerators at once; the ceiling is {:g}"),
     "usd": (dollars_at_most, "up to $ {:,.2f} in all its runs; the ceiling is $ {:,.2f}"),
+}
+NUMBER = {"type": "number", "minimum": 0}
+PRICE = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        **dict.fromkeys(("usd_per_hour", "usd_per_ocpu_hour", "usd_per_gib_hour"), NUMBER),
+        "source": {"type": "string"},
+    },
 }
 
 
 def judge(stack: JudgedStack) -> Iterator[StackVerdict]:
     ceilings = in_environment(stack.settings.get("ceilings") or {}, stack.environment)
+    targets = bool(stack.of(TARGET))
     if ceilings:
         for job in jobs_of(stack):
-            yield job.resource, judge_job(job, ceilings, stack.settings.get("prices") or {})
+            yield job.resource, judge_job(job, ceilings, stack.settings.get("prices") or {}, targets)
 
 
-def judge_job(job: PolicyJob, ceilings: Mapping[str, float], prices: Mapping[str, float]) -> PolicyVerdict:
+def judge_job(job: PolicyJob, ceilings: Mapping[str, float], prices: Mapping[str, Any], targets: bool) -> PolicyVerdict:
     def judge_ceiling(ceiling: str) -> PolicyVerdict:
         count, words = COUNTED[ceiling]
-        taken, most = float(count(job, prices)), float(ceilings[ceiling])
+        taken, most = float(count(job, prices, targets)), float(ceilings[ceiling])
         return fail(f"the job `{job.name}` takes {words.format(taken, most)}") if taken > most else PASS
 
     return every(judge_ceiling, [ceiling for ceiling in COUNTED if ceiling in ceilings])
 
 
 def _one(ceilings: Mapping[str, Any]) -> Mapping[str, Any]:
-    number = {"type": "number", "minimum": 0}
-    return {"type": "object", "additionalProperties": False, "properties": dict.fromkeys(ceilings, number)}
+    return {"type": "object", "additionalProperties": False, "properties": dict.fromkeys(ceilings, NUMBER)}
 
 
 def _stack(*resources: JudgedResource, environment: str = "dev", prices: Any = None, **ceilings: float) -> JudgedStack:
@@ -66,16 +75,25 @@ def _run(nodes: int = 4, minutes: Any = 60, retries: int = 0, job: str = "resnet
     return JudgedResource(RUN, inputs, f"{job}/base")
 
 
-def _job(shape: Any = "VM.GPU.A10.2", **tags: str) -> JudgedResource:
+def _job(shape: Any = "VM.GPU.A10.2", size: Any = None, **tags: str) -> JudgedResource:
+    where = {"shapeName": shape, "jobShapeConfigDetails": size}
+    return _job_on(where, **tags)
+
+
+def _job_on(where: Mapping[str, Any], **tags: str) -> JudgedResource:
     return JudgedResource(
         JOB,
         {
-            "jobInfrastructureConfigurationDetails": {"shapeName": shape},
+            "jobInfrastructureConfigurationDetails": where,
             "jobConfigurationDetails": {"maximumRuntimeInMinutes": "60"},
             "freeformTags": {"job": "resnet", **tags},
         },
         "resnet",
     )
+
+
+FLEX = "VM.Standard.E5.Flex"
+ON_TARGET = _job_on({"computeTargetId": "ocid1.datasciencecomputetarget.oc1..a"})
 
 
 def _openpai(instances: int) -> JudgedResource:
@@ -99,7 +117,7 @@ RULE = StackRule(
     asks="No job is above its environment's ceiling of nodes, accelerators or dollars.",
     remedy="take fewer nodes or runs, a smaller shape, a shorter `maximumRuntimeMinutes` or fewer retries; or raise the"
     " ceiling in the pack's configuration (`budget`: `ceilings`)",
-    types=TYPES,
+    types=(*TYPES, TARGET),
     judge=judge,
     settings={
         "ceilings": {
@@ -109,9 +127,10 @@ RULE = StackRule(
             "additionalProperties": _one(COUNTED),
         },
         "prices": {
-            "description": "US dollars an hour of a node by shape, before the catalog's; `openpai`: of one there.",
+            "description": "US dollars an hour of a node by shape, before the catalog's, or the rows of a review's"
+            " `--prices`; `openpai`: of one there; `compute target`: of one that is not the stack's own.",
             "type": "object",
-            "additionalProperties": {"type": "number", "minimum": 0},
+            "additionalProperties": {"anyOf": [NUMBER, PRICE]},
         },
     },
     passes={
@@ -121,6 +140,8 @@ RULE = StackRule(
         "machines that runs share": _stack(*_machines(2), _run(2), _run(2), nodes=2, gpus=16),
         "a price of the team's own": _stack(_job(), _run(4), usd=4, prices={"VM.GPU.A10.2": 1}),
         "a job without runs": _stack(_job(launch="nodes=4 ports=29400"), nodes=4, usd=16),
+        "a flexible shape": _stack(_job(FLEX, {"ocpus": 10, "memoryInGbs": 50}), _run(1), usd=0.4),
+        "a compute target of the stack": _stack(ON_TARGET, JudgedResource(TARGET, {}, "pool"), _run(1), usd=1),
         "a job of OpenPAI": _stack(_openpai(2), nodes=2, gpus=8),
     },
     fails={
@@ -129,6 +150,7 @@ RULE = StackRule(
         "accelerators": _stack(_job(), _run(4), gpus=7),
         "dollars": _stack(_job(), _run(4, 61), usd=16),
         "dollars, by retries": _stack(_job(), _run(4, retries=1), usd=16),
+        "dollars of a flexible shape": _stack(_job(FLEX, {"ocpus": 10, "memoryInGbs": 51}), _run(1), usd=0.4),
         "machines": _stack(*_machines(3), _run(2), nodes=2),
         "accelerators of machines": _stack(*_machines(3), _run(2), gpus=16),
         "a job without runs": _stack(_job(launch="nodes=5 ports=29400"), nodes=4),
@@ -137,6 +159,9 @@ RULE = StackRule(
     },
     unknown={
         "a shape without a price": _stack(*_machines(2), _run(2), usd=1000),
+        "a flexible shape without its memory": _stack(_job(FLEX, {"ocpus": 1}), _run(1), usd=1000),
+        "retries without limit": _stack(_job(), _run(1, retries=-1), usd=1000),
+        "a compute target of somebody else": _stack(ON_TARGET, _run(1), usd=1000),
         "a shape that the catalog does not know": _stack(_job("VM.New"), _run(2), gpus=1000),
         "a shape decided elsewhere": _stack(_job(Unknown("shapeName")), _run(2), gpus=1000),
         "a job that does not say its nodes": _stack(_job(), nodes=4),

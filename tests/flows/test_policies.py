@@ -132,17 +132,28 @@ def test_the_engine_hears_what_a_rule_says_of_a_whole_stack(rule: StackRule, pro
         assert any((level, policy) == (rule.level, rule.id) for level, policy, _ in heard) is expected, said
 
 
-def test_a_waived_failure_lets_the_preview_go_on_and_names_the_waiver(project: Project) -> None:
-    opened = (BUCKET, "data", {"freeformTags": TAGS, "versioning": "Enabled", "accessType": "ObjectRead"}, True)
-    project.configure(waivers={"public-bucket": {"reason": "a public data set", "until": "2999-12-31"}})
-    went_on, said = project.judged("preview", opened)
-    assert went_on, said
-    assert told(said) == {("advisory", "public-bucket", "data")}
-    assert "waived until 2999-12-31: a public data set" in said
-    project.configure(waivers={"public-bucket": {"reason": "a public data set", "until": "2020-12-31"}})
-    went_on, said = project.judged("preview", opened)
-    assert not went_on
-    assert "its waiver ended on 2020-12-31" in said
+@pytest.mark.parametrize(
+    ("until", "level", "words"),
+    [
+        ("2999-12-31", "advisory", "waived until 2999-12-31: a public data set"),
+        ("2020-12-31", "mandatory", "its waiver ended on 2020-12-31"),
+    ],
+    ids=["in force", "ended"],
+)
+def test_a_waiver_counts_the_same_for_the_engine_and_for_a_review(
+    until: str, level: str, words: str, project: Project
+) -> None:
+    """It lets the preview go on while it lasts, and is named; from the day after it stops the preview again."""
+    inputs = {"freeformTags": TAGS, "versioning": "Enabled", "accessType": "ObjectRead"}
+    waivers = {"public-bucket": {"reason": "a public data set", "until": until}}
+    project.configure(waivers=waivers)
+    went_on, said = project.judged("preview", (BUCKET, "data", inputs, True))
+    assert went_on is (level == "advisory"), said
+    assert words in said
+    opened = JudgedResource(BUCKET, inputs, "data", protect=True)
+    assert told(said) == {(level, "public-bucket", "data")} == offline([opened], {}, waivers=waivers)
+    (result,) = verdicts(snapshot([opened], waivers=waivers), {}, date.today())
+    assert (result.outcome, result.waiver) == ("waived" if went_on else "fail", words)
 
 
 def test_a_level_by_environment_and_a_setting_that_is_none(project: Project, tmp_path: Path) -> None:

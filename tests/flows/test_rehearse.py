@@ -47,6 +47,18 @@ def test_it_passes_is_proved_and_predictions_come_true(ring: Rehearsals) -> None
     assert report["proof"]["unexplained"] == 0, [one for one in outcomes if not one["explained"]]
     assert {one["fate"] for one in outcomes if one["of"] == "rule"} == {"fails", "caught"}
     assert all("sum/base" in one["because"] for one in outcomes if one["of"] == "rule" and one["fate"] == "fails")
+    review = ring.reviewed("ring", report)
+    by_ports = [one for one in review["proven"] if one.startswith("proven: TCP 7400")]
+    assert len(by_ports) == 2, review
+    used, idle = (
+        {one["statement"] for one in report["statements"] if bool(one["calls"]) is does} for does in (True, False)
+    )
+    assert used == {one.removeprefix("proven: ").rpartition(": ")[0] for one in review["proven"] if "Allow " in one}
+    assert idle == {
+        one.removeprefix("nobody would miss: ").rpartition(": ")[0] for one in review["unneeded"] if "Allow " in one
+    }
+    assert not [one for one in review["unproven"] if "Allow " in one or "TCP" in one], review["unproven"]
+
     assert len(report["confirmed"]) == 2
     assert {one["of"] for one in report["confirmed"]} == {"rule", "statement"}
     assert all(one["because"].startswith("seen as predicted") for one in report["confirmed"]), report["confirmed"]

@@ -10,12 +10,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from components.oci.client.session import DEPLOYER, session_of
 from localcloud import control
 from tests.support.local_team import ROOT, SEALED, Team, ended, summary
+from tests.support.review_examples import git
 from trainyard.local.cloud_use import StackClaim
 
 pytestmark = pytest.mark.engine
@@ -63,6 +65,8 @@ def test_up_trains_a_second_up_changes_nothing_down_leaves_nothing(team: Team) -
     assert "bucket replace" in renamed
     team.change("bucket: { name: demo-local-renamed", "bucket: { name: demo-local-training")
 
+    a_review_of_the_engines_preview_says_what_one_without_it_says(team)
+
     cloud = control.running(team.home / "cloud")
     assert cloud is not None
     last = team.trainyard("down", "local")
@@ -71,6 +75,44 @@ def test_up_trains_a_second_up_changes_nothing_down_leaves_nothing(team: Team) -
     assert ended(cloud.pid), "the local cloud is stopped with its last stack"
     assert not list((team.home / "pulumi" / "state").rglob("local.json"))
     assert "encryptionsalt" not in team.file.read_text(), "a team's file is never written to"
+
+
+def a_review_of_the_engines_preview_says_what_one_without_it_says(team: Team) -> None:
+    """A wider rule, a statement more and a replaced job: both reviews show all three, and the same."""
+    git(team.stacks, "init", "-q")
+    git(team.stacks, "add", "-A")
+    git(team.stacks, "commit", "-qm", "before")
+    team.configure("network", {**team.written("network"), "nat": True})
+    jobs = team.written("jobs")
+    jobs["line"] |= {
+        "command": "train.py --epochs 6",
+        "inputs": [{"bucket": "company-pictures", "mount": "/data/more"}],
+    }
+    team.configure("jobs", jobs)
+    seen = team.attempt("preview", "local", "--json", "--show-sames")
+    assert seen.returncode == 0, seen.stderr
+    file = team.home / "preview.json"
+    file.write_text(seen.stdout)
+    by_engine, offline = (reviewed(team, *words) for words in (("--preview", str(file)), ("--against", "HEAD")))
+    keys = ("kind", "opened", "closed", "gained", "lost", "hanging")
+    assert {key: by_engine[key] for key in keys} == {key: offline[key] for key in keys}
+    assert any(one["outside"] and "TCP 443" in one["words"] for one in offline["opened"])
+    assert any("company-pictures" in one["resource"] for one in offline["gained"])
+    replaced = [_replaced(one) for one in (by_engine, offline)]
+    assert ("trainyard:index:Run", "line/base") in replaced[0]
+    assert replaced[0] == replaced[1]
+    git(team.stacks, "checkout", "--", ".")
+
+
+def _replaced(review: dict[str, Any]) -> set[tuple[str, str]]:
+    return {(one["type"], one["name"]) for one in review["changes"] if one["kind"] == "replaced"}
+
+
+def reviewed(team: Team, *words: str) -> dict[str, Any]:
+    done = team.run("review", "local", "--stacks", str(team.stacks), "--format", "json", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (review,) = json.loads(done.stdout)["reviews"]
+    return dict(review)
 
 
 @pytest.mark.torture

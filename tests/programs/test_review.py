@@ -18,6 +18,7 @@ from tests.support.review_examples import (
     Config,
     commit_changes,
     edit,
+    git,
     make_repository,
     page_with,
     review,
@@ -87,6 +88,29 @@ def test_the_programs_own_refusals_and_warnings_are_said_before_a_cloud_is_asked
     refused = reviews(review(repository, OCI, "--against", "HEAD", "--format", "json"))[OCI]
     assert "trainyard:bucket.versioning" in refused["refused"]
     assert any(one["kind"] == "changed" for one in refused["changes"])
+
+
+def test_a_waiver_that_has_ended_counts_again_although_nothing_changed(repository: Path) -> None:
+    def waived(config: Config) -> None:
+        config["trainyard:bucket"] = {"name": "scratch", "versioning": False}
+        reason = {"reason": "scratch data", "until": "2026-12-31"}
+        config["trainyard:waivers"] = {"unversioned-bucket": reason}
+
+    edit(repository, OCI, waived)
+    git(repository, "commit", "-qam", "waived")
+    words = (OCI, "--against", "HEAD", "--format", "json", "--policy-config", str(repository / "pack.json"))
+    (repository / "pack.json").write_text('{"unversioned-bucket": "mandatory"}')
+    in_force = reviews(review(repository, *words, "--on", "2026-12-31", "--fail-on", "policy"))[OCI]
+    assert (in_force["kind"], in_force["pack"]) == ("same", [])
+    ended = reviews(review(repository, *words, "--on", "2027-01-01", "--fail-on", "policy", code=1))[OCI]
+    (row,) = ended["pack"]
+    assert (row["code"], row["level"], row["outcome"]) == ("unversioned-bucket", "mandatory", "fail")
+    assert row["waiver"] == "its waiver ended on 2026-12-31"
+    assert "its waiver ended on 2026-12-31" in row["message"]
+    # The check of the stack file goes by the same day.
+    new = reviews(review(repository, OCI, "--format", "json", "--on", "2027-01-01"))[OCI]
+    assert "TY722" in {one["code"] for one in new["findings"]}
+    assert "TY722" not in {one["code"] for one in reviews(review(repository, OCI, "--format", "json"))[OCI]["findings"]}
 
 
 def test_a_stack_may_be_new_removed_or_broken(repository: Path) -> None:

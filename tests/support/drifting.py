@@ -57,6 +57,11 @@ class StackUp:
         code, said = self.drift()
         assert (code, said.count("\n")) == (0, 1), said
 
+    def stays_silent(self) -> None:
+        """However often it is asked, about what nobody touched."""
+        for _ in range(wanted(1, 100)):
+            self.is_silent()
+
     def finds(self, change: BehindTheBack) -> None:
         """Asserts that the command shows this change and no other, and after the undo nothing."""
         undo = change.make()

@@ -82,6 +82,19 @@ class Rehearsals:
         assert report["exitCode"] == done.returncode, done.stderr
         return report
 
+    def reviewed(self, stack: str, report: dict[str, Any]) -> dict[str, Any]:
+        """What a review of the stack, as if it were new, says with a rehearsal's report as its proof."""
+        file = self.stacks.parent / "rehearsal.json"
+        file.write_text(json.dumps(report), "utf-8")
+        words = [
+            sys.executable, "-m", "trainyard", "review", stack, "--stacks", str(self.stacks), "--format", "json",
+            "--rehearsal", str(file),
+        ]  # fmt: skip
+        done = subprocess.run(words, cwd=ROOT, env=self.env, text=True, capture_output=True, timeout=LONGEST_SECONDS)
+        assert done.returncode == 0, done.stderr
+        (review,) = json.loads(done.stdout)["reviews"]
+        return dict(review)
+
     def left(self) -> list[str]:
         """What rehearsals that have ended left behind."""
         folder = self.home / "rehearsals"

@@ -94,6 +94,20 @@ PARTS = {
         " refuses everything else", "changes of each", 25,
         ("tests/torture/test_aws_deployers.py",), COUNTED,
     ),
+    "review": Part(
+        "a rule or a statement that says more is in the review, by what goes through on the local clouds and did not"
+        " before; one that only reads differently is not", "changes of each", 300,
+        ("tests/torture/test_review_calls.py", "tests/torture/test_review_packets.py",
+         "tests/unit/components/oci/review/test_oci_widenings.py",
+         "tests/unit/components/aws/review/test_aws_widenings.py",
+         "tests/unit/components/openpai/test_openpai_widenings.py", "tests/unit/trainyard/review/test_reach.py"),
+        COUNTED,
+    ),
+    "drift": Part(
+        "what clouds' own clients change behind a stack's back is found, and an untouched stack is silent",
+        "changes of each", 100,
+        ("tests/flows/drift",), COUNTED,
+    ),
     "flows": Part(
         "what takes minutes and shows little more than its neighbours: longer lives, changes and rehearsals of stacks",
         "round", 1, ("tests/flows", "tests/upgrade"), COUNTED,

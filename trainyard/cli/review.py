@@ -130,8 +130,9 @@ def _gates(text: str) -> tuple[Gate, ...]:
 @contextmanager
 def _errors_in_words() -> Iterator[None]:
     from trainyard.review.costs import PricesError
-    from trainyard.review.evaluate import PackConfigError, RehearsalError
+    from trainyard.review.evaluate import PackConfigError
     from trainyard.review.preview import PreviewError
+    from trainyard.review.proof import RehearsalError
     from trainyard.review.recorder import RecordingError
     from trainyard.review.sides import RevisionError
 
@@ -215,7 +216,7 @@ def _date(text: str | None) -> date:
 
 
 def _with_reports(wanted: Wanted, rehearsal: Path | None, policy_config: Path | None) -> Wanted:
-    from trainyard.review.evaluate import read_rehearsal
+    from trainyard.review.proof import read_rehearsal
 
     if rehearsal and len(wanted.names) != 1:
         raise click.UsageError("--rehearsal is of one stack: name it")

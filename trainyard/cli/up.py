@@ -13,6 +13,7 @@ import click
 from components.plan.build import WARNINGS_SHOWN
 from components.plan.model import Plan
 from components.platform.base import platform
+from components.platform.calls import Tell
 from components.platform.local import LocalFile
 from components.refusal import moved
 from localcloud import admin, control
@@ -132,6 +133,8 @@ def _bring_up_used(place: LocalStack, plan: Plan, allow_failed_runs: bool) -> st
 
 @local_command("Show what `up` would change. Further arguments go to `pulumi preview`.", VERBOSE, RETRY)
 def preview(place: LocalStack, arguments: list[str], verbose: bool, retry_failed: bool) -> None:
+    # A program reads what `--json` writes: what people are told goes elsewhere.
+    tell = say_aside if {"--json", "-j"} & {*arguments} else say
     plan = _plan(place)
     cloud = place.start_cloud()
     used = _used(plan)
@@ -140,12 +143,12 @@ def preview(place: LocalStack, arguments: list[str], verbose: bool, retry_failed
             f"{place.stack} takes {', '.join(plan.taken)} from {used}, which is not up.\n"
             f"Bring it up first: {place.command('up', used)}"
         )
-    _tell(place.select(plan, cloud))
+    _tell(place.select(plan, cloud), tell)
     for line in decisions(plan.jobs.values(), place.file.parent):
-        say(f"  here: {line}")
+        tell(f"  here: {line}")
     if missing := what_to_make(plan, place.file.parent):
-        say(f"  here: `up` makes first, once per machine: {missing}")
-    _tell_of_renames(place, plan)
+        tell(f"  here: `up` makes first, once per machine: {missing}")
+    _tell_of_renames(place, plan, tell)
     sys.exit(place.pulumi("preview", "--non-interactive", *_shown(verbose), *_judged(arguments), *arguments))
 
 
@@ -172,15 +175,15 @@ def _judged(arguments: list[str]) -> tuple[str, ...]:
     return () if any(word.startswith("--target") for word in arguments) else JUDGED
 
 
-def _tell(local: LocalFile) -> None:
+def _tell(local: LocalFile, tell: Tell = say) -> None:
     for remark in local.remarks:
-        say(f"  here: {remark}")
+        tell(f"  here: {remark}")
 
 
-def _tell_of_renames(place: LocalStack, plan: Plan) -> None:
+def _tell_of_renames(place: LocalStack, plan: Plan, tell: Tell = say) -> None:
     own, _ = place.states()
     for text in renames.words(own.rows, plan, platform(plan.platform).local):
-        say(f"  renamed? {text}")
+        tell(f"  renamed? {text}")
 
 
 def _plan(place: LocalStack) -> Plan:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from components.platform.evidence import AccessFacts, PlannedNeeds, RecordedCall
-from components.platform.traffic import Traffic, allows, drops, wanted_drops
+from components.platform.traffic import Traffic, allows, drops, protocol, wanted_drops
 from trainyard.rehearsal.model import (
     ENFORCED,
+    FlowResult,
     RankResult,
     RankSeen,
     RefusedResult,
@@ -54,6 +55,7 @@ def judge_rehearsal(seen: Observations) -> Rehearsal:
         runs=runs,
         firewall=ENFORCED if enforced else f"not enforced: {seen.traffic.reason}",
         rules=tuple(_rules(seen.traffic)),
+        flows=tuple(_flows(seen.traffic)),
         dropped=dropped,
         statements=tuple(_statements(seen)),
         refused=tuple(_refused(seen.calls)),
@@ -143,7 +145,19 @@ def _rules(traffic: Traffic) -> Iterator[RuleResult]:
     for rule in traffic.rules:
         pairs = (traffic.pair(flow) for flow in traffic.flows if allows(rule, flow, own))
         carried = tuple(dict.fromkeys(pairs)) if rule.connections else ()
-        yield RuleResult(rule.title, rule.description, rule.connections, carried)
+        yield RuleResult(
+            rule.title, rule.description, rule.connections, carried, rule.direction, protocol(rule.protocol), rule.peer,
+            rule.ports,
+        )  # fmt: skip
+
+
+def _flows(traffic: Traffic) -> Iterator[FlowResult]:
+    own = frozenset(node.address for node in traffic.nodes)
+    for flow in traffic.flows:
+        yield FlowResult(
+            traffic.pair(flow), flow.direction, protocol(flow.protocol), flow.port, flow.peer, flow.peer in own,
+            flow.count,
+        )  # fmt: skip
 
 
 def _statements(seen: Observations) -> Iterator[StatementResult]:

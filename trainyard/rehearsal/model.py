@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from components.platform.rehearsal import Artifact
-from components.platform.traffic import DroppedResult, RehearsedNode
+from components.platform.traffic import DroppedResult, Ports, RehearsedNode
 from trainyard.rehearsal.node_load import Duty, NodeLoad
 from trainyard.rehearsal.proof import MutationOutcome, Proof
 
@@ -88,6 +88,23 @@ class RuleResult:
     description: str
     connections: int
     pairs: tuple[str, ...]
+    direction: str = ""
+    protocol: str = ""
+    peer: str = ""
+    ports: Ports = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowResult:
+    """Connections of one kind that rules let through, in a form for programs: a review takes them as proof."""
+
+    pair: str
+    direction: str
+    protocol: str
+    port: int
+    peer: str
+    to_node: bool
+    connections: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +138,7 @@ class Rehearsal:
     runs: tuple[RunResult, ...]
     firewall: str
     rules: tuple[RuleResult, ...]
+    flows: tuple[FlowResult, ...]
     dropped: tuple[DroppedResult, ...]
     statements: tuple[StatementResult, ...]
     refused: tuple[RefusedResult, ...]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from catalog.machines import is_price, longest_hours, most_retries
 from components.plan.model import RUN_TYPE
 from components.platform.review import Machines, ReviewPlatform, Snapshot
 from trainyard.review.model import Change, JobCost, StackCosts, StandingCost
@@ -20,7 +21,7 @@ class PricesError(Exception):
 
 
 def read_prices(file: Path) -> Mapping[str, Any]:
-    """A team's own rows: shape -> { usd_per_hour, source }."""
+    """A team's own rows by shape, as those of the catalog."""
     try:
         rows = tomllib.loads(file.read_text("utf-8"))
     except OSError as problem:
@@ -28,10 +29,10 @@ def read_prices(file: Path) -> Mapping[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise PricesError(f"{file}: {problem}") from None
     for name, row in rows.items():
-        price = row.get("usd_per_hour") if isinstance(row, Mapping) else None
-        if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < 1e9:
+        if not is_price(row):
             raise PricesError(
-                f'{file}: {name} has no price; write ["{name}"], and below `usd_per_hour = 1.50`: dollars for one node'
+                f'{file}: {name} has no price; write ["{name}"], and below `usd_per_hour = 1.50`: dollars for one node.'
+                " A flexible shape has `usd_per_ocpu_hour` and `usd_per_gib_hour` instead"
             )
     return rows
 
@@ -62,7 +63,7 @@ def _job_cost(name: str, job: Mapping[str, Any], machines: Machines | None, star
     nodes = machines.nodes if machines else sum(role.get("replicas", 0) for role in job.get("roles") or ())
     runs = job.get("runs") or {}
     starts = sum(f"{name}/{run}" in started for run in runs)
-    hours = _longest(job, runs)
+    hours = longest_hours(job.get("maximumRuntimeMinutes"), _retries(runs, machines))
     price = None if machines is None or machines.usd_per_hour is None else machines.usd_per_hour * nodes
     stays = machines.stays if machines else False
     idle = _idle_hours(machines)
@@ -85,19 +86,11 @@ def _job_cost(name: str, job: Mapping[str, Any], machines: Machines | None, star
     )
 
 
-def _longest(job: Mapping[str, Any], runs: Mapping[str, Any]) -> float | None:
-    """Of one run, retries included. None: nothing in the file bounds it."""
-    minutes = job.get("maximumRuntimeMinutes")
-    if not minutes:
-        return None
-    return float(minutes) / _MINUTES * (_retries(runs) + 1)
-
-
-def _retries(runs: Mapping[str, Any]) -> int:
-    """The most that any node of any run is started again."""
+def _retries(runs: Mapping[str, Any], machines: Machines | None) -> int:
+    """The most that any node of any run is started again. Negative: without limit."""
     launches = (node.get("launch") or {} for run in runs.values() for node in run.get("nodes") or ())
-    counts = ((one.get("retry") or {}).get("count") or 0 for one in launches)
-    return max((int(count) for count in counts), default=0)
+    counts = [int((one.get("retry") or {}).get("count") or 0) for one in launches]
+    return most_retries([*counts, machines.retries if machines else 0])
 
 
 def _idle_hours(machines: Machines | None) -> float | None:

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 from components.platform.base import answers
@@ -20,6 +18,7 @@ from trainyard.review.changes import compare, forecast
 from trainyard.review.costs import stack_costs
 from trainyard.review.model import Access, Hanging, Opening, Remark, Review, StackKind
 from trainyard.review.picture import picture
+from trainyard.review.proof import proof_of
 
 _NOT_REHEARSED = (
     "what opens and what is granted here was not rehearsed: give the report of "
@@ -53,10 +52,6 @@ class PackConfigError(Exception):
     """A configuration that the policy pack does not take; the text is for people."""
 
 
-class RehearsalError(Exception):
-    """A file that is no report of a rehearsal; the text is for people."""
-
-
 def review(
     before: Snapshot,
     after: Snapshot,
@@ -84,7 +79,8 @@ def review(
         picture=picture(after if kind != "removed" else before),
     )
     made = _with_access(_with_network(made, before, after, platform), before, after, platform)
-    return _with_proof(_with_pack(made, before, after, findings, circumstances), rehearsal)
+    made = _with_pack(made, before, after, findings, circumstances)
+    return _with_proof(made, before, after, platform, rehearsal)
 
 
 def _begun(after: Snapshot, kind: StackKind, findings: Findings, circumstances: Circumstances) -> Review:
@@ -189,11 +185,14 @@ def _with_access(made: Review, before: Snapshot, after: Snapshot, platform: Revi
 def _with_pack(
     made: Review, before: Snapshot, after: Snapshot, findings: Findings, circumstances: Circumstances
 ) -> Review:
-    """What the pack says of the change. What it said before too is counted: it takes no decision of this change."""
+    """What the pack says of the change. What it said before too is counted: it takes no decision of this change.
+
+    A failure whose waiver has ended is said all the same: it was waived when the other side was made.
+    """
     if not after.resources:
         return made
     then, now = (_pack_rows(one, findings.pack, circumstances.on) for one in (before, after))
-    new = [row for row in now if row not in then]
+    new = [row for row in now if row not in then or (row.outcome == "fail" and row.waiver)]
     return replace(made, pack=tuple(new), pack_before=len(now) - len(new))
 
 
@@ -212,33 +211,15 @@ def _pack_rows(side: Snapshot, config: Mapping[str, Any], on: date) -> list[Rema
     return sorted(rows, key=lambda one: (order.get(one.outcome, 3), one.code, one.place))
 
 
-def _with_proof(made: Review, rehearsal: Mapping[str, Any] | None) -> Review:
+def _with_proof(
+    made: Review, before: Snapshot, after: Snapshot, platform: ReviewPlatform, rehearsal: Mapping[str, Any] | None
+) -> Review:
+    if not made.opened and not made.gained:
+        return made
     if rehearsal is None:
-        missing = (_NOT_REHEARSED,) if made.opened or made.gained else ()
-        return replace(made, unproven=missing)
-    rows = [(str(one.get("description") or one.get("rule")), one.get("connections")) for one in rehearsal["rules"]]
-    rows += [(str(one.get("statement")), one.get("calls")) for one in rehearsal["statements"]]
-    return replace(
-        made,
-        proven=tuple(f"a rehearsal used: {what}" for what, times in rows if times),
-        unproven=tuple(f"in the rehearsal nobody would have missed: {what}" for what, times in rows if not times),
-    )
-
-
-def read_rehearsal(file: Path, stack: str) -> Mapping[str, Any]:
-    try:
-        report = json.loads(file.read_text("utf-8"))
-        there = report["stack"]
-        for key in ("rules", "statements"):
-            if not all(isinstance(row, Mapping) for row in report[key]):
-                raise TypeError
-    except OSError as problem:
-        raise RehearsalError(f"{file}: {problem.strerror}") from None
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise RehearsalError(f"{file} is no report of `trainyard rehearse STACK --format json`") from None
-    if there != stack:
-        raise RehearsalError(f"{file} is about the stack {there}, not {stack}")
-    return report  # type: ignore[no-any-return]
+        return replace(made, unproven=(_NOT_REHEARSED,))
+    found = proof_of(before, after, platform, rehearsal)
+    return replace(made, proven=found.proven, unproven=found.unproven, unneeded=found.unneeded)
 
 
 def _new_findings(findings: Findings) -> tuple[Remark, ...]:

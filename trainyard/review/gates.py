@@ -92,7 +92,7 @@ def _policy(one: Review) -> Iterator[str]:
 
 
 def _unproven(one: Review) -> Iterator[str]:
-    return iter(one.unproven)
+    return iter((*one.unproven, *one.unneeded))
 
 
 _GATES: Mapping[str, Callable[[Review], Iterator[str]]] = {

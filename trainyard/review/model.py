@@ -108,7 +108,10 @@ class StackCosts:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A finding of `check`, or a result of the policy pack. `outcome` of the pack: fail, unknown or waived."""
+    """A finding of `check`, or a result of the policy pack. `outcome` of the pack: fail, unknown or waived.
+
+    `waiver`: until when it is waived and why; of a failure, when that ended.
+    """
 
     code: str
     level: str
@@ -146,6 +149,9 @@ class Review:
 
     `findings` and `pack` are new with this change; `pack_before` counts what the policy pack said before it, too.
 
+    `proven`, `unproven` and `unneeded`: of what opens and is granted, what a rehearsal needed, what it never had, and
+    what it had and nobody would miss.
+
     `judged` is false where a side could not be read at all: then no gate may pass.
     """
 
@@ -171,6 +177,7 @@ class Review:
     costs_before: StackCosts = field(default_factory=StackCosts)
     proven: tuple[str, ...] = ()
     unproven: tuple[str, ...] = ()
+    unneeded: tuple[str, ...] = ()
     findings: tuple[Remark, ...] = ()
     pack: tuple[Remark, ...] = ()
     pack_before: int = 0

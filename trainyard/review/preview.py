@@ -68,10 +68,15 @@ def _sides(
     after: dict[str, ReviewedResource] = {}
     replaced: dict[str, tuple[str, ...]] = {}
     for row in rows:
-        for side, state in ((before, row.get("oldState")), (after, row.get("newState"))):
+        replaces = "replace" in str(row.get("op"))
+        old, new = row.get("oldState"), row.get("newState")
+        if isinstance(old, Mapping) and isinstance(new, Mapping) and not replaces:
+            # The engine says it before it knows that what it changes in place stays the same thing.
+            new = {**new, "id": new.get("id") or old.get("id")}
+        for side, state in ((before, old), (after, new)):
             if isinstance(state, Mapping) and state.get("type") != _ROOT:
                 side[str(row["urn"])] = resource_of(str(row["urn"]), state)
-        if "replace" in str(row.get("op")):
+        if replaces:
             paths = row.get("replaceReasons") or row.get("diffReasons") or ()
             replaced.setdefault(str(row["urn"]), tuple(map(str, paths)))
         if str(row.get("op")) == "delete":

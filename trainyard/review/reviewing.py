@@ -109,7 +109,7 @@ def _judged(wanted: Wanted) -> list[_Sides]:
 
 def _check(wanted: Wanted, side: Side, files: Sequence[Path | None]) -> list[Judged | None]:
     there = [file for file in files if file is not None]
-    judged = [judge_file(file, str(file)) for file in there]
+    judged = [judge_file(file, str(file), wanted.circumstances.on) for file in there]
     together = check_together(judged, find_neighbours(tuple(there), judged))
     named = iter(_with_words(one, lambda text: wanted.in_words(text, side)) for one in together)
     return [next(named) if file is not None else None for file in files]

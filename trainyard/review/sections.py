@@ -243,7 +243,7 @@ def _proof(one: Review) -> Iterator[Item]:
             yield _remark_item(row)
     for row in one.findings:
         yield _remark_item(row)
-    for text in (*one.unproven, *one.proven):
+    for text in (*one.unproven, *one.unneeded, *one.proven):
         yield Item(text)
     for row in one.pack:
         if row.outcome == "waived":

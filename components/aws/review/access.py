@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -138,6 +139,31 @@ class _Reader:
             name = f"the endpoint of {service}"
             found[name] = Owned(self._read(f"the policy of {name}", document), True, f" through {name}")
         return found
+
+
+# A rehearsal reads the policies of identities, each as it is written.
+_OF_IDENTITIES = (POLICY, *(f"aws:iam/{kind}Policy:{kind.title()}Policy" for kind in _PRINCIPALS))
+
+
+def statements(side: Snapshot) -> tuple[str, ...]:
+    return tuple(json.dumps(one, sort_keys=True) for row in side.of(*_OF_IDENTITIES) for one in _bodies(row))
+
+
+def without_statements(side: Snapshot, texts: frozenset[str]) -> Snapshot:
+    def kept(row: ReviewedResource) -> ReviewedResource:
+        left = [one for one in _bodies(row) if json.dumps(one, sort_keys=True) not in texts]
+        return replace(row, inputs={**row.inputs, "policy": json.dumps({"Statement": left})})
+
+    return replace(side, resources=tuple(kept(one) if [*_bodies(one)] else one for one in side.resources))
+
+
+def _bodies(row: ReviewedResource) -> Iterator[Any]:
+    """The statements of a policy of an identity; none where they cannot be read."""
+    document = row.inputs.get("policy") if row.type in _OF_IDENTITIES else None
+    with suppress(ValueError, RecursionError):
+        document = json.loads(document) if isinstance(document, str) else document
+    found = document.get("Statement") if isinstance(document, Mapping) else None
+    yield from found if isinstance(found, list) else [] if found is None else [found]
 
 
 def _named(resource: ReviewedResource) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from catalog.tables import table
+from components.aws.review import access
 from components.aws.review.abilities import abilities
 from components.aws.review.costs import costs_of
 from components.aws.review.network import network_of
@@ -21,6 +22,12 @@ class AwsReview(ReviewPlatform):
 
     def abilities(self, sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
         return abilities(sides)
+
+    def statements(self, side: Snapshot) -> tuple[str, ...]:
+        return access.statements(side)
+
+    def without_statements(self, side: Snapshot, texts: frozenset[str]) -> Snapshot:
+        return access.without_statements(side, texts)
 
     def operation_words(self, operations: frozenset[str]) -> str:
         return operation_words(operations)

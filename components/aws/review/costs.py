@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from catalog.machines import accelerators_of, price_of
 from catalog.tables import table
 from components.platform.review import Costs, Machines, Snapshot, Standing
 from schemas.names import plural
-
-_GIVEN = "the team's own prices"
 
 
 def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
@@ -22,10 +21,9 @@ def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
 def _machines(cluster: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
     """The costs of machines, which stay between runs and stop when they are idle."""
     shape = str(cluster["instanceType"])
-    row = table("aws_dl1")["shapes"].get(shape, {})
-    price, source = _price(shape, prices)
+    gpus = accelerators_of(shape, table("aws_dl1")["shapes"])
     idle, nodes = int(cluster.get("stopWhenIdleMinutes") or 0), len(cluster["nodes"])
-    return Machines(shape, nodes, int(row.get("accelerators", 0)), price, source, True, idle)
+    return Machines(shape, nodes, gpus, *price_of(shape, prices), True, idle)
 
 
 def _standing(side: Snapshot, prices: Mapping[str, Any]) -> Iterator[Standing]:
@@ -33,8 +31,8 @@ def _standing(side: Snapshot, prices: Mapping[str, Any]) -> Iterator[Standing]:
         only = row.get("only", {})
         number = sum(all(one.inputs.get(key) == value for key, value in only.items()) for one in side.of(row["type"]))
         if number:
-            price, source = _price(row["what"], prices)
-            yield Standing(plural(number, row["what"]), None if price is None else price * number, source)
+            price = price_of(row["what"], prices)
+            yield Standing(plural(number, row["what"]), price.of(number), price.source)
     yield from _disks(side)
 
 
@@ -47,10 +45,3 @@ def _disks(side: Snapshot) -> Iterator[Standing]:
     )
     if total := sum(size * number for size, number in sizes.items()):
         yield Standing(f"disks of the machines: {total} GB, also while they are stopped", None)
-
-
-def _price(what: str, prices: Mapping[str, Any]) -> tuple[float | None, str]:
-    row = prices.get(what)
-    if isinstance(row, Mapping) and "usd_per_hour" in row:
-        return float(row["usd_per_hour"]), str(row.get("source") or _GIVEN)
-    return None, ""

@@ -30,7 +30,10 @@ from components.platform.review import UNKNOWN, ReviewedResource, Snapshot
 
 POLICY, DYNAMIC_GROUP = "oci:Identity/policy:Policy", "oci:Identity/dynamicGroup:DynamicGroup"
 DOMAIN_GROUP = "oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResourceGroup"
+COMPARTMENT = "oci:Identity/compartment:Compartment"
 _TENANCY = "ocid1.tenancy."
+# Separates a compartment and the name of one below it whose OCID is not known.
+_PATH = "/"
 # Separates verb and resource type in a made-up permission.
 _ON = "__"
 # Resource types that no statement names.
@@ -78,6 +81,26 @@ def read(side: Snapshot) -> Side:
     return Side(policies, {name: tuple(rules) for name, rules in members.items()}, tuple(dict.fromkeys(unread)))
 
 
+def statements(side: Snapshot) -> tuple[str, ...]:
+    """In one form, in which equal statements are equal. What cannot be read stays as it is written."""
+    return tuple(_canonical(text) for policy in side.of(POLICY) for text in _texts(policy.inputs.get("statements")))
+
+
+def without_statements(side: Snapshot, texts: frozenset[str]) -> Snapshot:
+    def kept(policy: ReviewedResource) -> ReviewedResource:
+        left = [text for text in _texts(policy.inputs.get("statements")) if _canonical(text) not in texts]
+        return replace(policy, inputs={**policy.inputs, "statements": left})
+
+    return replace(side, resources=tuple(kept(one) if one.type == POLICY else one for one in side.resources))
+
+
+def _canonical(text: str) -> str:
+    try:
+        return to_text(parse(text))
+    except StatementError:
+        return text
+
+
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, list | tuple):
         yield from map(str, value)
@@ -115,14 +138,15 @@ def places_of(sides: Sequence[Snapshot], read_sides: Iterable[Side]) -> Places:
     """Every compartment that is named anywhere, and one for all others.
 
     The real hierarchy is not known. A compartment that a policy names is taken to be below that policy's compartment.
+    The OCID of a compartment that is named by its name is known only if the program makes it. Otherwise the two count
+    as two, and the words say so.
     """
     plans = [side.plan for side in sides]
     root = next((str(plan["tenancy"]) for plan in plans if plan.get("tenancy")), "")
     owns = {str(plan["compartment"]) for plan in plans if plan.get("compartment")}
     attached = [policy for side in read_sides for policy in side.policies]
     root = root or next((one.compartment for one in attached if one.compartment.startswith(_TENANCY)), f"{_TENANCY}own")
-    parents: dict[str, str] = {}
-    names: dict[str, str] = {}
+    parents, names = _made(sides, root)
     for ocid in (*owns, *(one.compartment for one in attached), ELSEWHERE):
         if not _is_root(ocid, root):
             parents.setdefault(ocid, root)
@@ -135,7 +159,7 @@ def places_of(sides: Sequence[Snapshot], read_sides: Iterable[Side]) -> Places:
                 case CompartmentName(path):
                     _add_path(path, below, parents, names)
     own = next(iter(owns)) if len(owns) == 1 else ""
-    shown = {ocid: f"compartment {names.get(ocid, ocid)}" for ocid in parents}
+    shown = {ocid: _shown(ocid, names) for ocid in parents}
     shown |= {root: "the tenancy itself", ELSEWHERE: "any other compartment"}
     if own:
         shown[own] = "the tenancy itself" if _is_root(own, root) else "the stack's compartment"
@@ -146,9 +170,22 @@ def _is_root(ocid: str, root: str) -> bool:
     return ocid == root or ocid.startswith(_TENANCY)
 
 
+def _made(sides: Iterable[Snapshot], root: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The compartments that the program makes, which say both OCID and name: what each lies in, and its name."""
+    made = {one.id: one for side in sides for one in side.of(COMPARTMENT) if one.id}
+    parents = {ocid: str(one.inputs.get("compartmentId") or root) for ocid, one in made.items()}
+    return parents, {ocid: str(one.inputs.get("name") or one.name) for ocid, one in made.items()}
+
+
+def _shown(ocid: str, names: Mapping[str, str]) -> str:
+    named = f"compartment {names.get(ocid, ocid)}"
+    return f"{named} (its OCID is not known here)" if _PATH in ocid else named
+
+
 def _add_path(path: tuple[str, ...], below: str, parents: dict[str, str], names: dict[str, str]) -> None:
     for part in path:
-        ocid = f"{below}/{part.lower()}"
+        known = (one for one, name in names.items() if parents[one] == below and name.lower() == part.lower())
+        ocid = next(known, f"{below}{_PATH}{part.lower()}")
         parents[ocid], names[ocid] = below, part
         below = ocid
 

@@ -325,7 +325,7 @@ class Changes:
 
 
 def test_what_is_changed_behind_its_back_is_found_and_an_untouched_stack_is_silent(up: StackUp) -> None:
-    up.is_silent()
+    up.stays_silent()
     changes = Changes(up)
     for change in some(changes.makers(), 6, 100):
         up.finds(change)

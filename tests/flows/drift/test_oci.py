@@ -265,7 +265,7 @@ class Changes:
 
 
 def test_what_is_changed_behind_its_back_is_found_and_an_untouched_stack_is_silent(up: StackUp) -> None:
-    up.is_silent()
+    up.stays_silent()
     for change in some(Changes(up).makers(), 6, 100):
         up.finds(change)
     up.is_silent()

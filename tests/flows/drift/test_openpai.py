@@ -33,7 +33,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackUp]:
 
 
 def test_a_run_that_was_stopped_by_hand_is_found(up: StackUp) -> None:
-    up.is_silent()
+    up.stays_silent()
     job = up.id_of("Run", "cifar10/base").split("/")[1]
     answer = OpenPaiWorld(up.cloud).ask("PUT", f"/api/v2/jobs/{job}/executionType", {"value": "STOP"}, user=ADMIN)
     assert answer.status == 202, answer.content

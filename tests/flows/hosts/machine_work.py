@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.aws.machines import GroupRule, SecurityGroupRules
-from tests.flows.hosts.instances import GROUP, Data, data_centre
 from tests.flows.hosts.ways_out import WAYS, Way, try_all
+from tests.support.aws_instances import GROUP, Data, data_centre
 
 # What is no way out for the root of a machine, because it stays inside.
 AT_HOME = {

@@ -11,7 +11,7 @@ import pytest
 
 from localcloud.aws.hosts.assignments import environments as local_environments
 from localcloud.aws.machines import GroupRule, Machine, MachineCommand, SecurityGroupRules
-from tests.flows.hosts.instances import GROUP, ITSELF, Data, data_centre
+from tests.support.aws_instances import GROUP, ITSELF, Data, data_centre
 
 USER_DATA = """#cloud-config
 packages: [habanalabs-container-runtime]

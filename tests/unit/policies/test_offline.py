@@ -22,6 +22,7 @@ TODAY = date(2026, 11, 26)
 LEVELS = {"advisory": analyzer_pb2.ADVISORY, "mandatory": analyzer_pb2.MANDATORY, "disabled": analyzer_pb2.DISABLED}
 KINDS = ("passes", "fails", "unknown")
 WAIVERS = {"public-bucket": {"reason": "a public data set", "until": "2026-12-31"}}
+ENDED = {"public-bucket": {"reason": "a public data set", "until": "2026-11-25"}}
 Heard = set[tuple[str, int, str, str]]
 
 
@@ -55,7 +56,11 @@ def offline(resources: Sequence[JudgedResource], config: Mapping[str, Any], **pl
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("plan", [{}, {"environment": "dev", "waivers": WAIVERS}], ids=["plain", "waived"])
+@pytest.mark.parametrize(
+    "plan",
+    [{}, {"environment": "dev", "waivers": WAIVERS}, {"environment": "dev", "waivers": ENDED}],
+    ids=["plain", "waived", "ended"],
+)
 def test_examples_of_resources_get_the_same_verdicts(kind: str, plan: dict[str, Any]) -> None:
     resources = named((one for rule in rules() for one in getattr(rule, kind).values()), kind)
     heard = by_engine(resources, {}, **plan)
@@ -91,7 +96,7 @@ def test_a_result_says_all_that_a_report_needs() -> None:
         for one in verdicts(snapshot([bucket()], waivers=WAIVERS), {}, date(2027, 1, 1))
         if one.rule == "public-bucket"
     ]
-    assert (result.outcome, result.level, result.waiver) == ("fail", "mandatory", "")
+    assert (result.outcome, result.level, result.waiver) == ("fail", "mandatory", "its waiver ended on 2026-12-31")
     assert "its waiver ended on 2026-12-31" in result.because
 
 

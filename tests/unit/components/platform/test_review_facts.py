@@ -60,7 +60,8 @@ LISTED = "list prices of shapes.toml, 2026"
         ),
         ({"name": "VM.Standard.E5.Flex"}, {}, Machines("VM.Standard.E5.Flex", 4)),
         ({"name": "VM.Standard2.1"}, {}, Machines("VM.Standard2.1", 4)),
-        ({"name": "Nobodys"}, {}, Machines("Nobodys", 4)),
+        ({"name": "Nobodys"}, {}, Machines("Nobodys", 4, None)),
+        ({"name": "VM.Standard.E5.Flex", "ocpus": 2}, {}, Machines("VM.Standard.E5.Flex", 4)),
         (
             {"name": "VM.GPU.A10.1"},
             {"VM.GPU.A10.1": {"usd_per_hour": 1.5, "source": "contract, 2026-03"}},
@@ -87,6 +88,10 @@ def test_a_job_on_a_compute_target_costs_nothing_of_its_own() -> None:
     assert (own.usd_per_hour, own.accelerators, own.stays) == (0.0, 1, True)
     theirs = platform("oci").review.costs(oci({"name": "x"}, **{**on, "computeTarget": "theirs"}), {}).jobs["resnet"]
     assert theirs.usd_per_hour is None
+    priced = platform("oci").review.costs(
+        oci({"name": "x"}, **{**on, "computeTarget": "theirs"}), {"compute target": {"usd_per_hour": 3}}
+    )
+    assert priced.jobs["resnet"].usd_per_hour == 3
 
 
 CLUSTER = {"instanceType": "dl1.24xlarge", "nodes": ["main-0", "worker-0"], "stopWhenIdleMinutes": 30, "diskGb": 500}
@@ -114,10 +119,11 @@ def test_machines_of_aws_stay_and_have_no_price_but_a_teams_own() -> None:
     assert priced.standing[0] == Standing("1 NAT gateway", 0.05, "bill")
 
 
-def openpai(*plugins: str, grants: Any = (), protocol: Any = None) -> Snapshot:
+def openpai(*plugins: str, grants: Any = (), protocol: Any = None, **roles_of: Any) -> Snapshot:
     extras = {"com.microsoft.pai.runtimeplugin": [{"plugin": plugin} for plugin in plugins]}
     sku = {"sku": {"gpus": 2}}
-    job = {"roles": roles(main=1, worker=3), "shape": {"name": "gpu2"}, "taskRoles": {"main": sku, "worker": sku}}
+    tasks = {"main": sku, "worker": sku, **roles_of}
+    job = {"roles": roles(main=1, worker=3), "shape": {"name": "gpu2"}, "taskRoles": tasks}
     plan = {
         "cluster": {"uri": "https://pai.example.com", "user": "bot"},
         "access": {"grants": list(grants)},
@@ -132,6 +138,14 @@ def test_openpai_has_no_rules_and_no_prices() -> None:
     assert answers.network(openpai()).unjudged == "OpenPAI has no API for networks: nodes share the cluster's"
     assert answers.costs(openpai(), {}).jobs == {"resnet": Machines("gpu2", 4, 2)}
     assert answers.costs(openpai(), {"gpu2": {"usd_per_hour": 3}}).jobs["resnet"].usd_per_hour == 3
+    assert answers.costs(openpai(), {"openpai": {"usd_per_hour": 2}}).jobs["resnet"].usd_per_hour == 2
+
+
+def test_tasks_of_openpai_that_are_not_alike_and_are_tried_again() -> None:
+    mixed = openpai(worker={"sku": {"gpus": 4}, "retryCount": 3})
+    found = platform("openpai").review.costs(mixed, {"gpu2": {"usd_per_hour": 3}}).jobs["resnet"]
+    # Two accelerators on one node and four on three: 14. Whose SKU has which price, the plan does not say.
+    assert (found.accelerators, found.usd_per_hour, found.retries) == (14 / 4, None, 3)
 
 
 def test_what_openpai_lets_people_and_tasks_do() -> None:

@@ -72,14 +72,38 @@ def test_nothing_bounds_a_run_without_a_longest_time() -> None:
     assert found.usd_starting is None
 
 
+def test_nothing_bounds_a_run_that_is_tried_without_limit() -> None:
+    priced = Machines("gpu", 4, 0, 3.0)
+    found = stack_costs(
+        side(plan=plan(retries=-1)), Table(costing=Costs({"resnet": priced})), {}, started("resnet/base")
+    )
+    assert (found.jobs[0].hours, found.usd_starting) == (None, None)
+    tried_by_the_platform = costs(Machines("gpu", 4, 0, 3.0, retries=5), started("resnet/base"))
+    assert tried_by_the_platform.jobs[0].hours == 9.0
+
+
+def test_accelerators_that_nobody_knows_have_no_hours() -> None:
+    assert costs(Machines("gpu", 4, None, 3.0)).jobs[0].gpu_hours is None
+
+
 def test_a_teams_prices_are_read(tmp_path: Path) -> None:
     file = tmp_path / "prices.toml"
     file.write_text('["VM.GPU.A10.1"]\nusd_per_hour = 1.2\nsource = "contract"\n')
     assert read_prices(file)["VM.GPU.A10.1"]["usd_per_hour"] == 1.2
+    file.write_text('["VM.Standard3.Flex"]\nusd_per_ocpu_hour = 0.04\nusd_per_gib_hour = 0.002\n')
+    assert read_prices(file)["VM.Standard3.Flex"]["usd_per_ocpu_hour"] == 0.04
 
 
 @pytest.mark.parametrize(
-    "text", ["a = ", "a = 1", "[a]\nusd_per_hour = -1", "[a]\nusd_per_hour = nan", "[a]\nusd_per_hour = true"]
+    "text",
+    [
+        "a = ",
+        "a = 1",
+        "[a]\nusd_per_hour = -1",
+        "[a]\nusd_per_hour = nan",
+        "[a]\nusd_per_hour = true",
+        "[a]\nusd_per_ocpu_hour = 1",
+    ],
 )
 def test_what_is_no_price_is_refused(text: str, tmp_path: Path) -> None:
     file = tmp_path / "prices.toml"

@@ -53,6 +53,16 @@ def test_both_sides_and_the_engines_reasons(tmp_path: Path) -> None:
     assert seen.after.plan == {"jobs": {}}
 
 
+def test_what_is_changed_in_place_keeps_its_id_and_what_is_replaced_has_none(tmp_path: Path) -> None:
+    """By their ids others name them: a subnet its list of rules, which only gets another rule."""
+    changed, replaced = (step(op, f"{VCN}-{op}", {"cidr": "a"}, {"cidr": "b"}) for op in ("update", "replace"))
+    for one in (changed, replaced):
+        one["oldState"]["id"] = "ocid1.vcn.a"
+    seen = read_preview(written(tmp_path, changed, replaced), "one", "oci", {})
+    assert [one.id for one in seen.before.resources] == ["ocid1.vcn.a", "ocid1.vcn.a"]
+    assert {one.name: one.id for one in seen.after.resources} == {"vcn-update": "ocid1.vcn.a", "vcn-replace": ""}
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"steps": 3}', "[" * 100_000])
 def test_what_is_no_preview_is_refused_in_words(text: str, tmp_path: Path) -> None:
     file = tmp_path / "preview.json"

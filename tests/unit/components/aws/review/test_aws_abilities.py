@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from components.aws.review.words import operation_words, resource_words
+from components.platform.base import platform
 from components.platform.review import ReviewedResource, Snapshot
 from tests.support.reviews import resource, sentences
 
@@ -166,3 +167,12 @@ def test_words_stay_short_whatever_is_granted() -> None:
     many = frozenset(f"{one}:{verb}{noun}" for one in services for verb in ("Get", "Put") for noun in "ABCDEFGHIJ")
     assert len(operation_words(many)) < 300
     assert len(resource_words(frozenset(f"arn:aws:s3:::bucket-{number}" for number in range(90)))) < 200
+
+
+def test_statements_of_identities_are_those_that_a_rehearsal_counts() -> None:
+    whole, answers = side(READS, allow("s3:PutObject")), platform("aws-dl1").review
+    texts = answers.statements(whole)
+    assert texts == (json.dumps(READS, sort_keys=True), json.dumps(allow("s3:PutObject"), sort_keys=True))
+    without = answers.without_statements(whole, frozenset(texts[1:]))
+    assert answers.statements(without) == texts[:1]
+    assert sentences(without, side(READS)) == []

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,8 +20,8 @@ from components.aws.review.answers import AwsReview
 from components.platform.review import Snapshot
 from tests.support.counts import FIRST, wanted
 from tests.support.reviews import resource, sentences
-
-Statement = dict[str, Any]
+from tests.support.widenings import AwsStatement as Statement
+from tests.support.widenings import allow_aws, widened_aws
 
 ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:Get*", "s3:*", "ecr:*", "ssm:StartSession", "ssm:Start?ession", "*")
 RESOURCES = (
@@ -52,11 +51,7 @@ NAMED = (
 )  # fmt: skip
 
 
-def allow(action: str, on: str, condition: Statement) -> Statement:
-    return {"Effect": "Allow", "Action": action, "Resource": on, **({"Condition": condition} if condition else {})}
-
-
-statements = st.builds(allow, st.sampled_from(ACTIONS), st.sampled_from(RESOURCES), st.sampled_from(CONDITIONS))
+statements = st.builds(allow_aws, st.sampled_from(ACTIONS), st.sampled_from(RESOURCES), st.sampled_from(CONDITIONS))
 denials = statements.map(lambda one: {**one, "Effect": "Deny"})
 
 
@@ -89,30 +84,19 @@ def allowed(rows: Sequence[Statement], need: Need) -> bool:
     return decide(need, AwsPrincipal("arn:aws:iam::1:role/nodes", role="nodes"), InForce([document])).allowed
 
 
-def widened(rows: list[Statement], chance: random.Random) -> list[Statement]:
-    at = chance.randrange(len(rows))
-    one = rows[at]
-    free = {key: value for key, value in one.items() if key != "Condition"}
-    wider = chance.choice(
-        [
-            free,
-            {**one, "Resource": "*"},
-            {**one, "Action": "*"},
-            allow(chance.choice(ACTIONS), chance.choice(RESOURCES), {}),
-        ]
-    )
-    return [*rows[:at], wider, *rows[at + (chance.random() < 0.7) :]]
+def drawn(chance: random.Random, conditions: Sequence[Statement] = CONDITIONS) -> Statement:
+    return allow_aws(chance.choice(ACTIONS), chance.choice(RESOURCES), chance.choice(conditions))
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + wanted(sample=30, full=300)))
 def test_no_widening_is_hidden(seed: int) -> None:
     chance = random.Random(seed)
-    before = [allow(chance.choice(ACTIONS), chance.choice(RESOURCES), chance.choice(CONDITIONS)) for _ in range(3)]
+    before = [drawn(chance) for _ in range(3)]
     if chance.random() < 0.4:
-        before.append(
-            {**allow(chance.choice(ACTIONS), chance.choice(RESOURCES), chance.choice(CONDITIONS)), "Effect": "Deny"}
-        )
-    after = [one for one in before if one["Effect"] == "Allow"] if chance.random() < 0.2 else widened(before, chance)
+        before.append({**drawn(chance), "Effect": "Deny"})
+    after = widened_aws(before, chance, drawn(chance, ({},)))
+    if chance.random() < 0.2:
+        after = [one for one in before if one["Effect"] == "Allow"]
     then, now = AwsReview().abilities((side(before), side(after)))
     for need in needs(chance, 120):
         was, is_now = allowed(before, need), allowed(after, need)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from components.oci.iam.permissions import verb_covers
@@ -140,3 +142,26 @@ def test_words_stay_short_whatever_is_granted() -> None:
         resource_words(frozenset({"any other bucket in a", "no certain bucket in a", "bucket x in a"}))
         == "any bucket in a"
     )
+
+
+TEAMS = "ocid1.compartment.oc1..teams"
+BY_NAME, BY_ID = (f"{RUNS} read objects in compartment {place} {ONLY}" for place in ("teams", f"id {TEAMS}"))
+
+
+def with_compartment(statement: str) -> Snapshot:
+    plain = side(statement, at=TENANCY)
+    made = resource("oci:Identity/compartment:Compartment", "teams", name="Teams", compartmentId=TENANCY)
+    return replace(plain, resources=(*plain.resources, replace(made, id=TEAMS)))
+
+
+def test_a_compartment_by_its_name_and_by_its_ocid_is_one_where_the_program_makes_it() -> None:
+    assert sentences(with_compartment(BY_NAME), with_compartment(BY_ID)) == []
+    assert sentences(side(BY_NAME, at=TENANCY), with_compartment(BY_ID)) == []
+
+
+def test_a_compartment_of_which_only_the_name_is_known_says_so() -> None:
+    assert sentences(side(BY_NAME, at=TENANCY), side(BY_ID, at=TENANCY)) == [
+        f"{WHO} may list and read objects: bucket vision-dev in compartment {TEAMS}",
+        f"{WHO} may no longer list and read objects: bucket vision-dev in compartment teams"
+        " (its OCID is not known here)",
+    ]

@@ -165,3 +165,12 @@ def test_a_subnet_of_somebody_else_is_not_judged() -> None:
     )
     borrowed = Snapshot("vision-dev", "oci", {"uses": "company/trainyard/platform", "taken": ["network"]}, ())
     assert "of the stack company/trainyard/platform" in OciReview().network(borrowed).unjudged
+
+
+def test_the_only_gateway_that_a_preview_will_make_is_the_one_that_is_meant() -> None:
+    nat, internet = (replace(resource(token, "new"), id="") for token in (NAT, INTERNET))
+    route = {"destination": "0.0.0.0/0", "networkEntityId": UNKNOWN}
+    (way,) = OciReview().network(side(routes=[route], extra=(nat,))).ways
+    assert way == "the subnet: to 0.0.0.0/0 through a NAT gateway"
+    (way,) = OciReview().network(side(routes=[route], extra=(nat, internet))).ways
+    assert way.endswith("through a gateway that is not known")

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Of what a change opens and grants: what a rehearsal needed, what it had and nobody would miss, what it never had."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from components.platform.review import EVERY_PORT, UNKNOWN, Network, Passage, ReviewPlatform, Snapshot
+from trainyard.review import gains, reach
+from trainyard.review.ranges import block_of, is_within
+
+_ENFORCED = "enforced"
+_SHOWN = 3
+_NOT_KNOWN = re.compile(re.escape(UNKNOWN) + r"[\w ]*(?=[:\"/])")
+_SIGNS = {"proven": "proven", "unproven": "not proven", "unneeded": "nobody would miss"}
+
+
+class RehearsalError(Exception):
+    """A file that is no report of a rehearsal; the text is for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """In words. `unneeded`: the rehearsal had it, and would have gone the same without it."""
+
+    proven: tuple[str, ...] = ()
+    unproven: tuple[str, ...] = ()
+    unneeded: tuple[str, ...] = ()
+
+
+def read_rehearsal(file: Path, stack: str) -> Mapping[str, Any]:
+    try:
+        report = json.loads(file.read_text("utf-8"))
+        there = report["stack"]
+        for key in ("rules", "statements", "flows"):
+            if not all(isinstance(row, Mapping) for row in report[key]):
+                raise TypeError
+    except OSError as problem:
+        raise RehearsalError(f"{file}: {problem.strerror}") from None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise RehearsalError(
+            f"{file} is no report of this release's `trainyard rehearse STACK --format json`"
+        ) from None
+    if there != stack:
+        raise RehearsalError(f"{file} is about the stack {there}, not {stack}")
+    return report  # type: ignore[no-any-return]
+
+
+def proof_of(before: Snapshot, after: Snapshot, platform: ReviewPlatform, rehearsal: Mapping[str, Any]) -> Proof:
+    """Only of the change: what both sides let through or allow takes no proof."""
+    rows = [*_of_network(before, after, platform, rehearsal), *_of_access(before, after, platform, rehearsal)]
+    return Proof(
+        **{kind: tuple(f"{sign}: {words}" for name, words in rows if name == kind) for kind, sign in _SIGNS.items()}
+    )
+
+
+def _of_network(
+    before: Snapshot, after: Snapshot, platform: ReviewPlatform, rehearsal: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    then, now = (platform.network(one) if one.resources else Network() for one in (before, after))
+    found = reach.changed(then, now)
+    enforced = rehearsal.get("firewall") == _ENFORCED
+    for passage in found.opened:
+        words = reach.words(passage)
+        if not enforced or (now.nodes and passage.where != now.nodes):
+            why = "no rules were in force in the rehearsal" if not enforced else "a rehearsal counts at nodes alone"
+            yield "unproven", f"{words}: {why}"
+            continue
+        needed = [
+            str(flow["pair"])
+            for flow in rehearsal["flows"]
+            if _lets(passage, flow, now) and not any(_lets(one, flow, then) for one in then.passages)
+        ]
+        if needed:
+            yield "proven", f"{words}: {_listed(needed)}"
+        elif any(_covers(rule, passage) for rule in rehearsal["rules"]):
+            yield "unneeded", f"{words}: no connection of the rehearsal needed it"
+        else:
+            yield "unproven", f"{words}: the rehearsal had no such rule"
+    for way in found.ways_opened:
+        yield "unproven", f"{way}: a rehearsal has no routes"
+
+
+def _lets(passage: Passage, flow: Mapping[str, Any], network: Network) -> bool:
+    """Whether a passage lets a connection of the rehearsal through."""
+    return (
+        passage.direction == flow["direction"]
+        and _is_protocol(passage.protocol, str(flow["protocol"]))
+        and passage.ports[0] <= int(flow["port"]) <= passage.ports[1]
+        and _is_peer(passage, flow, network)
+    )
+
+
+def _is_protocol(protocol: str, wanted: str) -> bool:
+    but = protocol.removeprefix("all but ")
+    return wanted not in but.split(", ") if but != protocol else protocol in (reach.EVERYTHING, wanted)
+
+
+def _is_peer(passage: Passage, flow: Mapping[str, Any], network: Network) -> bool:
+    """A name stands for the nodes, or for something that is none of them: which, the rehearsal cannot tell."""
+    block = block_of(passage.peer)
+    if block is None:
+        return (passage.peer in network.addresses) == bool(flow["toNode"])
+    address = ip_address(flow["peer"])
+    blocks = [one for text in passage.but if (one := block_of(text)) is not None]
+    return address in block and not any(address in one for one in blocks)
+
+
+def _covers(rule: Mapping[str, Any], passage: Passage) -> bool:
+    """Whether a rule of the rehearsal is at least as wide."""
+    ports = rule["ports"] or EVERY_PORT
+    block, wanted = block_of(str(rule["peer"])), block_of(passage.peer)
+    peers = block is None if wanted is None else block is not None and is_within(wanted, (), (block,))
+    return (
+        rule["direction"] == passage.direction
+        and rule["protocol"] in (reach.EVERYTHING, passage.protocol)
+        and ports[0] <= passage.ports[0]
+        and passage.ports[1] <= ports[1]
+        and peers
+    )
+
+
+def _of_access(
+    before: Snapshot, after: Snapshot, platform: ReviewPlatform, rehearsal: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    granted = [text for text in platform.statements(after) if text not in platform.statements(before)]
+    without = platform.without_statements(after, frozenset(granted))
+    then, now, rest = platform.abilities((before, after, without)) or (frozenset(), frozenset(), frozenset())
+    if now - then:
+        # A statement that only says what others say already grants nothing.
+        for text in dict.fromkeys(granted):
+            pattern = _pattern(text)
+            rows = [row for row in rehearsal["statements"] if pattern.fullmatch(str(row["statement"]))]
+            yield _of_statement(text, rows)
+    for change in gains.changed(then, rest, platform):
+        if change.gained:
+            yield "unproven", f"{change.sentence}: by no statement that a rehearsal counts"
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """What only a cloud knows, such as an account in an ARN, may be anything in the rehearsal."""
+    parts = _NOT_KNOWN.split(text)
+    return re.compile(r"[^:\"'/\s]+".join(map(re.escape, parts)))
+
+
+def _of_statement(text: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    operations = [str(name) for row in rows if row.get("calls") for name in row.get("operations") or ()]
+    if operations or any(row.get("calls") for row in rows):
+        return "proven", f"{text}: {_listed(operations)}"
+    if rows:
+        return "unneeded", f"{text}: no call of the rehearsal needed it"
+    return "unproven", f"{text}: the rehearsal had no such statement"
+
+
+def _listed(names: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(names))
+    more = f" and {len(distinct) - _SHOWN} more" if len(distinct) > _SHOWN else ""
+    return f"{', '.join(distinct[:_SHOWN])}{more}"
