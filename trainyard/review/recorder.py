@@ -24,7 +24,10 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LI
 
 
 class RecordingError(Exception):
-    """The program of a stack failed otherwise than by refusing: a mistake of ours, or of the revision's code."""
+    """The program of a stack failed otherwise than by refusing: a mistake of ours, or of the revision's code. `where`
+    says which stack's, and on which side."""
+
+    where = ""
 
 
 class RecordingProcess:
@@ -71,7 +74,7 @@ class RecordingProcess:
 
     def _ask(self, file: Path, platform: str, before: Recorded | None) -> Recorded:
         state = {"outputs": before.outputs, "resources": before.resources} if before else {}
-        request = {"file": str(file.resolve()), "root": self._folder.name, "platform": platform, "state": state}
+        request = {"file": os.path.abspath(file), "root": self._folder.name, "platform": platform, "state": state}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -88,7 +91,10 @@ class RecordingProcess:
             raise RecordingError(str(answer["error"]).strip())
         if answer.get("format") != FORMAT:
             raise RecordingError(f"the code of {self._tree} writes snapshots of another form")
-        return Recorded.of_json(answer)
+        try:
+            return Recorded.of_json(answer)
+        except (KeyError, TypeError, AttributeError) as wrong:
+            raise RecordingError(f"the code of {self._tree} writes snapshots that cannot be read: {wrong}") from None
 
     def _last_words(self) -> str:
         self._errors.seek(0)
