@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -48,14 +50,16 @@ class RecordingProcess:
             stderr=self._errors,
             text=True,
             encoding="utf-8",
+            start_new_session=True,
         )
 
     def __enter__(self) -> RecordingProcess:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if kind is not None:
-            self._process.kill()
+        # Also what its programs have started, or are still doing: all of that would keep its output open.
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
         self._errors.close()
         self._folder.cleanup()
