@@ -12,7 +12,7 @@ import pulumi
 import yaml
 from pulumi.runtime import config
 
-from catalog.platforms import platforms
+from catalog.platforms import platform_with, platforms
 from components.outputs import last_outputs
 from components.plan.build import WARNINGS_SHOWN, plan_of
 from components.plan.platform import platform_of
@@ -55,9 +55,8 @@ def run() -> None:
 
 def _require_same_platform(platform: str) -> None:
     """Another platform has nothing in common with this one: Pulumi would make all anew there, and remove all here."""
-    before = last_outputs()
-    there = next((name for name, row in platforms().items() if row.get("output") in before), platform)
-    if there != platform:
+    there = platform_with(last_outputs())
+    if there and there != platform:
         raise RefusedError([moved(platform, there)])
 
 

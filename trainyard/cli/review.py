@@ -21,6 +21,7 @@ from schemas.load import stack_name
 from schemas.names import suggestion
 from trainyard.cli.out import data, json_data, say, say_aside
 from trainyard.cli.planning import is_file_name, named_place, stacks_option
+from trainyard.cli.problems import ToldByExitCode
 
 if TYPE_CHECKING:
     from trainyard.review.gates import Gate
@@ -35,11 +36,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 _PATIENCE_SECONDS = 2.0
 
 
-class _FailedError(click.ClickException):
-    exit_code = 2
-
-
-@click.command()
+@click.command(cls=ToldByExitCode)
 @click.argument("named", nargs=-1, metavar="[STACK_OR_FILE]...")
 @click.option("--all", "every", is_flag=True, help="All stacks of the folder, also those that one side lacks.")
 @stacks_option
@@ -141,14 +138,14 @@ def _errors_in_words() -> Iterator[None]:
     try:
         yield
     except (RevisionError, PricesError, PreviewError, RehearsalError, PackConfigError) as problem:
-        raise _FailedError(str(problem)) from None
+        raise click.ClickException(str(problem)) from None
     except RecordingError as problem:
         text = str(problem).rstrip()
         last = text.rpartition("\n")[2]
         message = f"{problem.where}: its program failed while it was recorded: {last}"
         if os.environ.get("TRAINYARD_TRACEBACK"):
             message = f"{problem.where}: {text}"
-        raise _FailedError(f"{message}\nTRAINYARD_TRACEBACK=1 shows where.") from None
+        raise click.ClickException(f"{message}\nTRAINYARD_TRACEBACK=1 shows where.") from None
 
 
 def _wanted(
@@ -230,11 +227,11 @@ def _json_object(file: Path) -> Mapping[str, Any]:
     try:
         value = json.loads(file.read_text("utf-8"))
     except OSError as problem:
-        raise _FailedError(f"{file}: {problem.strerror}") from None
+        raise click.ClickException(f"{file}: {problem.strerror}") from None
     except (ValueError, RecursionError) as problem:
-        raise _FailedError(f"{file} is no JSON: {problem}") from None
+        raise click.ClickException(f"{file} is no JSON: {problem}") from None
     if not isinstance(value, dict):
-        raise _FailedError(f"{file} has no object of JSON")
+        raise click.ClickException(f"{file} has no object of JSON")
     return value
 
 
@@ -269,7 +266,7 @@ def _write_file(file: Path, text: str) -> None:
     try:
         file.write_text(text if text.endswith("\n") else text + "\n", "utf-8")
     except OSError as problem:
-        raise _FailedError(f"{file}: {problem.strerror}") from None
+        raise click.ClickException(f"{file}: {problem.strerror}") from None
 
 
 def _print(text: str, form: str) -> None:
