@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -26,6 +26,12 @@ def default_platform() -> str:
 def platform_in(config: Mapping[str, Any]) -> str:
     """The platform that a stack file's configuration names, as it was written."""
     return str(config.get(PLATFORM_KEY) or default_platform())
+
+
+def platform_with(outputs: Iterable[str]) -> str | None:
+    """The platform on which a stack with these outputs is up."""
+    there = set(outputs)
+    return next((name for name, row in platforms().items() if row.get("output") in there), None)
 
 
 def platform_folder(name: str) -> str:

@@ -12,7 +12,7 @@ import pulumi
 import yaml
 from pulumi.runtime import config
 
-from catalog.platforms import platforms
+from catalog.platforms import platform_with, platforms
 from components.outputs import last_outputs
 from components.plan.build import WARNINGS_SHOWN, plan_of
 from components.plan.platform import platform_of
@@ -56,9 +56,8 @@ def run() -> None:
 def _require_same_platform(platform: str) -> None:
     """Refuses a change of the platform: Pulumi would make everything again on the new one, and delete everything on the
     old one."""
-    before = last_outputs()
-    there = next((name for name, row in platforms().items() if row.get("output") in before), platform)
-    if there != platform:
+    there = platform_with(last_outputs())
+    if there and there != platform:
         raise RefusedError([moved(platform, there)])
 
 

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.review_examples import AWS, OCI, PAI, Config, edit, git, make_repository, review
+from trainyard.review.sides import CHECKOUT
 
 
 @pytest.fixture
@@ -77,3 +81,21 @@ def test_a_finding_that_names_another_file_is_not_new_on_each_review(repository:
     git(repository, "add", "-A")
     git(repository, "commit", "-qm", "two that make the same things")
     assert reviewed(repository, OCI)["verdict"] == f"{OCI}: nothing to decide"
+
+
+def test_a_program_that_exits_or_dies_is_named_and_ends_nothing_else(tmp_path: Path) -> None:
+    """As the code of a revision may do, which is not ours to mend."""
+    wrapper = tmp_path / "wrapper.py"
+    for end, said in (("sys.exit(3)", "SystemExit: 3"), ("os._exit(3)", "it ended itself, with 3")):
+        wrapper.write_text(
+            "import os, sys\nfrom trainyard.review import record\n"
+            f"record.record = lambda request: {end}\nrecord.main()\n",
+            "utf-8",
+        )
+        done = subprocess.run(
+            [sys.executable, str(wrapper)], input="{}\n{}\n", cwd=CHECKOUT, capture_output=True, text=True, timeout=60,
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        )  # fmt: skip
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        assert len(answers) == 2, done.stderr
+        assert all(said in one["error"] for one in answers)

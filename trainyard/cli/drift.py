@@ -22,6 +22,7 @@ from trainyard.cli.planning import (
     stack_file,
     stacks_option,
 )
+from trainyard.cli.problems import ToldByExitCode
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud
@@ -33,13 +34,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-class _CannotTellError(click.ClickException):
-    """1 says that something has drifted."""
-
-    exit_code = 2
-
-
-@click.command()
+@click.command(cls=ToldByExitCode)
 @click.argument("stack", metavar="[STACK_OR_FILE]", required=False)
 @stacks_option
 @click.option("--local", is_flag=True, help="The stack on the local cloud, which `trainyard up --local` brought up.")
@@ -107,7 +102,7 @@ def _stacks(stack: str | None, cloud: Cloud | None) -> Sequence[str]:
 
     there = list(deployed_files(cloud.home))
     if not there:
-        raise _CannotTellError(f"no stack is up on the local cloud in {cloud.home}")
+        raise click.ClickException(f"no stack is up on the local cloud in {cloud.home}")
     return there
 
 
@@ -138,7 +133,7 @@ def _drift(
         where = where_of(file, cloud, place, profile)
         return find_drift(made, where, known)
     except (declared.DriftError, ProviderError) as error:
-        raise _CannotTellError(f"{stack}: {error}") from error
+        raise click.ClickException(f"{stack}: {error}") from error
 
 
 def _as_json(drift: Drift) -> dict[str, object]:

@@ -58,6 +58,25 @@ def words(problem: BaseException) -> str | None:
     return None
 
 
+class ToldByExitCode(click.Command):
+    """A command whose exit code 1 is an answer, such as that something has drifted: what fails ends it with 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as problem:
+            problem.exit_code = 2
+            raise
+        except BrokenPipeError:
+            raise
+        except Exception as problem:
+            if (message := words(problem)) is None or _is_of_the_output(problem):
+                raise
+            failed = click.ClickException(message)
+            failed.exit_code = 2
+            raise failed from None
+
+
 class ErrorReportingGroup(click.Group):
     """Commands that show a traceback only for a mistake of ours."""
 

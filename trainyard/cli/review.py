@@ -21,6 +21,7 @@ from schemas.load import stack_name
 from schemas.names import suggestion
 from trainyard.cli.out import data, json_data, say, say_aside
 from trainyard.cli.planning import is_file_name, named_place, stacks_option
+from trainyard.cli.problems import ToldByExitCode
 
 if TYPE_CHECKING:
     from trainyard.review.gates import Gate
@@ -35,11 +36,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 _PATIENCE_SECONDS = 2.0
 
 
-class _FailedError(click.ClickException):
-    exit_code = 2
-
-
-@click.command()
+@click.command(cls=ToldByExitCode)
 @click.argument("named", nargs=-1, metavar="[STACK_OR_FILE]...")
 @click.option("--all", "every", is_flag=True, help="All stacks of the folder, also those that one side lacks.")
 @stacks_option
@@ -87,7 +84,7 @@ def review(
     from trainyard.review.gates import tripped
 
     gates = _gates(fail_on)
-    if preview and (against or every or len(named) != 1):
+    if preview and (against is not None or every or len(named) != 1):
         raise click.UsageError("--preview is of one stack: name it, without --all and --against")
     if named and every:
         raise click.UsageError("name stacks, or say --all")
@@ -110,12 +107,15 @@ def review(
 
 @contextmanager
 def _told_to_end() -> Iterator[None]:
-    """A workflow that is cancelled ends this command, which still removes its folders."""
-    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    """A workflow that is cancelled or a terminal that is closed ends this command, which still removes its folders."""
+    # Under `nohup` the terminal's end is ignored, and stays so.
+    asked = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is not signal.SIG_IGN]
+    before = [signal.signal(one, lambda number, _: sys.exit(128 + number)) for one in asked]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for one, handler in zip(asked, before, strict=True):
+            signal.signal(one, handler)
 
 
 def _gates(text: str) -> tuple[Gate, ...]:
@@ -139,14 +139,14 @@ def _errors_in_words() -> Iterator[None]:
     try:
         yield
     except (RevisionError, PricesError, PreviewError, RehearsalError, PackConfigError) as problem:
-        raise _FailedError(str(problem)) from None
+        raise click.ClickException(str(problem)) from None
     except RecordingError as problem:
         text = str(problem).rstrip()
         last = text.rpartition("\n")[2]
-        message = f"a stack's program failed while it was recorded: {last}"
+        message = f"{problem.where}: its program failed while it was recorded: {last}"
         if os.environ.get("TRAINYARD_TRACEBACK"):
-            message = text
-        raise _FailedError(f"{message}\nTRAINYARD_TRACEBACK=1 shows where.") from None
+            message = f"{problem.where}: {text}"
+        raise click.ClickException(f"{message}\nTRAINYARD_TRACEBACK=1 shows where.") from None
 
 
 def _wanted(
@@ -164,7 +164,7 @@ def _wanted(
 
     folder = _folder(named, stacks)
     after = working_tree(folder)
-    before = until_the_end.enter_context(revision(folder, against)) if against else None
+    before = until_the_end.enter_context(revision(folder, against)) if against is not None else None
     circumstances = Circumstances(
         on=_date(on),
         commit=after.commit,
@@ -179,10 +179,7 @@ def _folder(named: Sequence[str], stacks: Path) -> Path:
     folders = {named_place(one, stacks)[1] for one in named if is_file_name(one)} or {stacks}
     if len(folders) > 1 or (folders != {stacks} and not all(map(is_file_name, named))):
         raise click.UsageError("stacks of several folders: review one folder at a time")
-    folder = folders.pop()
-    if not folder.is_dir():
-        raise click.UsageError(f"there is no folder {folder}: name another one with --stacks")
-    return folder
+    return folders.pop()
 
 
 def _names(named: Sequence[str], folder: Path, after: Side, before: Side | None) -> tuple[str, ...]:
@@ -193,6 +190,8 @@ def _names(named: Sequence[str], folder: Path, after: Side, before: Side | None)
         for file in side.stacks.glob("Pulumi.*.yaml")
         if file.is_file()
     }
+    if not there and not folder.is_dir():
+        raise click.UsageError(f"there is no folder {folder}: name another one with --stacks")
     if not there:
         raise click.UsageError(f"no Pulumi.*.yaml in {folder}/: name files, or another folder with --stacks")
     if not named:
@@ -229,11 +228,11 @@ def _json_object(file: Path) -> Mapping[str, Any]:
     try:
         value = json.loads(file.read_text("utf-8"))
     except OSError as problem:
-        raise _FailedError(f"{file}: {problem.strerror}") from None
+        raise click.ClickException(f"{file}: {problem.strerror}") from None
     except (ValueError, RecursionError) as problem:
-        raise _FailedError(f"{file} is no JSON: {problem}") from None
+        raise click.ClickException(f"{file} is no JSON: {problem}") from None
     if not isinstance(value, dict):
-        raise _FailedError(f"{file} has no object of JSON")
+        raise click.ClickException(f"{file} has no object of JSON")
     return value
 
 
@@ -268,7 +267,7 @@ def _write_file(file: Path, text: str) -> None:
     try:
         file.write_text(text if text.endswith("\n") else text + "\n", "utf-8")
     except OSError as problem:
-        raise _FailedError(f"{file}: {problem.strerror}") from None
+        raise click.ClickException(f"{file}: {problem.strerror}") from None
 
 
 def _print(text: str, form: str) -> None:

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from catalog.platforms import platform_with
 from components.plan.model import RUN_TYPE
 from components.platform.local import PROJECT_NAME, states
 from components.platform.review import Snapshot
 from trainyard.review.states import resource_of
 
 _SECONDS = 120.0
+_STACK_TYPE = "pulumi:pulumi:Stack"
 _NAMESPACE, _TEXTS, _PARTS = "trainyard:", ("compartment", "tenancy"), ("bucket", "network", "registry")
 _ELSE = "Or name a file with what `pulumi stack export` prints: --state FILE"
 
@@ -48,9 +50,25 @@ def of_export(text: str, stack: str, platform: str) -> Declared:
     """From what `pulumi stack export` prints."""
     try:
         rows = json.loads(text)["deployment"]["resources"]
+        _require_stack(rows, stack)
         return of_state(rows, stack, platform)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DriftError("this is no state of a stack that is up: `pulumi stack export` prints one") from None
+
+
+def _require_stack(rows: Iterable[Mapping[str, Any]], stack: str) -> None:
+    """The state of another stack says nothing of this one: not even that nothing has drifted."""
+    named = {str(row["urn"]).split("::")[0].rpartition(":")[2] for row in rows}
+    if named and stack not in named:
+        raise DriftError(f"this is the state of the stack {', '.join(sorted(named))}, not of {stack}")
+
+
+def _require_platform(rows: Iterable[Mapping[str, Any]], stack: str, platform: str) -> None:
+    """What another platform's stack declared cannot be compared with this one's cloud, and would look untouched."""
+    roots = (row for row in rows if row["type"] == _STACK_TYPE)
+    there = next((name for row in roots if (name := platform_with(row.get("outputs") or {}))), platform)
+    if there != platform:
+        raise DriftError(f"{stack} is up on `{there}`, and its file says `{platform}`")
 
 
 def export(stack: str, file: Path) -> str:
@@ -82,6 +100,8 @@ def with_names(declared: Declared, config: Mapping[str, Any]) -> Declared:
 
 
 def of_state(rows: Iterable[Mapping[str, Any]], stack: str, platform: str) -> Declared:
+    rows = list(rows)
+    _require_platform(rows, stack, platform)
     made = [row for row in rows if not row.get("delete") and not row.get("external")]
     resources = tuple(resource_of(str(row["urn"]), row) for row in made if not str(row["type"]).startswith("pulumi:"))
     if not any(one.id for one in resources):

@@ -183,7 +183,7 @@ def _without(value: Any, secret: tuple[str, ...]) -> Any:
 def answer(line: str) -> str:
     try:
         return json.dumps(record(json.loads(line)))
-    except Exception:
+    except BaseException:  # a program that exits is no end of this fork: its threads would keep it
         return json.dumps({"error": traceback.format_exc()})
 
 
@@ -231,7 +231,9 @@ def _record_in_fork(write: Callable[[str], object], line: str) -> list[str]:
         names = sorted(used.read().split("\n"))
     status = os.waitpid(child, 0)[1]
     if status:
-        write(json.dumps({"error": f"the program did not end within {SECONDS} s, or was killed ({status})"}))
+        code = os.waitstatus_to_exitcode(status)
+        ended = f"it did not end within {SECONDS} s" if code == -signal.SIGALRM else f"it ended itself, with {code}"
+        write(json.dumps({"error": ended}))
     return names
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -24,7 +26,10 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LI
 
 
 class RecordingError(Exception):
-    """The program of a stack failed otherwise than by refusing: a mistake of ours, or of the revision's code."""
+    """The program of a stack failed otherwise than by refusing: a mistake of ours, or of the revision's code. `where`
+    says which stack's, and on which side."""
+
+    where = ""
 
 
 class RecordingProcess:
@@ -45,14 +50,16 @@ class RecordingProcess:
             stderr=self._errors,
             text=True,
             encoding="utf-8",
+            start_new_session=True,
         )
 
     def __enter__(self) -> RecordingProcess:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if kind is not None:
-            self._process.kill()
+        # Also what its programs have started, or are still doing: all of that would keep its output open.
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
         self._errors.close()
         self._folder.cleanup()
@@ -71,7 +78,7 @@ class RecordingProcess:
 
     def _ask(self, file: Path, platform: str, before: Recorded | None) -> Recorded:
         state = {"outputs": before.outputs, "resources": before.resources} if before else {}
-        request = {"file": str(file.resolve()), "root": self._folder.name, "platform": platform, "state": state}
+        request = {"file": os.path.abspath(file), "root": self._folder.name, "platform": platform, "state": state}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -88,7 +95,10 @@ class RecordingProcess:
             raise RecordingError(str(answer["error"]).strip())
         if answer.get("format") != FORMAT:
             raise RecordingError(f"the code of {self._tree} writes snapshots of another form")
-        return Recorded.of_json(answer)
+        try:
+            return Recorded.of_json(answer)
+        except (KeyError, TypeError, AttributeError) as wrong:
+            raise RecordingError(f"the code of {self._tree} writes snapshots that cannot be read: {wrong}") from None
 
     def _last_words(self) -> str:
         self._errors.seek(0)

@@ -20,7 +20,7 @@ from schemas.several import check_together, find_neighbours
 from trainyard.review.evaluate import Circumstances, Findings, review
 from trainyard.review.model import Review, StackKind
 from trainyard.review.preview import read_preview
-from trainyard.review.recorder import RecordingProcess, nothing
+from trainyard.review.recorder import RecordingError, RecordingProcess, nothing
 from trainyard.review.sides import Side
 from trainyard.review.snapshots import Recorded
 
@@ -72,7 +72,8 @@ def review_stacks(wanted: Wanted, progress: Progress) -> Iterator[Review]:
         # A second process for the same code costs its imports, which a few stacks do not earn.
         if wanted.before and (wanted.before.code != wanted.after.code or len(sides) > _FEW):
             before = open_until_the_end.enter_context(RecordingProcess(wanted.before.code))
-        earlier = [pool.submit(_record, before, one.name, one.before) if one.before else None for one in sides]
+        then = wanted.circumstances.against
+        earlier = [pool.submit(_record, before, one.name, one.before, then) if one.before else None for one in sides]
         try:
             for number, (one, future) in enumerate(zip(sides, earlier, strict=True), 1):
                 progress(f"reviewing {one.name} ({number} of {len(sides)})")
@@ -123,7 +124,7 @@ def _with_words(one: Judged, words: Callable[[str], str]) -> Judged:
 def _reviewed(wanted: Wanted, one: _Sides, after: RecordingProcess, earlier: Future[Recorded] | None) -> Review:
     platform = _platform(one.after or one.before)
     recorded = earlier.result() if earlier else nothing(one.name, platform)
-    now = _record(after, one.name, one.after, recorded if earlier else None) if one.after else None
+    now = _record(after, one.name, one.after, "", recorded if earlier else None) if one.after else None
     then = _told(wanted, wanted.before or wanted.after, recorded.snapshot)
     snapshot = _told(wanted, wanted.after, now.snapshot) if now else nothing(one.name, platform).snapshot
     return review(then, snapshot, one.kind, _findings(wanted, one), wanted.circumstances, wanted.rehearsal)
@@ -134,11 +135,17 @@ def _told(wanted: Wanted, side: Side, snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, remarks=remarks, refused=wanted.in_words(snapshot.refused, side))
 
 
-def _record(process: RecordingProcess, name: str, judged: Judged | None, before: Recorded | None = None) -> Recorded:
+def _record(
+    process: RecordingProcess, name: str, judged: Judged | None, revision: str, before: Recorded | None = None
+) -> Recorded:
     assert judged is not None
     platform = _platform(judged)
     if not judged.errors:
-        return process.record(judged.folder / f"Pulumi.{name}.yaml", platform, before)
+        try:
+            return process.record(judged.folder / f"Pulumi.{name}.yaml", platform, before)
+        except RecordingError as problem:
+            problem.where = f"{name} at {revision}" if revision else name
+            raise
     first = judged.errors[0]
     refused = f"the stack file has errors, so nothing of it is compared: {first.code} {first.message}"
     return Recorded(Snapshot(name, platform, {}, (), refused=refused))

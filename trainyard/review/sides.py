@@ -27,15 +27,19 @@ class RevisionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Where stack files lie and whose code reads them. `commit`: short, or empty. `remark`: for people."""
+    """Where stack files lie and whose code reads them. `commit`: short, or empty. `remark`: for people. `aside`: the
+    folder that holds all of a revision; None for the working tree."""
 
     code: Path
     stacks: Path
     commit: str = ""
     remark: str = ""
+    aside: Path | None = None
 
     def file(self, name: str) -> Path | None:
         file = self.stacks / name
+        if self.aside and file.is_symlink() and not file.resolve().is_relative_to(self.aside):
+            raise RevisionError(f"{name} is a link out of its repository, so git does not have what it was then")
         return file if file.is_file() else None
 
 
@@ -56,15 +60,37 @@ def working_tree(stacks: Path) -> Side:
 def revision(stacks: Path, name: str) -> Iterator[Side]:
     """The same folder at a revision. The folder aside goes again, whatever happens."""
     top = Path(_git(stacks, "rev-parse", "--show-toplevel"))
-    commit = _git(stacks, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", about=name)
+    commit = _commit(stacks, name)
     with tempfile.TemporaryDirectory(prefix="trainyard-against-") as folder:
-        tree = Path(folder, "tree")
+        tree = Path(folder, "tree").resolve()
         tree.mkdir()
         index = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
         _git(top, "read-tree", commit, variables=index)
         _git(top, "checkout-index", "--all", "--quiet", f"--prefix={tree}{os.sep}", variables=index)
         code, remark = _code_of(top.resolve(), tree)
-        yield Side(code, tree / stacks.resolve().relative_to(top.resolve()), commit[:12], remark)
+        yield Side(code, tree / stacks.resolve().relative_to(top.resolve()), commit[:12], remark, tree)
+
+
+def _commit(stacks: Path, name: str) -> str:
+    try:
+        return _git(stacks, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    except RevisionError:
+        if name == "HEAD" and not _git(stacks, "rev-list", "--all", "--max-count=1"):
+            # Before the first commit, where a hook may ask: there all is new.
+            return _git(stacks, "hash-object", "-t", "tree", "--stdin")
+        raise RevisionError(f"no revision `{name}` is here{_remedy(stacks, name)}") from None
+
+
+def _remedy(stacks: Path, name: str) -> str:
+    if not name.strip():
+        return ": `--against` got an empty text, perhaps from a variable that is not set"
+    if ".." in name:
+        first, _, last = name.partition("..")
+        ends = f"{last.removeprefix('.') or 'HEAD'} {first or 'HEAD'}"
+        return f', as it is a range of them; for where two branches part: --against "$(git merge-base {ends})"'
+    if _git(stacks, "rev-parse", "--is-shallow-repository") == "true":
+        return f": this clone is shallow; fetch it first (`git fetch origin {name}`, or all: `git fetch --unshallow`)"
+    return "; if it is a branch or a commit of elsewhere, `git fetch` it first"
 
 
 def _code_of(top: Path, tree: Path) -> tuple[Path, str]:
@@ -80,12 +106,15 @@ def _code_of(top: Path, tree: Path) -> tuple[Path, str]:
     )
 
 
-def _git(folder: Path, *words: str, variables: dict[str, str] | None = None, about: str = "") -> str:
+def _git(folder: Path, *words: str, variables: dict[str, str] | None = None) -> str:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    # A folder that a change removes is still one of the repository around it.
+    there = next(one for one in (folder, *folder.absolute().parents) if one.is_dir())
     try:
         done = subprocess.run(
-            [*_GIT, "-C", str(folder), *words],
+            [*_GIT, "-C", str(there), *words],
             env={**kept, **(variables or {})},
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             errors="surrogateescape",
@@ -95,7 +124,5 @@ def _git(folder: Path, *words: str, variables: dict[str, str] | None = None, abo
         raise RevisionError("git is not installed, and `--against` needs it") from None
     if done.returncode:
         said = next(iter(done.stderr.strip().splitlines()), "")
-        if about:
-            said = f"no revision `{about}` is here; in a shallow clone fetch it first (`git fetch origin {about}`)"
         raise RevisionError(said.removeprefix("fatal: ") or f"git {words[0]} failed")
     return done.stdout.strip()

@@ -106,3 +106,9 @@ def test_where_it_cannot_tell_it_is_2_and_says_why(
     done = drift(folder, *words)
     assert done.exit_code == 2
     assert said in done.output
+
+
+def test_a_cloud_that_does_not_run_is_no_drift(folder: Path, tmp_path: Path) -> None:
+    """1 would say that something has drifted."""
+    done = drift(folder, "demo", "--home", str(tmp_path / "nowhere"))
+    assert (done.exit_code, "No local cloud runs" in done.output) == (2, True)

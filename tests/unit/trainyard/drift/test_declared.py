@@ -50,6 +50,16 @@ def test_what_is_no_state_is_refused(text: str) -> None:
         of_export(text, "demo", "oci")
 
 
+def test_the_state_of_another_stack_or_of_another_platform_is_no_state_of_this_one() -> None:
+    """It would say that nothing has drifted, of a stack that nobody looked at."""
+    with pytest.raises(DriftError, match="the state of the stack demo, not of other"):
+        of_export(exported(row("vcn")), "other", "oci")
+    root = {"type": "pulumi:pulumi:Stack", "urn": f"{URN}pulumi:pulumi:Stack::p-demo", "outputs": {"projectId": "one"}}
+    assert of_export(exported(root, row("vcn")), "demo", "oci")
+    with pytest.raises(DriftError, match="demo is up on `oci`, and its file says `openpai`"):
+        of_export(exported(root, row("vcn")), "demo", "openpai")
+
+
 def test_a_stack_that_is_not_up_has_nothing_to_compare(tmp_path: Path) -> None:
     with pytest.raises(DriftError, match="its state is empty"):
         of_export(exported(), "demo", "oci")

@@ -74,6 +74,56 @@ def test_what_is_no_revision_is_refused_in_words(name: str, stacks: Path) -> Non
         pass
 
 
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("", "a variable that is not set"),
+        ("main...", r"git merge-base HEAD main"),
+        ("main..other", r"git merge-base other main"),
+        ("HEAD~9", "`git fetch` it first"),
+    ],
+)
+def test_what_is_no_revision_comes_with_its_remedy(name: str, remedy: str, stacks: Path) -> None:
+    with pytest.raises(RevisionError, match=remedy), revision(stacks, name):
+        pass
+
+
+def test_a_shallow_clone_says_how_to_fetch_what_it_lacks(stacks: Path, tmp_path: Path) -> None:
+    git(stacks.parent, "clone", "-q", "--depth", "1", f"file://{stacks.parent}", str(tmp_path / "shallow"))
+    with (
+        pytest.raises(RevisionError, match="git fetch --unshallow"),
+        revision(tmp_path / "shallow" / "stacks", "HEAD~1"),
+    ):
+        pass
+
+
+def test_before_the_first_commit_all_is_new(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    with revision(tmp_path / "stacks", "HEAD") as side:
+        assert side.file("Pulumi.one.yaml") is None
+
+
+def test_a_folder_that_the_change_removes_is_still_there_at_the_revision(stacks: Path) -> None:
+    git(stacks, "rm", "-rq", ".")
+    assert not stacks.exists()
+    assert working_tree(stacks).commit
+    with revision(stacks, "HEAD") as side:
+        assert side.file("Pulumi.one.yaml")
+
+
+def test_a_link_that_leads_out_of_the_revision_does_not_show_todays_file_as_the_earlier_one(stacks: Path) -> None:
+    shared = stacks.parent / "shared.yaml"
+    (stacks / "Pulumi.one.yaml").rename(shared)
+    (stacks / "Pulumi.one.yaml").symlink_to(shared)
+    (stacks / "Pulumi.two.yaml").symlink_to("../shared.yaml")
+    git(stacks.parent, "add", "-A")
+    git(stacks.parent, "commit", "-qm", "links")
+    with revision(stacks, "HEAD") as side:
+        assert side.file("Pulumi.two.yaml")
+        with pytest.raises(RevisionError, match="a link out of its repository"):
+            side.file("Pulumi.one.yaml")
+
+
 def test_a_folder_of_no_repository_has_no_revisions(tmp_path: Path) -> None:
     assert working_tree(tmp_path).commit == ""
     with pytest.raises(RevisionError, match="not a git repository"), revision(tmp_path, "HEAD"):
