@@ -7,7 +7,7 @@ import errno
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -65,16 +65,18 @@ class ToldByExitCode(click.Command):
         try:
             return super().invoke(ctx)
         except click.ClickException as problem:
-            problem.exit_code = 2
-            raise
+            _end_with_2(problem, ctx)
         except BrokenPipeError:
             raise
         except Exception as problem:
             if (message := words(problem)) is None or _is_of_the_output(problem):
                 raise
-            failed = click.ClickException(message)
-            failed.exit_code = 2
-            raise failed from None
+            _end_with_2(click.ClickException(message), ctx)
+
+
+def _end_with_2(problem: click.ClickException, ctx: click.Context) -> NoReturn:
+    problem.show()
+    ctx.exit(2)
 
 
 class ErrorReportingGroup(click.Group):
