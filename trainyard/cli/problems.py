@@ -65,16 +65,18 @@ class ToldByExitCode(click.Command):
         try:
             return super().invoke(ctx)
         except click.ClickException as problem:
-            problem.exit_code = 2
-            raise
+            raise _failed(problem) from None
         except BrokenPipeError:
             raise
         except Exception as problem:
             if (message := words(problem)) is None or _is_of_the_output(problem):
                 raise
-            failed = click.ClickException(message)
-            failed.exit_code = 2
-            raise failed from None
+            raise _failed(click.ClickException(message)) from None
+
+
+def _failed(problem: click.ClickException) -> click.ClickException:
+    problem.exit_code = 2  # type: ignore[misc]  # click reads it when it ends the process
+    return problem
 
 
 class ErrorReportingGroup(click.Group):
