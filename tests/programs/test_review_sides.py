@@ -99,3 +99,12 @@ def test_a_program_that_exits_or_dies_is_named_and_ends_nothing_else(tmp_path: P
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         assert len(answers) == 2, done.stderr
         assert all(said in one["error"] for one in answers)
+
+
+def test_a_waiver_that_comes_with_the_change_is_a_decision(repository: Path) -> None:
+    waived = {"mutable-tags": {"reason": "one experiment", "until": "2026-12-31"}}
+    edit(repository, OCI, lambda config: config.update({"trainyard:waivers": waived}))
+    found = reviewed(repository, OCI)
+    assert found["decisions"]
+    assert found["verdict"] == f"{OCI}: 1 of the policy pack waived"
+    assert "waived until 2026-12-31: one experiment" in review(repository, OCI, "--against", "HEAD")

@@ -193,5 +193,5 @@ class Review:
         return bool(
             self.refused or self.opened or self.closed or self.hanging or self.gained or self.lost or self.warnings
             or self.of_kind("replaced", "deleted", "kept", "blocked") or self.costs.starts or self.findings
-            or any(one.outcome != "waived" for one in self.pack) or self.costs != self.costs_before
+            or self.pack or self.costs != self.costs_before
         )  # fmt: skip

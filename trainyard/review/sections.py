@@ -51,7 +51,7 @@ def verdict(one: Review) -> str:
 
 def _counts(one: Review) -> Iterator[str]:
     outside = sum(opening.outside for opening in one.opened)
-    failing = sum(row.outcome == "fail" for row in one.pack)
+    failing, waived = (sum(row.outcome == outcome for row in one.pack) for outcome in ("fail", "waived"))
     rows = [
         (one.opened, f"opens {len(one.opened)}" + (f" ({outside} to or from outside)" if outside else "")),
         (one.closed, f"closes {len(one.closed)}"),
@@ -63,6 +63,7 @@ def _counts(one: Review) -> Iterator[str]:
         (one.costs.starts, _starts(one)),
         (one.findings, plural(len(one.findings), "finding")),
         (failing, f"{failing} of the policy pack fail"),
+        (waived, f"{waived} of the policy pack waived"),
     ]
     return (words for some, words in rows if some)
 
