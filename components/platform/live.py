@@ -37,7 +37,8 @@ class LiveSide:
     """`declared` may have more than the question's, such as a machine's type from its template.
 
     `undeclared`: undeclared resources in words, by a made-up URN in `snapshot`. `judged`: by type, inputs such as
-    policies, whose meaning is compared and not their text. `unread`: what could not be read, and why.
+    policies, whose meaning is compared and not their text. `unread`: what could not be read, and why. `blind`: the
+    caller may read none of the declared resources.
     """
 
     declared: Snapshot
@@ -45,6 +46,7 @@ class LiveSide:
     undeclared: Mapping[str, str] = field(default_factory=dict)
     judged: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
+    blind: bool = False
 
 
 @dataclass
@@ -103,7 +105,12 @@ class Reading:
             replace(one, inputs={**one.inputs, **self._expected.get(one.urn, {})}) for one in self.declared.resources
         )
         return LiveSide(
-            replace(self.declared, resources=tuple(declared)), snapshot, self._undeclared, judged, tuple(self._unread)
+            replace(self.declared, resources=tuple(declared)),
+            snapshot,
+            self._undeclared,
+            judged,
+            tuple(self._unread),
+            blind=bool(self._unread) and not self._live,
         )
 
 

@@ -78,11 +78,15 @@ def drift(
         say("\n".join(line for one in found for line in lines(one)))
     if any(one.remarks for one in found):
         sys.exit(1)
+    if any(one.blind for one in found):
+        sys.exit(2)
 
 
 def lines(drift: Drift) -> Iterator[str]:
     """One line where nothing has drifted and everything could be read."""
-    if not drift.remarks and drift.unread:
+    if not drift.remarks and drift.blind:
+        yield f"{drift.stack}: cannot tell: the caller may read nothing of it"
+    elif not drift.remarks and drift.unread:
         yield f"{drift.stack}: no drift in what could be read"
     elif not drift.remarks:
         yield f"{drift.stack}: no drift: its cloud has what the last `up` made"

@@ -35,12 +35,13 @@ class Remark:
 
 @dataclass(frozen=True)
 class Drift:
-    """`unread`: what could not be compared, and why."""
+    """`unread`: what could not be compared, and why. `blind`: the caller may read nothing of the stack."""
 
     stack: str
     platform: str
     remarks: tuple[Remark, ...]
     unread: tuple[str, ...] = ()
+    blind: bool = False
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,8 @@ def find_drift(declared: Declared, where: Where, known: tuple[str, ...] = ()) ->
     meaning = evaluate(platform.review, side.declared, side.snapshot) if evaluated else _UNJUDGED
     runs, unread = _runs(declared, where)
     remarks = in_order((*compare(side, meaning), *runs))
-    return Drift(
-        declared.snapshot.stack, platform.name, remarks, tuple(dict.fromkeys((*side.unread, *meaning.unread, *unread)))
-    )
+    unread = tuple(dict.fromkeys((*side.unread, *meaning.unread, *unread)))
+    return Drift(declared.snapshot.stack, platform.name, remarks, unread, side.blind)
 
 
 def _runs(declared: Declared, where: Where) -> tuple[tuple[Remark, ...], tuple[str, ...]]:
