@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import statistics
 import time
 from collections.abc import Iterator, Mapping
 from itertools import cycle
@@ -21,6 +22,7 @@ from localcloud.aws import account
 from localcloud.control import Cloud
 
 OBJECTS = 10
+MANY_OBJECTS = 10_000
 CALLS = 40
 AIM = Aim("ratio", 1.3)
 _FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -41,7 +43,20 @@ def rows(cloud: Cloud) -> list[Row]:
             for side, addresses in sides:
                 for what, requests in asks.turn(turn, addresses).items():
                     side.time(what, requests)
-        return list(compared(ours, moto, AIM))
+        return [*compared(ours, moto, AIM), *_grown(ours, asks)]
+
+
+def _grown(ours: Timed[Server], asks: _Asks) -> Iterator[Row]:
+    """What was measured with ten objects, once more with thousands in the same bucket: it must not cost more."""
+    for asked in asks.more_objects():
+        ours.server.send(asked)
+    for what, requests in asks.of_objects(TURNS).items():
+        few = statistics.median(one.processor for one in ours.took[what])
+        clock = statistics.median(one.clock for one in ours.took[what]) * 1000
+        name = f"{what} of {MANY_OBJECTS:,}"
+        ours.time(name, requests)
+        (many,) = ours.took[name]
+        yield Row(name, many.clock * 1000, "ms", f"of {OBJECTS}", clock, many.processor / few, AIM)
 
 
 def _furnished(server: Server, asks: _Asks) -> list[str]:
@@ -80,9 +95,18 @@ class _Asks:
                 self._query("ec2", "CreateTags", **{"ResourceId.1": one, "Tag.1.Key": "n", "Tag.1.Value": str(number)})
                 for number, one in zip(numbers, cycle(addresses), strict=False)
             ],
+            **self.of_objects(turn),
+        }
+
+    def of_objects(self, turn: int) -> Mapping[str, list[Asked]]:
+        numbers = [turn * CALLS + number for number in range(CALLS)]
+        return {
             "S3: get an object": [self._object("GET", number % OBJECTS) for number in numbers],
             "S3: put an object": [self._object("PUT", number % OBJECTS, str(number).encode()) for number in numbers],
         }
+
+    def more_objects(self) -> Iterator[Asked]:
+        return (self._object("PUT", number, b"content") for number in range(OBJECTS, MANY_OBJECTS))
 
     def _object(self, method: str, number: int, content: bytes = b"") -> Asked:
         return self._signed("s3", method, f"/bench/object-{number}", content)
