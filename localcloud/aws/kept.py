@@ -76,6 +76,7 @@ class KeptState:
     def save(self, only: str = "", touched: Collection[S3Object] | None = None) -> None:
         """Writes all changes since the last time, in one transaction. `only`: the one service that may have changed.
         `touched`: the only objects of S3 that may have changed; None: any may."""
+        _drop_empty_tags()
         changed, objects = list(self._changed(only)), list(self._changed_objects(touched))
         if not changed and not objects:
             return
@@ -243,6 +244,16 @@ def _held_objects() -> dict[str, Any]:
     from moto.s3.models import s3_backends
 
     return {name: bucket.keys for name, bucket in s3_backends[ACCOUNT]["aws"].buckets.items()}
+
+
+def _drop_empty_tags() -> None:
+    """moto keeps an entry for the tags of each object that was ever written, also for one without tags. They are part
+    of the backend's state, so a put would cost more with each object."""
+    from moto.s3.models import s3_backends
+
+    tags = s3_backends[ACCOUNT]["aws"].tagger.tags
+    for arn in [arn for arn, row in tags.items() if not row]:
+        del tags[arn]
 
 
 def _named(held: Mapping[str, Any]) -> Iterator[S3Object]:
