@@ -27,7 +27,12 @@ STAND_IN = f"aws:RequestTag/{OTHER}"
 _PRINCIPALS = ("role", "group", "user")
 # Kinds of principal that are not ARNs, and their names within made-up ARNs.
 _KINDS = {"Service": "service", "Federated": "federated", "CanonicalUser": "canonical"}
-_ANYTHING = json.dumps({"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}]})
+
+
+def _everything_of(service: str) -> str:
+    """The policy of an endpoint that has none of its own. It carries no other service's calls."""
+    actions = f"{service.partition('.')[0]}:*"
+    return json.dumps({"Statement": [{"Effect": "Allow", "Principal": "*", "Action": actions, "Resource": "*"}]})
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,7 @@ class _Reader:
                     found[name] = Owned(self._read(f"the policy of the {name}", document), row["judged"])
         for one in self._side.of(ENDPOINT):
             service = str(one.inputs.get("serviceName", one.name)).split(".", 3)[-1]
-            document = one.inputs.get("policy") or _ANYTHING
+            document = one.inputs.get("policy") or _everything_of(service)
             name = f"the endpoint of {service}"
             found[name] = Owned(self._read(f"the policy of {name}", document), True, f" through {name}")
         return found

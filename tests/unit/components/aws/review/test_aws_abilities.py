@@ -13,6 +13,7 @@ from components.platform.base import platform
 from components.platform.review import ReviewedResource, Snapshot
 from tests.support.reviews import resource, sentences
 
+ENDPOINT = "aws:ec2/vpcEndpoint:VpcEndpoint"
 OBJECTS, BUCKET = "arn:aws:s3:::vision-dev/*", "arn:aws:s3:::vision-dev"
 TRUST = {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
 TLS = {
@@ -153,6 +154,16 @@ def test_without_the_block_a_policy_may_open_the_bucket() -> None:
         "a policy or an ACL may open by an ACL; open by a policy; stay open by an ACL; stay open by a policy:"
         " bucket vision-dev"
     ]
+
+
+def test_an_endpoint_that_loses_its_policy_carries_calls_of_its_service_alone() -> None:
+    """Not everything there is: the sentence would name the rights of an administrator, for everybody."""
+    own = document({**READS, "Principal": "*"})
+    before, after = (
+        side(READS, extra=(resource(ENDPOINT, "s3", serviceName="com.amazonaws.us-east-1.s3", **policy),))
+        for policy in ({"policy": own}, {})
+    )
+    assert sentences(before, after) == ["everybody through the endpoint of s3 may do everything with s3"]
 
 
 def test_a_boundary_that_goes_is_a_gain() -> None:
