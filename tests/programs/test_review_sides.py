@@ -63,6 +63,11 @@ def test_a_stack_that_is_up_stays_in_its_region(name: str, key: str, region: str
     assert "trainyard-against-" not in found["refused"]
 
 
+def test_a_stack_that_is_up_stays_in_its_account(repository: Path) -> None:
+    edit(repository, AWS, lambda config: config.update({"trainyard:account": "210987654321"}))
+    assert "AWS cannot move it to another one" in reviewed(repository, AWS)["refused"]
+
+
 def test_a_stack_that_cannot_be_read_before_the_change_never_looks_unchanged(repository: Path) -> None:
     whole = file_of(repository, OCI).read_text("utf-8")
     file_of(repository, OCI).write_text(whole.replace("framework: pytorch", "framework: pytroch"), "utf-8")

@@ -202,8 +202,9 @@ def _answer(problem: Exception) -> str:
 
 
 def find_departures(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
-    """A warning for each resource with data that this `up` would delete. Raises RefusedError if the region changes."""
-    _require_same_region(plan, before)
+    """A warning for each resource with data that this `up` would delete. Raises RefusedError if the account or
+    the region changes."""
+    _require_same_place(plan, before)
     made = before.get("made") or ()
     looks: dict[str, _Look] = {"bucket": _bucket, "registry": _repository, "logs": _logs}
     for concern, look in looks.items():
@@ -212,12 +213,18 @@ def find_departures(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
     yield from _machines(plan, before)
 
 
-def _require_same_region(plan: AwsDl1Plan, before: Outputs) -> None:
+def _require_same_place(plan: AwsDl1Plan, before: Outputs) -> None:
     there = before.get("region")
     if there and there != plan.region:
         message = f"the stack is in {there}, and AWS cannot move it to another region"
         remedy = "use that region again, and make a new stack for the other one (docs/leaving.md)"
         raise RefusedError([Wrong(("config", "aws:region"), message, remedy)])
+    # A review does not know the account of a file that names none.
+    account = str(before.get("account") or "")
+    if plan.account and account.isdecimal() and account != plan.account:
+        message = f"the stack is in the account {account}, and AWS cannot move it to another one"
+        remedy = "use that account again, and make a new stack for the other one (docs/leaving.md)"
+        raise RefusedError([Wrong(at("account"), message, remedy)])
 
 
 def _bucket(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
