@@ -13,7 +13,7 @@ from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unkno
 
 # How a protocol refers to one of its secrets.
 REFERENCE = "<% $secrets."
-# Shorter ones may stand in a text by accident.
+# Shorter values may be in a text by chance.
 SHORTEST = 8
 # How an archive of code begins in Base64, as a plan packs it.
 ARCHIVE = base64.b64encode(b"BZh91AY").decode()[:8]
@@ -26,7 +26,7 @@ def judge(resource: JudgedResource) -> PolicyVerdict:
         *(lambda name=name, value=value: judge_parameter(name, value) for name, value in _parameters(protocol)),
         *(lambda password=password: judge_password(password) for password in _passwords(protocol)),
         *(lambda text=text: judge_text(text, secrets) for text in plain_texts(protocol)),
-        # One that nobody may read here may stand in plain text, too.
+        # A secret whose value is not known here may also be in a plain text.
         *(lambda value=value: judge_readable(value) for value in (protocol.get(SECRETS) or {}).values()),
     ]
     return every(lambda part: part(), parts)
@@ -44,7 +44,7 @@ def judge_password(password: Any) -> PolicyVerdict:
 
 
 def judge_readable(secret: Any) -> PolicyVerdict:
-    """Passes what can be compared with plain texts at all: any other value ends in `unknown`."""
+    """A known value passes: the plain texts were compared with it. An unknown one makes the verdict `unknown`."""
     str(secret)
     return PASS
 
@@ -79,7 +79,7 @@ def _secret_texts(secrets: Any) -> Iterator[str]:
 
 
 def _is_archive(text: str) -> bool:
-    """Packed code is as mixed as a secret is."""
+    """Packed code looks as random as a secret."""
     return text.startswith(ARCHIVE)
 
 

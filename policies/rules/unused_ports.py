@@ -42,7 +42,7 @@ WITH_PORTS = ("6", "17", "tcp", "udp")
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """Ports that jobs use. `unknown`: what else might use one, and nobody knows."""
+    """Ports that jobs use. `unknown`: why jobs may use others; empty if all are known."""
 
     ports: tuple[Ports, ...]
     unknown: str
@@ -67,7 +67,7 @@ def judge_resource(resource: JudgedResource, used: Used) -> PolicyVerdict:
     lent = _with_frameworks(used, str(resource.tags.get(OPENED_FOR) or ""))
 
     def judge_ports(opened: Ports) -> PolicyVerdict:
-        # Who needs every port is a question of its own (all-tcp).
+        # Another rule judges whether all ports may be open (all-tcp).
         if opened[1] - opened[0] >= EVERY_PORT[1] - 1 or lent.covers(opened):
             return PASS
         said = str(opened[0]) if opened[0] == opened[1] else f"{opened[0]}-{opened[1]}"
@@ -77,7 +77,7 @@ def judge_resource(resource: JudgedResource, used: Used) -> PolicyVerdict:
 
 
 def opened_by(resource: JudgedResource) -> Iterator[Ports]:
-    """The ports that a resource lets in. What opens every port of a protocol opens (0, 65535)."""
+    """The port ranges that a resource allows in. A rule for every port of a protocol has (0, 65535)."""
     properties = resource.properties
     if resource.type in LISTS:
         yield from (ports for rule in properties.get("ingressSecurityRules") or () for ports in _of_oci(rule))

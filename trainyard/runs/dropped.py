@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rules let through and stopped in a run. The firewalls of the local cloud tell all of it."""
+"""The connections of a run that the port rules allowed and dropped. The local cloud's firewalls count each of them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from localcloud.control import CloudError
 
 @dataclass
 class Witness:
-    """Asks the local cloud; of a run that is over once."""
+    """Asks the local cloud for the counts of a run. Those of an ended run are asked for once."""
 
     cloud: LocalCloud
     _over: dict[str, ConnectionsSeen | None] = field(default_factory=dict)
 
     def __call__(self, run: RunStatus) -> ConnectionsSeen | None:
-        """None where no firewall watched, or its evidence is gone."""
+        """None if no firewall counted the connections, or its counts are deleted."""
         first = run.nodes[0].run.id
         if first not in self._over:
             results = self._ask(run)
@@ -45,7 +45,7 @@ class Witness:
             for identifier in documents
         }
         seen = read_traffic((document, members[identifier]) for identifier, document in documents.items())
-        # Everything here is of one run, whose name stands above.
+        # All lines are about one run, whose name is the heading.
         prefix = f"{run.title} "
         dropped = tuple(
             replace(one, pair=one.pair.replace(prefix, ""), missing=one.missing.replace(prefix, ""))
@@ -60,7 +60,8 @@ class Witness:
 
 
 def nodes_of(seen: RunStatus, documents: Mapping[str, Mapping[str, Any]]) -> tuple[RehearsedNode, ...]:
-    """Every rank with its address: a job run of one node says rank 0, one of node groups says each node's."""
+    """Every rank with its address. The document of a job run with one node has rank 0, one with node groups has the
+    rank of each node."""
     ids = [node.run.id for node in seen.nodes]
     nodes = []
     for node in seen.nodes:
