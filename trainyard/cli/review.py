@@ -57,7 +57,6 @@ _PATIENCE_SECONDS = 2.0
 @click.option(
     "--fail-on",
     metavar="GATES",
-    default="",
     help="Exit with 1 on any of: replace, exposure, access-gain, cost=N (above N dollars), policy, unproven.",
 )
 def review(
@@ -72,7 +71,7 @@ def review(
     prices: Path | None,
     rehearsal: Path | None,
     policy_config: Path | None,
-    fail_on: str,
+    fail_on: str | None,
 ) -> None:
     """Say what a change of stacks means: what opens, who gains what, what is lost, what it costs.
 
@@ -83,7 +82,7 @@ def review(
     from trainyard.review.forms import FORMS
     from trainyard.review.gates import tripped
 
-    gates = _gates(fail_on)
+    gates = () if fail_on is None else _gates(fail_on)
     if preview and (against is not None or every or len(named) != 1):
         raise click.UsageError("--preview is of one stack: name it, without --all and --against")
     if named and every:

@@ -32,13 +32,19 @@ class Tripped:
 
 
 def parse(text: str) -> tuple[Gate, ...]:
-    """`replace,cost=500`. Raises GateError."""
-    return tuple(_gate(word.strip()) for word in text.split(",") if word.strip())
+    """`replace,cost=500`. Raises GateError, also where no gate is named: a job of CI whose variable is not set would
+    pass whatever changes."""
+    gates = tuple(_gate(word.strip()) for word in text.split(",") if word.strip())
+    if not gates:
+        raise GateError(f"no gate is named: write some of {', '.join([*_GATES, COST])}, or leave --fail-on out")
+    return gates
 
 
 def _gate(word: str) -> Gate:
     name, has_limit, limit = word.partition("=")
     if name != COST:
+        if word.isdecimal():
+            raise GateError(f"`{word}` is no gate: write the dollars of `cost=N` without commas, as `cost=1000`")
         if name not in _GATES:
             raise GateError(f"no gate is called `{name}`: {suggestion(name, [*_GATES, COST])}")
         if has_limit:
