@@ -183,7 +183,8 @@ def _actions(statements: Iterable[PolicyStatement]) -> Iterator[str]:
     """The actions to test: all that are known or named, one for each pattern, and one of an unknown service."""
     named: dict[str, str] = {action.lower(): action for action in known_actions()}
     for pattern in (one for statement in statements for one in (*statement.actions, *statement.not_actions)):
-        text = pattern.replace("?", "x").replace("*", OTHER)
+        # A `?` fits itself, and shows as what the statement says: no other letter would be an action of AWS.
+        text = pattern.replace("*", OTHER)
         named.setdefault(text.lower(), f"{OTHER}:{OTHER}" if pattern == "*" else text)
     named[f"{OTHER}:{OTHER}"] = f"{OTHER}:{OTHER}"
     yield from sorted(named.values())

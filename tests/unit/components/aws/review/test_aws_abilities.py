@@ -166,6 +166,12 @@ def test_an_endpoint_that_loses_its_policy_carries_calls_of_its_service_alone() 
     assert sentences(before, after) == ["everybody through the endpoint of s3 may do everything with s3"]
 
 
+def test_a_pattern_with_a_question_mark_shows_as_it_is_written() -> None:
+    before, after = side(READS), side(READS, allow("logs:Describe?ogGroups", "*"))
+    gained = platform("aws-dl1").review.abilities((before, after))
+    assert {one.operation for one in gained[1] - gained[0]} == {"logs:Describe?ogGroups"}
+
+
 def test_a_boundary_that_goes_is_a_gain() -> None:
     role = ("aws:iam/role:Role", "nodes")
     bounded = Snapshot("s", "aws-dl1", {}, (resource(*role, name="n", permissionsBoundary="arn:aws:iam::1:policy/b"),))
