@@ -129,7 +129,8 @@ def _covers(rule: Mapping[str, Any], passage: Passage) -> bool:
 def _of_access(
     before: Snapshot, after: Snapshot, platform: ReviewPlatform, rehearsal: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    granted = [text for text in platform.statements(after) if text not in platform.statements(before)]
+    known = platform.statements(before)
+    granted = [text for text in platform.statements(after) if text not in known]
     without = platform.without_statements(after, frozenset(granted))
     then, now, rest = platform.abilities((before, after, without)) or (frozenset(), frozenset(), frozenset())
     if now - then:
