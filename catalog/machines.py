@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from catalog.tables import table
 
+# In place of a shape: by this name a team says what a node costs on a compute target that is not the stack's own.
+COMPUTE_TARGET = "compute target"
 _MINUTES = 60
 _TEAMS_OWN = "the team's own prices"
 _WHOLE, _BY_SIZE = ("usd_per_hour",), ("usd_per_ocpu_hour", "usd_per_gib_hour")

@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.machines import Price, accelerators_of, longest_hours, price_of
+from catalog.machines import COMPUTE_TARGET, Price, accelerators_of, longest_hours, price_of
 from catalog.tables import table
 from policies.jobs import LAUNCH_TAG, PolicyJob, launch_tag, nodes_of_run, retries_of
 from policies.rule import JudgedResource, NotKnownError
 
-# In place of a shape: what a node on a compute target costs that is not the stack's own.
-COMPUTE_TARGET = "compute target"
 NO_PRICE = "has no known price: name one under `prices`"
 
 

@@ -6,13 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from catalog.machines import Price, accelerators_of, price_of
+from catalog.machines import COMPUTE_TARGET, Price, accelerators_of, price_of
 from catalog.tables import table
 from components.platform.review import Costs, Machines, Snapshot, Standing
 from schemas.names import plural
-
-# By this name a team may say what a node costs on a compute target that is not the stack's own.
-_TARGET = "compute target"
 
 
 def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
@@ -27,7 +24,7 @@ def _machines(job: Mapping[str, Any], targets: Mapping[str, Any], prices: Mappin
         # Machines of a target cost money while it exists, whether a job runs or not, so they are standing costs. The
         # price of an existing target, which the stack did not make, is not known.
         made = bool((targets.get(target) or {}).get("shape"))
-        price = Price(0.0, "its machines are paid for as they stand") if made else price_of(_TARGET, prices)
+        price = Price(0.0, "its machines are paid for as they stand") if made else price_of(COMPUTE_TARGET, prices)
         gpus = int((job.get("share") or {}).get("gpus") or 0)
         return Machines(f"compute target {target}", nodes, gpus, *price, stays=True)
     name = str(job["shape"]["name"])
