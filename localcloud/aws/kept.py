@@ -76,7 +76,8 @@ class KeptState:
     def save(self, only: str = "", touched: Collection[S3Object] | None = None) -> None:
         """Writes all changes since the last time, in one transaction. `only`: the one service that may have changed.
         `touched`: the only objects of S3 that may have changed; None: any may."""
-        _drop_empty_tags()
+        if only in ("", "s3"):
+            _drop_empty_tags()
         changed, objects = list(self._changed(only)), list(self._changed_objects(touched))
         if not changed and not objects:
             return
