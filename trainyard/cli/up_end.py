@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from components.plan.model import RUN_TYPE, Plan, RunPlan
 from components.platform.base import platform
 from components.platform.calls import ProviderError, call_of
-from components.platform.client import Where
+from components.platform.client import Runs, Where
 from components.platform.local import LocalPlatform, Row, lost_lines, own_lines, reporting_nodes
 from components.platform.runs import TERMINAL, NodeRun
 from components.platform.status import WantedRuns
@@ -194,10 +194,13 @@ class _Account:
             printed = self._last_lines(NodeRun(node["name"], node["id"], node["state"]))
             yield from (*own_lines(printed)[-LAST_LINES:], *lost_lines(printed))
 
+    @cached_property
+    def _client(self) -> Runs:
+        return platform(self.plan.platform).runs_of_caller(self._where(admin.DEPLOYER))
+
     def _last_lines(self, node: NodeRun) -> list[str]:
-        runs = platform(self.plan.platform).runs_of_caller(self._where(admin.DEPLOYER))
         try:
-            return runs.last_lines(call_of("up", say_aside), node, _LINES_READ, patiently=False)
+            return self._client.last_lines(call_of("up", say_aside), node, _LINES_READ, patiently=False)
         except ProviderError:
             # The stack is up all the same.
             return [_NOT_READ]
