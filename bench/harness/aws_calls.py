@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import statistics
 import time
 from collections.abc import Iterator, Mapping
 from itertools import cycle
 from urllib.parse import urlencode
 
 from bench.harness.rows import TURNS, Aim, Row
-from bench.harness.servers import Asked, Server, Timed, compared, moto_server
+from bench.harness.servers import Asked, Server, Timed, call_row, compared, moto_server
 from launcher.aws_dl1.fetch import Credentials, signed
 from localcloud.aws import account
 from localcloud.control import Cloud
@@ -51,13 +50,10 @@ def _grown(ours: Timed[Server], asks: _Asks) -> Iterator[Row]:
     for asked in asks.more_objects():
         ours.server.send(asked)
     for what in asks.of_objects(0):
-        few, name = ours.took[what], f"{what} of {MANY_OBJECTS:,}"
+        name = f"{what} of {MANY_OBJECTS:,}"
         for turn in range(TURNS, 2 * TURNS):
             ours.time(name, asks.of_objects(turn)[what])
-        many = ours.took[name]
-        ratio = statistics.median(one.processor for one in many) / statistics.median(one.processor for one in few)
-        clock, before = (statistics.median(one.clock for one in side) * 1000 for side in (many, few))
-        yield Row(name, clock, "ms", f"of {OBJECTS}", before, ratio, AIM)
+        yield call_row(name, ours.took[name], ours.took[what], f"of {OBJECTS}", AIM)
 
 
 def _furnished(server: Server, asks: _Asks) -> list[str]:

@@ -85,11 +85,13 @@ class Timed(Generic[Kind]):
 
 def compared(ours: Timed[Any], moto: Timed[Any], aim: Aim) -> Iterator[Row]:
     """A row for each kind of call."""
-    for what, taken in ours.took.items():
-        theirs = moto.took[what]
-        ratio = statistics.median(one.processor for one in taken) / statistics.median(one.processor for one in theirs)
-        clock, other = (statistics.median(one.clock for one in side) * 1000 for side in (taken, theirs))
-        yield Row(what, clock, "ms", "moto", other, ratio, aim)
+    return (call_row(what, taken, moto.took[what], "moto", aim) for what, taken in ours.took.items())
+
+
+def call_row(name: str, taken: Sequence[Spent], floor: Sequence[Spent], against: str, aim: Aim) -> Row:
+    ratio = statistics.median(one.processor for one in taken) / statistics.median(one.processor for one in floor)
+    clock, other = (statistics.median(one.clock for one in side) * 1000 for side in (taken, floor))
+    return Row(name, clock, "ms", against, other, ratio, aim)
 
 
 @contextmanager
