@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,6 +29,8 @@ Outputs = Mapping[str, Any]
 _RESULT = "result.json"
 _LONGEST_BYTES = 2000
 _MOST_NAMED = 20
+# The prefix of the largest network that clouds allow.
+_LARGEST_NETWORK = 16
 
 # The prefixes of the launcher's own lines and of lines of the framework's services.
 _LAUNCHER = re.compile(r"^\[\d+\.launcher\] ")
@@ -108,6 +111,12 @@ def deployed_files(cloud_home: Path) -> dict[str, Path]:
 def has_address(text: str, address: str) -> bool:
     """Whether the text has this address: alone, with an image's tag or digest, or with a path below it."""
     return re.search(rf"(?<![\w./-]){re.escape(address)}(?![\w.-])", text) is not None
+
+
+def network_around(subnet: str) -> str:
+    """The addresses of a network that stands in for one with this subnet: as many as clouds allow."""
+    block = ip_network(subnet)
+    return str(block.supernet(new_prefix=min(_LARGEST_NETWORK, block.prefixlen)))
 
 
 def name_of(row: Row) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from components.aws.client.session import DEPLOYER, ask, ask_if_there, session_of
 from components.aws.local.removal import empty
 from components.platform.calls import Tell
+from components.platform.local import network_around
 from components.platform.local_cloud import LocalCloud
 from localcloud.aws.account import GROUPS
 from schemas.each import lies_outside
@@ -22,7 +23,7 @@ RECORD = "stand-ins-aws.json"
 # Only resources with this tag are removed: users may make resources with the same names.
 MARK = "trainyard-stands-in"
 # The addresses of a VPC for which no stack file names a subnet's. A stand-in for a subnet takes a part of its VPC's.
-_VPC_BLOCK, _VPC_BITS, _SUBNET_BITS = "10.200.0.0/16", 16, 20
+_VPC_BLOCK, _SUBNET_BITS = "10.200.0.0/16", 20
 _NODES = {
     "Version": "2012-10-17",
     "Statement": [
@@ -114,23 +115,18 @@ def _tags(kind: str, name: str) -> list[dict[str, Any]]:
     return [{"ResourceType": kind, "Tags": [{"Key": MARK, "Value": name}, {"Key": "Name", "Value": name}]}]
 
 
-def _around(cidr: str) -> str:
-    subnet = ip_network(cidr)
-    return str(subnet.supernet(new_prefix=min(_VPC_BITS, subnet.prefixlen)))
-
-
 def widen_vpc(here: StandIns, vpc: str, cidr: str) -> None:
     """Stacks that share a VPC may have their subnets in different parts of it."""
     what = "Widen what stands in for a VPC"
     there = here.ask(what, "ec2", "describe_vpcs", VpcIds=[vpc])["Vpcs"][0]["CidrBlockAssociationSet"]
     if lies_outside(cidr, [row["CidrBlock"] for row in there]):
-        here.ask(what, "ec2", "associate_vpc_cidr_block", VpcId=vpc, CidrBlock=_around(cidr))
+        here.ask(what, "ec2", "associate_vpc_cidr_block", VpcId=vpc, CidrBlock=network_around(cidr))
 
 
 def _vpc(here: StandIns, name: str, holds: str = "") -> str:
     """A VPC with an internet gateway, as nodes need it. `holds`: the addresses of a subnet that will be made there."""
     what = f"Make a stand-in for the VPC {name}"
-    block = _around(holds) if holds else _VPC_BLOCK
+    block = network_around(holds) if holds else _VPC_BLOCK
     vpc = here.ask(what, "ec2", "create_vpc", CidrBlock=block, TagSpecifications=_tags("vpc", name))
     identifier = str(vpc["Vpc"]["VpcId"])
     gateway = here.ask(what, "ec2", "create_internet_gateway")["InternetGateway"]["InternetGatewayId"]

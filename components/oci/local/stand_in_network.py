@@ -5,16 +5,14 @@ rules."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from ipaddress import ip_network
 from typing import Any
 
 from components.oci.client import sdk
 from components.oci.client.session import Session
 from components.oci.plan import OciNetworkPlan
 from components.oci.rules import TCP, SecurityRule, security_rules
+from components.platform.local import network_around
 
-# The largest possible VCN.
-_VCN_PREFIX = 16
 _SERVICES = "SERVICE_CIDR_BLOCK"
 
 
@@ -22,8 +20,7 @@ def fields(noun: str, network: OciNetworkPlan | None, session: Session, gateway:
     """The fields with which a stand-in of this kind is made. `network`: None if its content does not matter."""
     match noun:
         case "vcn":
-            subnet = ip_network(network.subnet_cidr if network else "10.0.0.0/24")
-            return {"cidr_blocks": [str(subnet.supernet(new_prefix=min(_VCN_PREFIX, subnet.prefixlen)))]}
+            return {"cidr_blocks": [network_around(network.subnet_cidr if network else "10.0.0.0/24")]}
         case "subnet":
             return {"cidr_block": network.subnet_cidr if network else "10.0.0.0/24"}
         case "service_gateway":
