@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +22,8 @@ BENCHES = tuple(sorted(file.stem for file in HERE.glob("[a-z]*.py")))
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON, for programs.")
 def main(names: tuple[str, ...], as_json: bool) -> None:
     """Compare figures with a floor or a peer from the same run. docs/performance.md explains them."""
+    # Who is ended, as by `timeout`, still stops the cloud that it measures.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     found = {name: _rows(name, quiet=as_json) for name in names or BENCHES}
     if as_json:
         click.echo(json.dumps({name: [row.plain() for row in rows] for name, rows in found.items()}, indent=2))
