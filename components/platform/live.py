@@ -37,8 +37,7 @@ class LiveSide:
     """`declared` may have more than the question's, such as a machine's type from its template.
 
     `undeclared`: undeclared resources in words, by a made-up URN in `snapshot`. `judged`: by type, inputs such as
-    policies, whose meaning is compared and not their text. `unread`: what could not be read, and why. `blind`: the
-    caller may read none of the declared resources.
+    policies, whose meaning is compared and not their text. `unread`: what could not be read, and why.
     """
 
     declared: Snapshot
@@ -46,7 +45,6 @@ class LiveSide:
     undeclared: Mapping[str, str] = field(default_factory=dict)
     judged: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
-    blind: bool = False
 
 
 @dataclass
@@ -110,7 +108,6 @@ class Reading:
             self._undeclared,
             judged,
             tuple(self._unread),
-            blind=bool(self._unread) and not self._live,
         )
 
 

@@ -49,12 +49,13 @@ _WORDS = {
     "--known", multiple=True, metavar="PRINCIPAL",
     help="Whose access is the account's own order, such as `group Administrators`; may be repeated.",
 )  # fmt: skip
+@click.option("--partial", is_flag=True, help="Exit with 0 also if a part of the stack could not be read.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
 )
 def drift(
     stack: str | None, stacks: Path, local: bool, home: Path | None, place: str | None, profile: str | None,
-    state: Path | None, known: tuple[str, ...], form: str,
+    state: Path | None, known: tuple[str, ...], partial: bool, form: str,
 ) -> None:  # fmt: skip
     """Show what changed in the cloud behind the back of STACK_OR_FILE: rules, statements, groups, machines, runs.
 
@@ -65,7 +66,8 @@ def drift(
 
     What the stack's last `up` asked for is compared with what is there now: who reaches and may do what is evaluated
     as `trainyard review` does it. Also shown is what nobody declared, such as a rule added by hand. Nothing is changed.
-    Exits with 0 when there is no drift, with 1 when there is some, and with 2 when it cannot tell.
+    Exits with 0 when there is no drift, with 1 when there is some, and with 2 when it cannot tell, such as for a caller
+    who may not read a part of the stack.
     """
     cloud = running_cloud(home) if local or home else None
     named = _stacks(stack, cloud)
@@ -78,16 +80,15 @@ def drift(
         say("\n".join(line for one in found for line in lines(one)))
     if any(one.remarks for one in found):
         sys.exit(1)
-    if any(one.blind for one in found):
+    if any(one.unread for one in found) and not partial:
         sys.exit(2)
 
 
 def lines(drift: Drift) -> Iterator[str]:
     """One line where nothing has drifted and everything could be read."""
-    if not drift.remarks and drift.blind:
-        yield f"{drift.stack}: cannot tell: the caller may read nothing of it"
-    elif not drift.remarks and drift.unread:
-        yield f"{drift.stack}: no drift in what could be read"
+    if not drift.remarks and drift.unread:
+        parts = plural(len(drift.unread), "part")
+        yield f"{drift.stack}: cannot tell: {parts} could not be read; no drift in the others"
     elif not drift.remarks:
         yield f"{drift.stack}: no drift: its cloud has what the last `up` made"
     else:

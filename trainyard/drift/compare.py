@@ -35,13 +35,12 @@ class Remark:
 
 @dataclass(frozen=True)
 class Drift:
-    """`unread`: what could not be compared, and why. `blind`: the caller may read nothing of the stack."""
+    """`unread`: the parts that could not be compared, and why."""
 
     stack: str
     platform: str
     remarks: tuple[Remark, ...]
     unread: tuple[str, ...] = ()
-    blind: bool = False
 
 
 @dataclass(frozen=True)

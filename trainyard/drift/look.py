@@ -25,7 +25,7 @@ def find_drift(declared: Declared, where: Where, known: tuple[str, ...] = ()) ->
     runs, unread = _runs(declared, where)
     remarks = in_order((*compare(side, meaning), *runs))
     unread = tuple(dict.fromkeys((*side.unread, *meaning.unread, *unread)))
-    return Drift(declared.snapshot.stack, platform.name, remarks, unread, side.blind)
+    return Drift(declared.snapshot.stack, platform.name, remarks, unread)
 
 
 def _runs(declared: Declared, where: Where) -> tuple[tuple[Remark, ...], tuple[str, ...]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A live side as it is collected: what could not be read, and whether anything could."""
+"""A live side as it is collected: which parts could not be read."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ def refused() -> object:
     raise ProviderError("ListVcns: no right [request 1]")
 
 
-def test_who_may_read_no_declared_resource_is_blind_and_who_may_read_one_is_not() -> None:
+def test_a_refused_read_is_recorded_and_the_resource_counts_as_declared() -> None:
     reading = Reading(Snapshot("dev", "oci", {}, (VCN,)), lambda error: True)
-    assert not reading.side({}).blind, "nothing was refused"
+    assert reading.side({}).unread == ()
     assert reading.allowed("the vcns", refused) is None
-    assert (reading.side({}).blind, reading.side({}).unread) == (True, ("the vcns: no right",))
-    reading.found(VCN, VCN.inputs)
-    assert not reading.side({}).blind
+    side = reading.side({})
+    assert (side.unread, side.snapshot.resources) == (("the vcns: no right",), (VCN,))
