@@ -15,8 +15,7 @@ _SECONDS_BETWEEN_LOOKS_AT_THE_PARENT = 1.0
 
 def main() -> None:
     # Like all plugins it listens where only this machine reaches it, and answers its own account only.
-    from policies.pack import Pack
-    from policies.wire import analyzer_pb2_grpc
+    from policies.pack import Pack, analyzer_pb2_grpc
     from trainyard.engine.callers import LoopbackServer
 
     parent = os.getppid()

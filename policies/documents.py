@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy documents of AWS, as resources carry them: JSON in a text, or the same as values."""
+"""Reads the policies of clouds for rules: AWS's documents (JSON text or values), and conditions of OCI's statements."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from components.oci.iam.statement import AllOf, AnyOf, Comparison, Condition, Pattern, Text
 
 ANY = "*"
 # Where types keep a document that says what its owner may do.
@@ -72,3 +74,24 @@ def is_open_to_all(statement: Mapping[str, Any]) -> bool:
     if isinstance(principal, Mapping):
         return any(ANY in listed(named) for named in principal.values())
     return principal == ANY or "NotPrincipal" in statement
+
+
+def held_to(condition: Condition | None, *variables: str) -> frozenset[str] | None:
+    """The only values of a variable with which the condition can hold. None: it holds with any.
+
+    Several variables are names of one thing.
+    """
+    if isinstance(condition, AllOf):
+        found = [values for part in condition.parts if (values := held_to(part, *variables)) is not None]
+        return frozenset.intersection(*found) if found else None
+    if isinstance(condition, AnyOf):
+        each = [held_to(part, *variables) for part in condition.parts]
+        known = [values for values in each if values is not None]
+        return frozenset[str]().union(*known) if len(known) == len(each) else None
+    if not isinstance(condition, Comparison) or condition.variable.lower() not in variables:
+        return None
+    if condition.operator not in ("=", "in"):
+        return None
+    values = frozenset(one.text for one in condition.values if isinstance(one, Text | Pattern))
+    # A pattern of stars alone is every name.
+    return values if len(values) == len(condition.values) and all(value.strip("*") for value in values) else None

@@ -11,8 +11,7 @@ from typing import Any, Literal
 from policies.rule import JudgedResource, JudgedStack, NotKnownError, PolicyRule, PolicyVerdict, StackRule
 from policies.rule import rules as resource_rules
 from policies.rule import stack_rules as rules_of_stacks
-from policies.settings import ADVISORY, DISABLED, NOT_KNOWN_YET, RuleSettings
-from policies.waivers import Waiver
+from policies.settings import ADVISORY, DISABLED, NOT_KNOWN_YET, RuleSettings, Waiver
 
 ENVIRONMENT_TAG = "environment"
 

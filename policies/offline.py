@@ -10,8 +10,7 @@ from typing import Any
 from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
 from policies.judging import PolicyResult, PolicyTerms, judge_all
 from policies.rule import JudgedResource, Unknown
-from policies.settings import read_settings
-from policies.waivers import read_waivers
+from policies.settings import read_settings, read_waivers
 
 MASKED = "is a secret, which only a deployment reads"
 

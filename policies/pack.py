@@ -11,17 +11,23 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf import empty_pb2
 
+from catalog.engine_values import OUTPUT, SECRET, SIGNATURE, UNKNOWNS
 from catalog.version import VERSION
 from launcher.escaping import terminal, terminal_lines
 from policies.judging import PolicyResult, PolicyTerms, judge_resource, judge_stack
-from policies.rule import JudgedResource, PolicyRule, StackRule, all_rules
-from policies.settings import ADVISORY, DISABLED, MANDATORY, NOT_KNOWN_YET, RuleSettings, settings_of
-from policies.waivers import KEY, from_json
-from policies.wire import analyzer_pb2, analyzer_pb2_grpc, plain, plugin_pb2
+from policies.rule import JudgedResource, PolicyRule, StackRule, Unknown, all_rules
+from policies.settings import ADVISORY, DISABLED, KEY, MANDATORY, NOT_KNOWN_YET, RuleSettings, from_json, settings_of
+
+if TYPE_CHECKING:
+    from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc, plugin_pb2
+else:
+    from trainyard.engine.protocol import analyzer_pb2, analyzer_pb2_grpc, plugin_pb2
+
+__all__ = ["Pack", "analyzer_pb2", "analyzer_pb2_grpc", "message", "plain", "plugin_pb2"]
 
 NAME = "trainyard"
 LATER = "Some values exist only after other resources are made. `pulumi up` checks these rules again."
@@ -134,3 +140,30 @@ def _later() -> Any:
 
 def _kind(of_stack: bool) -> Any:
     return analyzer_pb2.POLICY_TYPE_STACK if of_stack else analyzer_pb2.POLICY_TYPE_RESOURCE
+
+
+def plain(struct: Any) -> dict[str, Any]:
+    """The properties of a message. Secrets are judged like other values, and nothing that a rule says repeats one."""
+    return {key: _value(value, key) for key, value in struct.fields.items()}
+
+
+def _value(value: Any, path: str) -> Any:
+    kind = value.WhichOneof("kind")
+    if kind == "struct_value":
+        return _object(value.struct_value.fields, path)
+    if kind == "list_value":
+        return [_value(item, f"{path}[{index}]") for index, item in enumerate(value.list_value.values)]
+    if kind == "number_value":
+        number = value.number_value
+        return int(number) if number.is_integer() else number
+    if kind == "string_value":
+        return Unknown(path) if value.string_value in UNKNOWNS else value.string_value
+    return value.bool_value if kind == "bool_value" else None
+
+
+def _object(fields: Any, path: str) -> Any:
+    """A mapping, or what stands in an object with a signature. Files and archives stay mappings of their parts."""
+    signature = fields[SIGNATURE].string_value if SIGNATURE in fields else ""
+    if signature in (SECRET, OUTPUT):
+        return _value(fields["value"], path) if "value" in fields else Unknown(path)
+    return {key: _value(item, f"{path}.{key}") for key, item in fields.items()}

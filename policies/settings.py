@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a team sets of the pack: levels, for all environments or for one, ceilings, and which rules nobody waives.
+"""What a team sets of the pack: levels by environment, ceilings, rules that nobody may waive; and the stacks' waivers.
 
 The engine reads the file of `--policy-pack-config`; a review without the engine reads the same file here.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 from policies.rule import PolicyRule, StackRule, all_rules
@@ -30,6 +32,8 @@ SHARED: Mapping[str, Any] = {
     },
     "waivable": {"description": "false: no stack may waive this rule.", "type": "boolean"},
 }
+# The key of the stack file, as the engine gives it to a pack.
+KEY = "trainyard:waivers"
 
 
 class PolicyConfigError(ValueError):
@@ -98,3 +102,43 @@ def _wrong(properties: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator
     for error in sorted(Draft202012Validator(whole).iter_errors(properties), key=lambda one: list(one.path)):
         place = ".".join(map(str, error.path))
         yield f"{place}: {error.message}" if place else error.message
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    reason: str
+    until: date
+
+    def holds(self, on: date) -> bool:
+        return on <= self.until
+
+    @property
+    def ended(self) -> str:
+        return f"its waiver ended on {self.until.isoformat()}"
+
+    def __str__(self) -> str:
+        return f"waived until {self.until.isoformat()}: {self.reason}"
+
+
+def read_waivers(value: Any) -> Mapping[str, Waiver]:
+    """The waivers of a stack, by rule. What has no reason or no date is none: `trainyard check` reports it."""
+    if not isinstance(value, Mapping):
+        return {}
+    found = {str(rule): _waiver(said) for rule, said in value.items() if isinstance(said, Mapping)}
+    return {rule: waiver for rule, waiver in found.items() if waiver is not None}
+
+
+def from_json(text: str) -> Mapping[str, Waiver]:
+    """The same from a value of Pulumi's configuration, which is JSON in a text."""
+    try:
+        return read_waivers(json.loads(text)) if text else {}
+    except ValueError:
+        return {}
+
+
+def _waiver(said: Mapping[str, Any]) -> Waiver | None:
+    reason = str(said.get("reason") or "").strip()
+    try:
+        return Waiver(reason, date.fromisoformat(str(said.get("until")))) if reason else None
+    except ValueError:
+        return None

@@ -7,8 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from policies.costs import accelerators_at_once, dollars_at_most, nodes_at_once
-from policies.jobs import TYPES, PolicyJob, jobs_of
+from policies.jobs import TYPES, PolicyJob, accelerators_at_once, dollars_at_most, jobs_of, nodes_at_once
 from policies.protocol import RUN
 from policies.rule import (
     PASS,

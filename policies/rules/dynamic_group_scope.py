@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from components.oci.iam.matching import parse_rule
 from components.oci.iam.statement import StatementError
-from policies.conditions import held_to
+from policies.documents import held_to
 from policies.rule import (
     PASS,
     JudgedResource,

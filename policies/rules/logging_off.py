@@ -4,8 +4,18 @@
 from collections.abc import Mapping
 
 from policies.protocol import RUN
-from policies.rule import PASS, Judge, JudgedResource, PolicyRule, PolicyVerdict, Unknown, by_type, fail
-from policies.value_rule import Value, judge_value
+from policies.rule import (
+    PASS,
+    Judge,
+    JudgedResource,
+    PolicyRule,
+    PolicyVerdict,
+    Unknown,
+    Value,
+    by_type,
+    fail,
+    judge_value,
+)
 
 JOB = "oci:DataScience/job:Job"
 # Elsewhere the job says it (OCI), or the cluster keeps what a task writes (OpenPAI).

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tag that can be pushed again means another image tomorrow, and a run that starts again runs that one."""
 
-from policies.value_rule import Value, value_rule
+from policies.rule import Value, value_rule
 
 RULE = value_rule(
     id="mutable-repository",

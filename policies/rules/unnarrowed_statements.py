@@ -7,8 +7,7 @@ from typing import Any
 from components.oci.iam.parse import parse
 from components.oci.iam.permissions import grants, type_of
 from components.oci.iam.statement import StatementError
-from policies.conditions import held_to
-from policies.documents import IDENTITY_POLICIES, listed, readable_statements
+from policies.documents import IDENTITY_POLICIES, held_to, listed, readable_statements
 from policies.rule import (
     PASS,
     Judge,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run may overwrite an earlier checkpoint. Versions bring it back."""
 
-from policies.value_rule import Value, value_rule
+from policies.rule import Value, value_rule
 
 RULE = value_rule(
     id="unversioned-bucket",

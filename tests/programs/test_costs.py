@@ -11,8 +11,7 @@ import pytest
 
 from components.platform.base import platform
 from components.platform.review import Snapshot
-from policies.costs import accelerators_at_once, dollars_at_most, machine_of, nodes_at_once
-from policies.jobs import PolicyJob, jobs_of
+from policies.jobs import PolicyJob, accelerators_at_once, dollars_at_most, jobs_of, machine_of, nodes_at_once
 from policies.offline import judged
 from policies.rule import JudgedStack, NotKnownError
 from policies.rules.budget import TARGET

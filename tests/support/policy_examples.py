@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from components.platform.review import UNKNOWN, ReviewedResource, Snapshot
+from policies.pack import analyzer_pb2
 from policies.rule import JudgedResource, Unknown
-from policies.wire import analyzer_pb2
 
 # The engine's placeholder for a string that is not known in a preview.
 LATER = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"

@@ -11,10 +11,9 @@ import pytest
 
 from components.platform.review import SECRET, ReviewedResource, Snapshot
 from policies.offline import verdicts
-from policies.pack import Pack, message
+from policies.pack import Pack, analyzer_pb2, message
 from policies.rule import JudgedResource, PolicyRule, StackRule, rules, stack_rules
 from policies.settings import NOT_KNOWN_YET, PolicyConfigError
-from policies.wire import analyzer_pb2
 from tests.support.policy_examples import asked, asked_of_stack, configured, named, snapshot
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"

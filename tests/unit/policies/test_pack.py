@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from policies.pack import Pack
+from policies.pack import Pack, analyzer_pb2, plain
 from policies.rule import JudgedResource, StackRule, Unknown, all_rules, stack_rules
 from policies.settings import NOT_KNOWN_YET
-from policies.wire import analyzer_pb2, plain
 from tests.support.hostile import PLANTED, orders
 from tests.support.policy_examples import LATER, asked, asked_of_stack, configured, named
 
