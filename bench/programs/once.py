@@ -52,7 +52,7 @@ def _mocks(stack: str) -> None:
 
 def _ours(file: Path) -> Callable[[], None]:
     from components.program import STACKS, run
-    from trainyard.review.stack_config import configuration
+    from trainyard.review.monitor import configuration
 
     _mocks(file.stem.removeprefix("Pulumi."))
     os.environ[STACKS] = str(file.parent)

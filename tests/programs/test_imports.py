@@ -19,7 +19,7 @@ from pathlib import Path
 import pulumi
 from components.program import run
 from tests.support.recorder.answers import Cloud
-from trainyard.review.stack_config import configuration
+from trainyard.review.monitor import configuration
 
 file = Path(sys.argv[1])
 pulumi.runtime.set_mocks(Cloud(True, {}), project="trainyard", stack=sys.argv[2], preview=True, organization="o")

@@ -16,7 +16,7 @@ from catalog.platforms import platform_with
 from components.plan.model import RUN_TYPE
 from components.platform.local import PROJECT_NAME, states
 from components.platform.review import Snapshot
-from trainyard.review.states import resource_of
+from trainyard.review.preview import resource_of
 
 _SECONDS = 120.0
 _STACK_TYPE = "pulumi:pulumi:Stack"

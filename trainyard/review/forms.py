@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every form of a review, by the name that `--format` gives it. The same reviews give the same bytes."""
+"""The forms of a review, by their names in `--format`: text, JSON and SARIF are made here."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from urllib.parse import quote
 from catalog.version import VERSION
 from components.plan.show import json_text, plain
 from launcher.escaping import sarif as escaped
+from launcher.escaping import terminal
 from trainyard.review.gates import Tripped
 from trainyard.review.markdown import markdown
 from trainyard.review.model import Review
 from trainyard.review.page import page
-from trainyard.review.sections import sections, verdict
-from trainyard.review.text import text
+from trainyard.review.sections import also, sections, verdict
 
 FORMAT = 1
 _LEVELS = {"error": "error", "warning": "warning", "note": "note", "mandatory": "error", "advisory": "warning"}
@@ -70,6 +70,32 @@ def _result(one: Review, rule: str, level: str, message: str, line: int) -> dict
         "message": {"text": escaped(message)},
         "locations": [{"physicalLocation": place}],
     }
+
+
+def text(reviews: Sequence[Review], gates: Sequence[Tripped]) -> str:
+    """A verdict for each stack first, then the stacks that need a decision."""
+    lines = [terminal(verdict(one)) for one in reviews]
+    for one in reviews:
+        lines += _stack(one, len(reviews) > 1)
+    if gates:
+        lines += ["", *(terminal(f"gate {one.gate}: {one.stack}: {one.because}") for one in gates)]
+    return "\n".join(lines)
+
+
+def _stack(one: Review, titled: bool) -> Iterator[str]:
+    if not one.has_decisions:
+        return
+    shown, rest = sections(one), also(one)
+    if titled and (shown or rest):
+        yield f"\n{terminal(one.stack)}"
+    for section in shown:
+        yield f"\n{section.title}"
+        for item in section.items:
+            yield f"  {'!' if item.urgent else '-'} {terminal(item.words)}"
+            yield from (f"      {terminal(detail)}" for detail in item.details)
+    if rest:
+        yield ""
+        yield from (f"  {terminal(line)}" for line in rest)
 
 
 FORMS: Mapping[str, Callable[[Sequence[Review], Sequence[Tripped]], str]] = {

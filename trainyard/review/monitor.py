@@ -1,16 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulumi's mock monitor, which writes down all that a program asks for, as plain values."""
+"""What a recorded program has in place of Pulumi: configuration, a monitor that records requests, answers."""
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pulumi
+import yaml
 from google.protobuf.json_format import MessageToDict
 
 from catalog import engine_values
+from components.platform.offline import OfflineCloud, OfflineStack, unknown
+
+STACK_OUTPUTS = "pulumi:pulumi:readStackOutputs"
+STACK_RESOURCES = "pulumi:pulumi:readStackResourceOutputs"
+ORGANIZATION = "organization"
+# A shorter text is no encrypted one.
+_SHORTEST = 8
 
 
 def plain(value: Any) -> Any:
@@ -98,3 +108,89 @@ class Recorder(pulumi.runtime.mocks.MockMonitor):
 
 def _sorted(urns: Iterable[str]) -> list[str]:
     return sorted(urn for urn in urns if "::pulumi:pulumi:Stack::" not in urn)
+
+
+class Cloud(pulumi.runtime.Mocks):
+    """Answers a program: ids of its resources, what it looks up, and what its state has: `state`, of the other side."""
+
+    def __init__(self, cloud: OfflineCloud, stack: OfflineStack, project: str, state: Mapping[str, Any]) -> None:
+        self._cloud, self._stack, self._state = cloud, stack, state
+        self._itself = f"{ORGANIZATION}/{project}/{stack.name}"
+
+    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
+        try:
+            return dict(self._answer(args.token, args.args)), []
+        except LookupError as refused:
+            return {}, [("", str(refused))]
+
+    def _answer(self, function: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        if function == STACK_OUTPUTS:
+            named = arguments["name"]
+            own = self._state.get("outputs", {}) if named == self._itself else self._borrowed(named)
+            return {**arguments, "outputs": own}
+        if function == STACK_RESOURCES:
+            rows = self._state.get("resources", {}) if arguments["stackName"] == self._itself else {}
+            return {"name": arguments["stackName"], "outputs": {urn: {"outputs": row} for urn, row in rows.items()}}
+        return self._cloud.answer(function, arguments, self._stack)
+
+    def _borrowed(self, stack: str) -> dict[str, Any]:
+        return {name: unknown(f"{name} of {stack}") for name in self._cloud.borrowed()}
+
+    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
+        if args.typ == "pulumi:pulumi:StackReference":
+            outputs = self._borrowed(str(args.inputs["name"]))
+            return args.inputs["name"], {**args.inputs, "outputs": outputs, "secretOutputNames": []}
+        if args.custom is False:
+            return "", args.inputs
+        if args.typ.startswith("trainyard:") and args.typ.endswith(":Run"):
+            return f"run-{args.name}", {**args.inputs, "state": unknown("state"), "nodeRuns": []}
+        made = self._cloud.outputs(args.typ, args.name, args.inputs)
+        return self._cloud.identify(args.typ, args.name, args.inputs), {**args.inputs, **made}
+
+
+def configuration(file: Path) -> tuple[dict[str, str], list[str]]:
+    """The values, and the keys that hold a secret anywhere below."""
+    written = yaml.safe_load(file.read_text("utf-8"))["config"]
+    values = {key: value if isinstance(value, str) else "" for key, value in written.items()}
+    secret = [key for key, value in written.items() if _holds_secret(value)]
+    for key, value in written.items():
+        opened = _opened(value)
+        values[key] = opened if isinstance(opened, str) else json.dumps(opened)
+    return values, secret
+
+
+def _is_secret(value: Any) -> bool:
+    return isinstance(value, Mapping) and set(value) == {"secure"}
+
+
+def _holds_secret(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return _is_secret(value) or any(map(_holds_secret, value.values()))
+    return isinstance(value, list) and any(map(_holds_secret, value))
+
+
+def _opened(value: Any) -> Any:
+    """No key is at hand to decrypt with, and none is needed: the text in the file stands for the secret itself."""
+    if _is_secret(value):
+        return value["secure"]
+    if isinstance(value, Mapping):
+        return {key: _opened(item) for key, item in value.items()}
+    return [_opened(item) for item in value] if isinstance(value, list) else value
+
+
+def encrypted_texts(file: Path) -> tuple[str, ...]:
+    """Every text that is encrypted in the file, the longest first. One of a few letters is no encrypted text."""
+    found = set(_encrypted(yaml.safe_load(file.read_text("utf-8")).get("config")))
+    return tuple(sorted((text for text in found if len(text) >= _SHORTEST), key=lambda text: (-len(text), text)))
+
+
+def _encrypted(value: Any) -> Iterator[str]:
+    if _is_secret(value):
+        if isinstance(value["secure"], str) and value["secure"]:
+            yield value["secure"]
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _encrypted(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _encrypted(item)

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from launcher.escaping import terminal
-from trainyard.review.drawing import svg
 from trainyard.review.gates import Tripped
 from trainyard.review.model import Picture, Review
+from trainyard.review.picture import svg
 from trainyard.review.sections import Section, also, sections, verdict
 
 _STYLE = """\

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both sides of a change as the engine saw them: the output of `pulumi preview --json --show-sames`."""
+"""Reads both sides of a change from `pulumi preview --json --show-sames`, and resources from a state."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.platform.review import ReviewedResource, Snapshot
-from trainyard.review.states import resource_of
+from catalog import engine_values
+from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
 
 _ROOT = "pulumi:pulumi:Stack"
 _PASSED_OVER = frozenset({"read", "read-discard", "read-replacement", "refresh", "discard-replaced"})
 _MAKE = "make it with: pulumi preview --json --show-sames"
+# What a preview has in place of a secret, unless it was told to show them.
+_HIDDEN = "[secret]"
+# Of a file or an archive, what tells it from another one.
+_TELLING = ("hash", "path")
 
 
 class PreviewError(Exception):
@@ -88,3 +92,34 @@ def _remarks(diagnostics: Sequence[Any]) -> list[str]:
     """What the program and its providers warned of. Their texts are the engine's, without its prefix."""
     rows = [one for one in diagnostics if isinstance(one, Mapping)]
     return [str(one.get("message", "")).strip() for one in rows if one.get("severity") in ("warning", "error")]
+
+
+def resource_of(urn: str, state: Mapping[str, Any]) -> ReviewedResource:
+    return ReviewedResource(
+        type=str(state.get("type", "")),
+        name=urn.rpartition("::")[2],
+        urn=urn,
+        parent=str(state.get("parent") or ""),
+        inputs=plain(state.get("inputs") or {}),
+        protect=bool(state.get("protect")),
+        retain=bool(state.get("retainOnDelete")),
+        aliases=tuple(map(str, state.get("aliases") or ())),
+        id=str(state.get("id") or ""),
+        custom=bool(state.get("custom", True)),
+    )
+
+
+def plain(value: Any) -> Any:
+    """A value of the engine, with the texts that stand for secrets and unknowns."""
+    if isinstance(value, Mapping):
+        kind = value.get(engine_values.SIGNATURE)
+        if kind == engine_values.SECRET:
+            return SECRET
+        if kind is not None:
+            return {key: item for key, item in value.items() if key in _TELLING}
+        return {key: plain(item) for key, item in value.items() if not str(key).startswith("__")}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, str) and value in engine_values.UNKNOWNS:
+        return UNKNOWN
+    return SECRET if value == _HIDDEN else value

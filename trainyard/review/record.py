@@ -29,61 +29,19 @@ from components.artifacts import ARTIFACTS
 from components.plan.build import WARNINGS_SHOWN, plan_of
 from components.plan.show import plain as plain_plan
 from components.platform.base import answers
-from components.platform.offline import OfflineCloud, OfflineStack, unknown
+from components.platform.offline import OfflineStack
 from components.platform.review import SECRET, Snapshot
 from components.program import STACKS, run
 from schemas.judge import judge_file
-from trainyard.review.monitor import Recorder, plain
-from trainyard.review.snapshots import Recorded, masked, resource_of
-from trainyard.review.stack_config import configuration, encrypted_texts
+from trainyard.review.monitor import ORGANIZATION, Cloud, Recorder, configuration, encrypted_texts, plain
+from trainyard.review.recorder import Recorded, masked, resource_of
 
-STACK_OUTPUTS = "pulumi:pulumi:readStackOutputs"
-STACK_RESOURCES = "pulumi:pulumi:readStackResourceOutputs"
-ORGANIZATION = "organization"
 # A program takes a second. One that waits for what never comes ends too; a busy machine may take long for the second.
 SECONDS = 900
 _STACK_TYPE = "pulumi:pulumi:Stack"
 _ABOVE = "pulumi:"
 # Packages of these names are read in parts, as programs need them.
 _SDKS = ("pulumi_", "components.")
-
-
-class Cloud(pulumi.runtime.Mocks):
-    """Answers a program: ids of its resources, what it looks up, and what its state has: `state`, of the other side."""
-
-    def __init__(self, cloud: OfflineCloud, stack: OfflineStack, project: str, state: Mapping[str, Any]) -> None:
-        self._cloud, self._stack, self._state = cloud, stack, state
-        self._itself = f"{ORGANIZATION}/{project}/{stack.name}"
-
-    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
-        try:
-            return dict(self._answer(args.token, args.args)), []
-        except LookupError as refused:
-            return {}, [("", str(refused))]
-
-    def _answer(self, function: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        if function == STACK_OUTPUTS:
-            named = arguments["name"]
-            own = self._state.get("outputs", {}) if named == self._itself else self._borrowed(named)
-            return {**arguments, "outputs": own}
-        if function == STACK_RESOURCES:
-            rows = self._state.get("resources", {}) if arguments["stackName"] == self._itself else {}
-            return {"name": arguments["stackName"], "outputs": {urn: {"outputs": row} for urn, row in rows.items()}}
-        return self._cloud.answer(function, arguments, self._stack)
-
-    def _borrowed(self, stack: str) -> dict[str, Any]:
-        return {name: unknown(f"{name} of {stack}") for name in self._cloud.borrowed()}
-
-    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
-        if args.typ == "pulumi:pulumi:StackReference":
-            outputs = self._borrowed(str(args.inputs["name"]))
-            return args.inputs["name"], {**args.inputs, "outputs": outputs, "secretOutputNames": []}
-        if args.custom is False:
-            return "", args.inputs
-        if args.typ.startswith("trainyard:") and args.typ.endswith(":Run"):
-            return f"run-{args.name}", {**args.inputs, "state": unknown("state"), "nodeRuns": []}
-        made = self._cloud.outputs(args.typ, args.name, args.inputs)
-        return self._cloud.identify(args.typ, args.name, args.inputs), {**args.inputs, **made}
 
 
 class _Remarks(logging.Handler):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process that records programs, as those see it who ask for a snapshot: one for each tree of code."""
+"""Starts the process that records programs (record.py), and has the JSON that it answers with.
+
+The two processes may run different releases of trainyard.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,25 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, fields, replace
+from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Any
 
-from components.platform.review import Snapshot
-from trainyard.review.snapshots import FORMAT, Recorded
+from components.plan.show import plain
+from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
+from schemas.convert import camel
 
 MODULE = "trainyard.review.record"
 # All that a program under review gets of this process's environment: no credentials, no settings.
 _KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH")
+# What one process says to the other. Another number: a release that speaks otherwise.
+FORMAT = 1
+_SECRET_KEY, _UNKNOWN_KEY = "(secret)", "(unknown)"
 
 
 class RecordingError(Exception):
@@ -108,3 +116,73 @@ class RecordingProcess:
 def nothing(name: str, platform: str) -> Recorded:
     """The other side of a stack that is new, or removed."""
     return Recorded(Snapshot(name, platform, {}, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A snapshot with what a cloud would have given, by which the other side's program knows what is there."""
+
+    snapshot: Snapshot
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    resources: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"format": FORMAT, **{one.name: plain(getattr(self, one.name)) for one in fields(self)}}
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> Recorded:
+        """Columns that this release does not know are left out."""
+        snapshot = value["snapshot"]
+        rows = tuple(_columns(ReviewedResource, row) for row in snapshot["resources"])
+        whole = {**snapshot, "resources": rows}
+        return cls(_columns(Snapshot, whole), value.get("outputs") or {}, value.get("resources") or {})
+
+
+def _columns(kind: Any, row: Mapping[str, Any]) -> Any:
+    values = {one.name: row[camel(one.name)] for one in fields(kind) if camel(one.name) in row}
+    return kind(**{key: tuple(item) if isinstance(item, list) else item for key, item in values.items()})
+
+
+def resource_of(row: Mapping[str, Any]) -> ReviewedResource:
+    """A row of the recorder, with secrets and unknowns as the texts that stand for them."""
+    inputs = masked(row["inputs"])
+    return ReviewedResource(
+        type=row["type"],
+        name=row["name"],
+        urn=row["urn"],
+        parent=row["parent"],
+        inputs=inputs,
+        protect=row["protect"],
+        retain=row["retain"],
+        replaced_for=tuple(row["replacedFor"]),
+        ignored=tuple(row["ignored"]),
+        aliases=tuple(row["aliases"]),
+        id=row["id"],
+        custom=row["custom"],
+        secrets=dict(sorted(secret_digests(row["inputs"]))),
+        trigger="" if row["trigger"] is None else str(masked(row["trigger"])),
+    )
+
+
+def masked(value: Any) -> Any:
+    """The value with SECRET and UNKNOWN in place of what was marked so."""
+    if isinstance(value, Mapping):
+        if set(value) == {_SECRET_KEY}:
+            return SECRET
+        if set(value) == {_UNKNOWN_KEY}:
+            return UNKNOWN
+        return {key: masked(item) for key, item in value.items()}
+    return [masked(item) for item in value] if isinstance(value, list) else value
+
+
+def secret_digests(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Where secrets stand, with a digest of each."""
+    if isinstance(value, Mapping):
+        if set(value) == {_SECRET_KEY}:
+            yield path, sha256(str(value[_SECRET_KEY]).encode()).hexdigest()[:12]
+            return
+        for key, item in value.items():
+            yield from secret_digests(item, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from secret_digests(item, f"{path}[{index}]")

@@ -20,9 +20,8 @@ from schemas.several import check_together, find_neighbours
 from trainyard.review.evaluate import Circumstances, Findings, review
 from trainyard.review.model import Review, StackKind
 from trainyard.review.preview import read_preview
-from trainyard.review.recorder import RecordingError, RecordingProcess, nothing
+from trainyard.review.recorder import Recorded, RecordingError, RecordingProcess, nothing
 from trainyard.review.sides import Side
-from trainyard.review.snapshots import Recorded
 
 Progress = Callable[[str], None]
 _FEW = 10

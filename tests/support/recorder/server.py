@@ -22,8 +22,7 @@ import pulumi
 
 from components.program import STACKS, run
 from tests.support.recorder.answers import HOME_REGION, Cloud
-from trainyard.review.monitor import Recorder, plain
-from trainyard.review.stack_config import configuration
+from trainyard.review.monitor import Recorder, configuration, plain
 
 # pulumi_oci imports its modules on first use. They are used here, so that not every fork has to import them.
 USED = ("artifacts", "core", "datascience", "identity", "logging", "objectstorage", "vault")

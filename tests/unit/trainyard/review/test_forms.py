@@ -15,11 +15,11 @@ import pytest
 from jsonschema.validators import Draft202012Validator
 
 from tests.support.review_samples import whole_review
-from trainyard.review.drawing import svg
 from trainyard.review.forms import FORMS
 from trainyard.review.gates import Tripped, parse, tripped
 from trainyard.review.markdown import LIMIT, MARK, flowchart
 from trainyard.review.model import Review
+from trainyard.review.picture import svg
 from trainyard.review.sections import verdict
 
 SCHEMA = json.loads((Path(__file__).parents[4] / "schemas" / "review.schema.json").read_text("utf-8"))
