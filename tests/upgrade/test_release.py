@@ -18,7 +18,7 @@ import pytest
 from catalog.version import VERSION
 from tests.support.linking import link_or_copy
 from tests.support.local_team import ROOT, Team
-from tools.release.notes import NotesError, read_notes
+from tools.release.news import NotesError, read_notes
 
 RECORDING = Path(__file__).parent / "0.1.0"
 DATED = f"# Changelog\n\n## {VERSION}, 2026-05-31\n\n- New.\n\n## 0.0.1, 2025-01-01\n\n- Old.\n"

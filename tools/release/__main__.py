@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from catalog.version import VERSION
-from tools.release.news import read_fragments, with_news
-from tools.release.notes import Notes, NotesError, read_notes
+from tools.release.news import Notes, NotesError, read_fragments, read_notes, with_news
 
 ROOT = Path(__file__).resolve().parents[2]
 # Every release has the same folder, because stacks of teams have paths into it (docs/your-repository.md).

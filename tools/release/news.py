@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tools.release.news`: moves the news of docs/news into CHANGELOG.md.
+"""Reads and edits CHANGELOG.md. `python -m tools.release.news` moves the news of docs/news into it.
 
 Each change brings a small file of its own, so two branches never meet in the same lines of the changelog.
 """
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from catalog.version import VERSION
-from tools.release.notes import UNRELEASED, NotesError, read_notes
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER, CHANGELOG = ROOT / "docs" / "news", ROOT / "CHANGELOG.md"
@@ -34,6 +33,33 @@ SECTIONS: Mapping[str, str] = {
 _MOVING = "When you come from"
 _WIDTH = 120
 _COMMENT = re.compile(r"\A<!--.*?-->\n+", re.DOTALL)
+_HEADING = re.compile(r"^## (?P<version>\S+), (?P<when>.+)$", re.MULTILINE)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+UNRELEASED = "unreleased"
+
+
+class NotesError(Exception):
+    """The changelog has no valid section on this release."""
+
+
+@dataclass(frozen=True)
+class Notes:
+    """The section on a release. `released` is False while its heading says `unreleased`."""
+
+    text: str
+    released: bool
+
+
+def read_notes(changelog: str, version: str) -> Notes:
+    headings = list(_HEADING.finditer(changelog))
+    if not headings or headings[0]["version"] != version:
+        first = f"begins with {headings[0]['version']}" if headings else "has no heading `## VERSION, DATE`"
+        raise NotesError(f"catalog/version.py says {version}, but CHANGELOG.md {first}: make the two agree")
+    heading = headings[0]
+    if heading["when"] != UNRELEASED and not _DATE.fullmatch(heading["when"]):
+        raise NotesError(f"the heading of {version} in CHANGELOG.md needs a date (2026-05-31) or `{UNRELEASED}`")
+    end = headings[1].start() if len(headings) > 1 else len(changelog)
+    return Notes(changelog[heading.start() : end].rstrip() + "\n", heading["when"] != UNRELEASED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ import pytest
 from catalog.version import VERSION
 from tools.release import __main__ as release
 from tools.release import news
-from tools.release.news import SECTIONS, Fragment, read_fragments, with_news
-from tools.release.notes import NotesError
+from tools.release.news import SECTIONS, Fragment, NotesError, read_fragments, with_news
 
 CHANGELOG = """# Changelog
 
