@@ -26,7 +26,7 @@ from tests.support.releases import CHECKOUT, release
 from tests.support.releases import pages as pages
 from tests.support.releases import releases as releases
 from tests.support.releases import secure as secure
-from trainyard.engine.cache import cached_engine, version_of
+from trainyard.engine.obtain import cached_engine, version_of
 from trainyard.engine.versions import ENGINE_VERSION, Machine
 
 COUNT = wanted(sample=10, full=300)

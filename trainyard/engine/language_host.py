@@ -24,10 +24,17 @@ import grpc
 from google.protobuf import empty_pb2, json_format
 
 from trainyard.engine.callers import LoopbackServer
-from trainyard.engine.children import Children, signal_child, stop
+from trainyard.engine.children import (
+    Children,
+    Interpreter,
+    NoPythonError,
+    interpreter,
+    signal_child,
+    stop,
+    wanted_virtualenv,
+)
 from trainyard.engine.folders import Folders, OtherFolderError, engine_call
 from trainyard.engine.program import TOLD_THE_USER
-from trainyard.engine.virtualenv import Interpreter, NoPythonError, interpreter, wanted_virtualenv
 
 if TYPE_CHECKING:
     from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2

@@ -1,19 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the Pulumi engine on PATH or in the cache. Otherwise downloads it from Pulumi, or builds it from source."""
+"""Finds the Pulumi engine on PATH or in the cache. Otherwise downloads it from Pulumi, or builds it from source.
 
+All clones share the cache. An engine appears there in one step, and one process at a time makes it.
+"""
+
+import contextlib
+import fcntl
 import os
 import shutil
-from collections.abc import Mapping
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from launcher.escaping import terminal
 from trainyard.engine.build import build
-from trainyard.engine.cache import cached_engine, is_whole, locked, publish, version_of
 from trainyard.engine.download import MirrorError, download
 from trainyard.engine.progress import Progress
 from trainyard.engine.tools import LANGUAGE_HOST, write_trampoline
-from trainyard.engine.trusted import PlantedError
-from trainyard.engine.versions import OLDEST_ENGINE, EngineError, Machine, at_least
+from trainyard.engine.trusted import PlantedError, open_lock, own_folder, require_own
+from trainyard.engine.versions import ENGINE_VERSION, OLDEST_ENGINE, EngineError, Machine, at_least
+
+_BELOW_ROOT = ("trainyard", "engine")
 
 
 def engine_folder(env: Mapping[str, str] | None = None, progress: Progress | None = None) -> Path:
@@ -70,3 +78,74 @@ def _make(folder: Path, machine: Machine, env: Mapping[str, str], progress: Prog
 
     publish(folder, fill, env)
     progress.say(f"built the Pulumi engine into {folder}; every clone uses it from now on")
+
+
+def cache_root(env: Mapping[str, str]) -> Path:
+    """The user's cache folder. It may be a link to another disk."""
+    return Path(env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or Path.home()) / ".cache")
+
+
+def cache_folder(env: Mapping[str, str]) -> Path:
+    """`$XDG_CACHE_HOME/trainyard/engine`."""
+    return cache_root(env).joinpath(*_BELOW_ROOT)
+
+
+def cached_engine(env: Mapping[str, str], machine: Machine) -> Path:
+    return cache_folder(env) / f"{ENGINE_VERSION}-{machine.os}-{machine.processor}"
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether the folder has an engine. Raises PlantedError if another user could have put it there or changed it."""
+    if not os.access(folder / "pulumi", os.X_OK):
+        return False
+    for place in (*reversed(folder.parents[: len(_BELOW_ROOT)]), folder, *sorted(folder.iterdir())):
+        require_own(place)
+    return True
+
+
+def version_of(pulumi: Path, env: Mapping[str, str]) -> str:
+    """What `pulumi version` prints. Empty if it cannot be run."""
+    quiet = {**env, "PULUMI_SKIP_UPDATE_CHECK": "true"}
+    try:
+        printed = subprocess.run(
+            [str(pulumi), "version"], capture_output=True, text=True, timeout=30, env=quiet, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return printed.stdout.strip()
+
+
+@contextlib.contextmanager
+def locked(folder: Path, progress: Progress) -> Iterator[None]:
+    """Holds the lock that a process needs to make `folder`. A second process waits, and says so. A crash releases the
+    lock."""
+    own_folder(folder.parents[len(_BELOW_ROOT)], *_BELOW_ROOT)
+    with open_lock(folder.parent / f".{folder.name}.lock") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress.say(f"another set-up is getting the Pulumi engine into {folder}: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def publish(folder: Path, fill: Callable[[Path], None], env: Mapping[str, str]) -> None:
+    """Lets `fill` make the engine in a sibling folder, checks that it runs, and then renames that folder.
+
+    Call it with the lock held. Other unfinished folders are then leftovers of killed processes, and are removed.
+    """
+    for leftover in folder.parent.glob(f".{folder.name}.part-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.part-", dir=folder.parent))
+    try:
+        fill(part)
+        version = version_of(part / "pulumi", env)
+        if not at_least(version, ENGINE_VERSION):
+            raise EngineError(f"the new engine does not run: `pulumi version` printed {version!r}")
+        for made in (part, *part.iterdir()):
+            made.chmod(0o755)
+        if folder.exists():
+            shutil.rmtree(folder)
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

@@ -20,8 +20,7 @@ from tests.support.releases import releases as releases
 from tests.support.releases import secure as secure
 from tests.support.waiting import eventually
 from trainyard.engine.build import MODULE, SOURCE, oldest_go
-from trainyard.engine.cache import cached_engine, version_of
-from trainyard.engine.obtain import engine_folder
+from trainyard.engine.obtain import cached_engine, engine_folder, version_of
 from trainyard.engine.progress import Progress
 from trainyard.engine.versions import ENGINE_VERSION, EngineError, Machine, at_least
 
