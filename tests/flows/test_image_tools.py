@@ -28,7 +28,7 @@ from tests.support.machine_base import VERSION as PYTHON
 from tests.support.machine_base import MachineBase
 from tests.support.shadows import write_shadows
 from tests.support.wheels import write_wheel
-from trainyard.images import pushing
+from trainyard.images import build_push
 from trainyard.images.tools import NAMES, TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -260,11 +260,11 @@ def test_an_image_goes_to_the_registry_and_comes_back(yard: Yard, built: str) ->
 
 
 def _is_pulled_back(yard: Yard, digest: str) -> None:
-    place = pushing.endpoint("iad.ocir.io", yard.cloud.env)
+    place = build_push.endpoint("iad.ocir.io", yard.cloud.env)
     folder = yard.folder / "login"
     folder.mkdir()
     session = Session(profile="deployer", config_file=str(yard.cloud.config_file))
-    login = pushing.login_variables(BUILDAH, folder, place, TOKEN_USER, token(session, place))
+    login = build_push.login_variables(BUILDAH, folder, place, TOKEN_USER, token(session, place))
     address = place.address(yard.address)
     yard.buildah("pull", "--quiet", "--tls-verify=false", f"docker://{address}", **login)
     told = json.loads(yard.buildah("inspect", "--type", "image", address))

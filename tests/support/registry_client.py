@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 from components.oci.client.registry import TOKEN_USER, token
 from components.oci.client.session import Session
 from localcloud.control import Cloud
-from trainyard.images import pushing
+from trainyard.images import build_push
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
@@ -54,7 +54,7 @@ class Tool:
     @staticmethod
     def signed_in(cloud: Cloud, profile: str = "deployer") -> Tool:
         session = Session(profile=profile, config_file=str(cloud.config_file))
-        place = pushing.endpoint("iad.ocir.io", cloud.env)
+        place = build_push.endpoint("iad.ocir.io", cloud.env)
         return Tool(cloud, token(session, place))
 
     def ask(self, method: str, path: str, content: bytes = b"", **headers: str) -> Answer:

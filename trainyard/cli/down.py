@@ -20,9 +20,9 @@ from localcloud import control
 from schemas.names import plural
 from trainyard.cli.out import ask, say, say_aside, say_in_colour
 from trainyard.cli.up import local_command
-from trainyard.local import renames
+from trainyard.local import stack_states
 from trainyard.local.local_stack import QUIET, LocalStack
-from trainyard.local.renames import DependentStack, dependent_stacks
+from trainyard.local.stack_states import DependentStack, dependent_stacks
 
 DELETE_DATA = click.option(
     "--delete-data",
@@ -78,7 +78,7 @@ def _take_down(place: LocalStack, cloud: control.Cloud, arguments: list[str], de
     _refuse_if_needed(place, dependent_stacks(own, every, going, platform))
     _announce(place, platform.describe_removal(cloud, going, staying, say_aside), yes)
     if delete_data:
-        renames.end_protection(place)
+        stack_states.end_protection(place)
     _destroy(place, platform, cloud, going, [*(["--exclude-protected"] if protected else []), *arguments])
     _account(place, platform, protected, [row for row in staying if row not in protected])
 

@@ -15,9 +15,8 @@ from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import plan_or_exit, running_cloud
 from trainyard.cli.problems import ErrorReportingGroup
 from trainyard.images import tools as image_tools
-from trainyard.images.building import BuildOptions, choose_recipe
-from trainyard.images.building import build as build_image
-from trainyard.images.pushing import Push, endpoint
+from trainyard.images.build_push import BuildOptions, Push, choose_recipe, endpoint
+from trainyard.images.build_push import build as build_image
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)

@@ -14,7 +14,7 @@ from trainyard.cli.problems import ErrorReportingGroup
 
 # Subcommand -> where its click command is beside this file, and its line in `trainyard --help`.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "access": ("access:access", "Show who may do what, in words, and what the deployer needs."),
+    "access": ("plan:access", "Show who may do what, in words, and what the deployer needs."),
     "check": ("check:check", "Check stack files: shape and meaning, with file, line, reason and remedy."),
     "cloud": (
         "cloud:cloud",

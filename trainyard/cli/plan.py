@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard plan`: shows what follows from a stack file, without any cloud."""
+"""`trainyard plan` and `trainyard access`: show what follows from a stack file, without any cloud."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from components.plan import show
+from components.plan.platform import platform_of
 from schemas.names import suggestion
 from trainyard.cli.out import json_data, say
 from trainyard.cli.planning import plan_or_exit, stack_arguments
@@ -32,3 +33,22 @@ def plan(stack: str, stacks: Path, form: str, launch: str | None) -> None:
         json_data(show.json_text(made))
     else:
         say(show.plan_text(made))
+
+
+@click.command()
+@stack_arguments
+@click.option("--deployers", metavar="GROUP", default="deployers", help="The group of the people who run `pulumi up`.")
+def access(stack: str, stacks: Path, form: str, deployers: str) -> None:
+    """Show who may do what in STACK_OR_FILE: in words, as policy statements, and the deployer's least policy.
+
+    Statements are marked if no document names their permissions outright. Exits with 1 when the file has errors.
+    """
+    made = plan_or_exit(stack, stacks, form)
+    try:
+        report = platform_of(made.platform).access_report(made, deployers)
+    except ValueError as wrong:
+        raise click.UsageError(f"--deployers: {wrong}") from None
+    if form == "json":
+        json_data(show.json_text(report))
+    else:
+        say(report.text())

@@ -30,8 +30,7 @@ from trainyard.cli.problems import INTERRUPTED
 from trainyard.cli.run_selection import RunSelection, where_of
 from trainyard.cli.runs import follow_lines
 from trainyard.runs.look import look_for
-from trainyard.runs.planning import environment, plan_try
-from trainyard.runs.tries import prepare_try, runs_for_try, start_try
+from trainyard.runs.tries import environment, plan_try, prepare_try, runs_for_try, start_try
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 

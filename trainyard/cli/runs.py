@@ -21,6 +21,14 @@ from trainyard.cli.run_selection import RunSelection, run_arguments
 
 if TYPE_CHECKING:
     from trainyard.runs.ranking import Ranking
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from launcher.escaping import terminal
+from trainyard.cli.out import draw
+
+# Where nothing can be drawn over, such as in a pipe, a bar is a line now and then.
+BAR_SECONDS = 10.0
 
 
 class DefaultList(click.Group):
@@ -118,14 +126,14 @@ def _ranking(
 def _shown(
     selection: RunSelection, runs_now: Sequence[RunStatus], ranking: Ranking | None, ranks: bool, now: datetime
 ) -> str:
-    from trainyard.cli import runs_table, runs_text
+    from trainyard.cli import runs_text
 
     if ranks or (selection.wanted.run and not selection.wanted.sweep and ranking is None):
         return runs_text.text([one.run for one in ranking.runs] if ranking else runs_now, now, _colour())
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     if ranking is not None:
-        return runs_table.ranking_text(ranking, now, _colour(), width)
-    return runs_table.lines_text(runs_now, now, _colour(), width)
+        return runs_text.ranking_text(ranking, now, _colour(), width)
+    return runs_text.lines_text(runs_now, now, _colour(), width)
 
 
 @runs.command()
@@ -166,7 +174,7 @@ def logs(selection: RunSelection, follow: bool, ranks: tuple[int, ...], every: f
 
 def follow_lines(selection: RunSelection, ranks: frozenset[int], every: float | None) -> list[RunStatus]:
     """Prints lines until the runs have ended; once if `every` is None. Gives the runs as they were in the end."""
-    from trainyard.cli.follow import Follower
+    from trainyard.cli.runs import Follower
 
     follower = Follower(sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and every is not None)
     while True:
@@ -225,3 +233,40 @@ def cancel(selection: RunSelection, yes: bool) -> None:
 
 def _colour() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+@dataclass
+class Follower:
+    """On a terminal growing lines are drawn over themselves; elsewhere each is printed, if it has changed, every ten
+    seconds."""
+
+    draws: bool
+    _drawn: list[str] = field(default_factory=list)
+    _printed: set[str] = field(default_factory=set)
+    _printed_at: float = -BAR_SECONDS
+
+    def show(self, lines: Iterable[str], growing: Callable[[], Sequence[str]], last: bool) -> None:
+        """`growing` is asked once the lines are there. `last`: nothing comes after them."""
+        if not self.draws:
+            for line in lines:
+                say(terminal(line))
+            self._print(growing(), last)
+            return
+        new, bars = [*map(terminal, lines)], [*map(terminal, growing())]
+        if last:
+            new, bars = [*new, *bars], []
+        size = shutil.get_terminal_size()
+        # More rows than there are, or rows that wrap, could not be drawn over.
+        bars = [bar[: size.columns - 1] for bar in bars][-(size.lines - 1) :]
+        if new or bars != self._drawn:
+            draw([*new, *bars], over=len(self._drawn))
+            self._drawn = bars
+
+    def _print(self, bars: Sequence[str], last: bool) -> None:
+        if not last and time.monotonic() - self._printed_at < BAR_SECONDS:
+            return
+        for bar in bars:
+            if last or bar not in self._printed:
+                say(terminal(bar))
+        if bars:
+            self._printed, self._printed_at = set(bars), time.monotonic()

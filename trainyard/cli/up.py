@@ -27,7 +27,7 @@ from trainyard.cli.planning import isolation_option, named_place, plan_with_find
 from trainyard.cli.problems import INTERRUPTED
 from trainyard.cli.up_end import run_rows, say_how_it_ended
 from trainyard.engine.progress import Progress
-from trainyard.local import renames
+from trainyard.local import stack_states
 from trainyard.local.environments import decisions, make_environments, require_makeable, what_to_make
 from trainyard.local.local_stack import JUDGED, PROJECT, QUIET, LocalStack
 
@@ -182,7 +182,7 @@ def _tell(local: LocalFile, tell: Tell = say) -> None:
 
 def _tell_of_renames(place: LocalStack, plan: Plan, tell: Tell = say) -> None:
     own, _ = place.states()
-    for text in renames.words(own.rows, plan, platform(plan.platform).local):
+    for text in stack_states.rename_warnings(own.rows, plan, platform(plan.platform).local):
         tell(f"  renamed? {text}")
 
 

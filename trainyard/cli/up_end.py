@@ -24,9 +24,9 @@ from trainyard.cli.out import say, say_aside
 from trainyard.local.engine_events import EngineError
 from trainyard.local.environments import why_untrained
 from trainyard.local.local_stack import LocalStack
-from trainyard.local.renames import mark_failed
+from trainyard.local.stack_states import mark_failed
 from trainyard.runs.dropped import Witness
-from trainyard.runs.outputs import RunReport, runs_now
+from trainyard.runs.look import RunReport, runs_now
 
 # Enough to see that it trained and how it ended.
 LAST_LINES = 4

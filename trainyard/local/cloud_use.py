@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks of the local cloud: only the last command that uses it stops it, and one command at a time works on a stack.
+"""Which commands use the local cloud, which one works on a stack, and which stacks were made on this cloud.
 
 Each command holds a shared lock while it runs; the kernel releases it if the command is killed. A command that wants to
-stop the cloud needs the exclusive lock, and keeps it until the cloud has stopped, so that no other command starts on a
-cloud that is shutting down.
+stop the cloud needs the exclusive lock, and keeps it until the cloud has stopped. So no other command starts on a cloud
+that is shutting down.
 """
 
 from __future__ import annotations
 
+import configparser
 import fcntl
 import json
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +24,8 @@ import psutil
 
 from components.platform.calls import Tell
 from components.platform.local import LocalStackError
+from localcloud.control import Cloud
+from schemas.names import plural
 from trainyard.engine.trusted import open_lock
 
 
@@ -107,3 +110,31 @@ def _is_engine(pid: int) -> bool:
         return "pulumi" in process.name() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def forget_lost_stacks(home: Path, cloud: Cloud, stacks: list[str], forget: Callable[[str], None], tell: Tell) -> None:
+    """Forgets `stacks` if their cloud was removed, by `trainyard cloud reset` or with its folder. Notes this cloud's
+    identity for next time.
+
+    Their states still list resources that do not exist any more. With such a state `up` would change nothing and report
+    success, and `down` would refuse because another stack seems to depend on this one.
+    """
+    note, here = home / "pulumi" / "cloud", _identity(cloud)
+    there = note.read_text("utf-8").strip() if note.is_file() else ""
+    if there and there != here and stacks:
+        tell(
+            f"The local cloud of {plural(len(stacks), 'stack')} was removed, and their resources with it: "
+            f"{', '.join(stacks)}. `up` makes them again."
+        )
+        for stack in stacks:
+            forget(stack)
+    if there != here:
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_text(f"{here}\n", "utf-8")
+
+
+def _identity(cloud: Cloud) -> str:
+    """The fingerprint of the deployer's key, which each cloud makes at its first start."""
+    config = configparser.ConfigParser()
+    config.read(cloud.config_file, "utf-8")
+    return config.get("deployer", "fingerprint", fallback="")

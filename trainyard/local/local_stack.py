@@ -31,10 +31,9 @@ from trainyard.engine.local import environment
 from trainyard.engine.tools import tools_home
 from trainyard.engine.trusted import open_lock, private_folder
 from trainyard.local import cloud_use
-from trainyard.local.cloud_use import CloudUse, StackClaim
+from trainyard.local.cloud_use import CloudUse, StackClaim, forget_lost_stacks
 from trainyard.local.engine_events import EngineError, errors_in
 from trainyard.local.localize import holds_secrets, localize, waited_for_again
-from trainyard.local.lost_stacks import forget_lost_stacks
 
 PROJECT = Path(__file__).resolve().parents[2]
 SALT = "encryptionsalt"

@@ -1,26 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the runs of a rehearsal, and watches each to its end."""
+"""Starts the runs of a rehearsal, and watches each to its end.
+
+Also repeats them: idle, to compare their traffic; and with a mutation, to confirm that it makes them fail.
+"""
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.evidence import Mutation, RuleMutation, rule_mutations
 from components.platform.inputs import with_defaults
 from components.platform.rehearsal import People, Placeholders, RehearsalPlatform, StartedRun
 from components.platform.runs import NodeRun, run_spec
 from components.platform.status import RunStatus, WantedRuns, progress
 from launcher.escaping import terminal
 from localcloud.control import Cloud
+from trainyard.rehearsal.evidence import Evidence
+from trainyard.rehearsal.judgement import Observations
+from trainyard.rehearsal.model import RunSeen
+from trainyard.rehearsal.node_load import NodeLoad, largest_load
+from trainyard.rehearsal.proof import MutationOutcome, rule_outcome, statement_outcome
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 # How long to wait after a cancel. A machine that cannot reach the bucket, for lack of a rule or statement, never sees
 # the cancel.
 _SECONDS_TO_END = 30.0
+# Long enough to include a node's periodic work. For a longer run, the idle load is multiplied.
+LONGEST_SECONDS = 60.0
+_SHORTEST_SECONDS = 0.5
+_ATTEMPT = 9000
 
 
 class RunProgress:
@@ -108,3 +122,132 @@ def replace_attempt(again: RepeatableRun, attempt: int) -> RepeatableRun:
         for node in again.run.nodes
     )
     return replace(again, run=replace(again.run, attempt=attempt, nodes=nodes))
+
+
+def confirm_predictions(
+    again: Sequence[RepeatableRun], seen: Observations, many: int, seed: int
+) -> tuple[MutationOutcome, ...]:
+    """The outcomes of the sampled mutations, each from a run of its own."""
+    if not again:
+        return ()
+    chosen = sample(seen, again[0], many, seed)
+    return tuple(
+        _confirm(replace_attempt(again[0], number + 2), mutation, outcome)
+        for number, (mutation, outcome) in enumerate(chosen)
+    )
+
+
+def sample(seen: Observations, again: RepeatableRun, many: int, seed: int) -> list[tuple[Mutation, MutationOutcome]]:
+    """Deletions that are predicted to make this run fail: half of them of rules, half of statements, if there are
+    enough."""
+    own = {f"{again.job.name}/{again.run.name}", *(f"{again.job.name} {node.name}" for node in again.run.nodes)}
+    by_rules = [(one, rule_outcome(one, seen.traffic, seen.planned)) for one in rule_mutations(seen.traffic.rules)]
+    by_statements = [
+        (one, statement_outcome(one, seen.calls, seen.grounds, seen.planned)) for one in seen.grounds.mutations()
+    ]
+    random_ = random.Random(seed)
+    piles: list[list[tuple[Mutation, MutationOutcome]]] = []
+    for pile in (by_rules, by_statements):
+        wanted = [
+            (one, out)
+            for one, out in pile
+            if one.kind == "deleted" and out.fate == "fails" and any(one in out.because for one in own)
+        ]
+        piles.append(random_.sample(wanted, len(wanted)))
+    chosen: list[tuple[Mutation, MutationOutcome]] = []
+    while len(chosen) < many and any(piles):
+        for pile_ in piles:
+            if pile_ and len(chosen) < many:
+                chosen.append(pile_.pop())
+    return chosen
+
+
+def _confirm(again: RepeatableRun, mutation: Mutation, predicted: MutationOutcome) -> MutationOutcome:
+    again.tell(f"rehearse: confirming by a run: {mutation.title}")
+    evidence = Evidence(again.platform, again.cloud, again.who, again.outputs, again.tell)
+    since = evidence.last_call()
+    with again.platform.without(again.cloud, mutation):
+        started = again.start()
+        evidence.begin(started)
+        noticed = _noticed(again, mutation, started, evidence, since)
+        seen, why = again.watch_to_end(started, noticed)
+        failed = bool(started.refused) or seen is None or seen.state != "SUCCEEDED"
+        shown = noticed()
+    if not shown and not failed:
+        all_the_same = f"predicted: {predicted.because}; but the run succeeded"
+        return replace(predicted, fate="survives", because=all_the_same, explained=False)
+    how = "seen as predicted" if shown else f"the run failed: {started.refused or why or (seen.state if seen else '')}"
+    return replace(predicted, because=f"{how}: {predicted.because}")
+
+
+def _noticed(
+    again: RepeatableRun, mutation: Mutation, started: StartedRun, evidence: Evidence, since: int
+) -> Callable[[], bool]:
+    """Returns a function: whether the prediction has come true, by dropped packets of the rule or a refused call."""
+
+    def dropped() -> bool:
+        if not isinstance(mutation, RuleMutation):
+            return False
+        ports = mutation.before.ports or (0, 65535)
+        rows = evidence.dropped_now(started)
+        return any(ports[0] <= int(row["port"]) <= ports[1] for row in rows)
+
+    def refused() -> bool:
+        return evidence.refused_since(since)
+
+    return dropped if isinstance(mutation, RuleMutation) else refused
+
+
+def compare_with_idle(
+    runs: Sequence[RunSeen], finished: Sequence[RepeatableRun], evidence: Evidence
+) -> tuple[tuple[RunSeen, ...], tuple[str, ...]]:
+    """The runs, with the idle loads of their service nodes, and remarks on runs that could not be compared."""
+    again = {(one.job.name, one.run.name): one for one in finished}
+    judged_runs: list[RunSeen] = []
+    missing: list[str] = []
+    for run in runs:
+        one = again.get((run.job, run.run))
+        if one is None or not any(rank.duty == "serves" and rank.load and rank.load.bytes for rank in run.ranks):
+            judged_runs.append(run)
+            continue
+        idle = _idle_loads(one, _seconds(run), evidence)
+        if not idle:
+            what = "whether its service nodes did more than join: the idle run to compare with failed"
+            missing.append(f"job {run.job}: {what}")
+        ranks = (replace(rank, idle=_of_role(run, idle, rank.node.role)) for rank in run.ranks)
+        judged_runs.append(replace(run, ranks=tuple(ranks)))
+    return tuple(judged_runs), tuple(missing)
+
+
+def _of_role(run: RunSeen, idle: Mapping[int, NodeLoad], role: str) -> NodeLoad | None:
+    """The largest load of the role's idle nodes: which of several like nodes has more is chance."""
+    return largest_load(idle[rank.node.rank] for rank in run.ranks if rank.node.role == role and rank.node.rank in idle)
+
+
+def _seconds(run: RunSeen) -> float:
+    """How long the command ran, on the node where it ran longest."""
+    durations = ((rank.launcher_status or {}).get("ranSeconds") for rank in run.ranks if rank.duty != "serves")
+    return max(_SHORTEST_SECONDS, *(float(one) for one in durations if isinstance(one, int | float)), 0.0)
+
+
+def _idle_loads(again: RepeatableRun, seconds: float, evidence: Evidence) -> dict[int, NodeLoad]:
+    """Starts the idle run, and returns its loads by rank. Empty if it failed."""
+    waits = min(seconds, LONGEST_SECONDS)
+    name = f"{again.job.name}/{again.run.name}"
+    again.tell(f"rehearse: running {name} with a command that only waits {waits:.1f} s, to compare")
+    idle = _waiting(replace_attempt(again, _ATTEMPT), waits)
+    started = idle.start()
+    seen, why = idle.watch_to_end(started)
+    if started.refused or why or seen is None or seen.state != "SUCCEEDED":
+        return {}
+    return {rank: load.scaled(seconds / waits) for rank, load in evidence.loads(again.job.name, seen).items()}
+
+
+def _waiting(again: RepeatableRun, seconds: float) -> RepeatableRun:
+    """The same run, but every node's command (and its wrapper) is replaced with one that only waits."""
+    command = ["{python}", "-c", f"import time; time.sleep({seconds:.3f})"]
+    nodes = tuple(
+        replace(node, launch={**node.launch, "command": command, "wrap": []}) if node.launch["command"] else node
+        for node in again.run.nodes
+    )
+    return replace(again, run=replace(again.run, nodes=nodes))

@@ -25,14 +25,12 @@ from schemas.names import plural
 from trainyard.engine.progress import Progress
 from trainyard.local.environments import environment_of, make_environments, require_fitting, why_untrained
 from trainyard.local.local_stack import JUDGED, QUIET, LocalStack
-from trainyard.rehearsal.confirm import confirm_predictions
 from trainyard.rehearsal.evidence import Evidence
 from trainyard.rehearsal.files import Script, plan_with_runs, prepare, prepare_used, program_of, temporary_home
-from trainyard.rehearsal.idle import compare_with_idle
 from trainyard.rehearsal.judgement import SUCCEEDED, Observations, judge_rehearsal
 from trainyard.rehearsal.model import Rehearsal, RunSeen
 from trainyard.rehearsal.proof import prove
-from trainyard.rehearsal.runs import RepeatableRun
+from trainyard.rehearsal.runs import RepeatableRun, compare_with_idle, confirm_predictions
 
 _TAIL = 30
 

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs as somebody watches them: in one place or in several, again and again, and how far each rank came."""
+"""Reads the runs of a stack, or of several, repeatedly: states, log lines, progress, and why a run failed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from catalog.platforms import platform_in
 from components.platform.base import answers
-from components.platform.calls import Call, call_of
+from components.platform.calls import Call, ProviderError, call_of
 from components.platform.client import (
     FIRST_PATIENCE,
     FolderPlace,
@@ -20,11 +21,14 @@ from components.platform.client import (
 )
 from components.platform.local_cloud import LocalCloud
 from components.platform.progress import ProgressPoint, crowded, read_point
-from components.platform.status import MachineSeen, RunStatus, WantedRuns
+from components.platform.runs import NodeRun, overall
+from components.platform.status import MachineSeen, RunStatus, WantedRuns, find_cause
 from localcloud import admin
 from localcloud.control import CloudError
 
 Series = Mapping[int, Sequence[ProgressPoint]]
+# `state`, `nodes` with the id, the name, the state and the details of each, and of a failed run its `reason`.
+RunReport = Mapping[str, Any]
 
 
 @dataclass
@@ -149,3 +153,44 @@ class SeveralLooks:
 
     def _look_of(self, run: RunStatus) -> Look | None:
         return next((look for seen, look in self._seen if seen is run), None)
+
+
+def runs_now(outputs: Mapping[str, Any], where: Where, wanted: WantedRuns) -> list[tuple[str, str, RunReport]]:
+    """Job, name and report of each run. A run that cannot be seen stays as its report says."""
+    seen = _seen(where, wanted, deeply=False)
+    if any(run.state == "FAILED" for run in seen):
+        # Only the launchers know which rank failed first.
+        seen = _seen(where, wanted, deeply=True) or seen
+    nodes = {node.run.id: node.run for run in seen for node in run.nodes}
+    causes = {node.run.id: cause.words for run in seen if (cause := find_cause(run)) for node in run.nodes}
+    return [
+        (job, run, _renewed(report, nodes, causes))
+        for job, made in outputs.get("jobs", {}).items()
+        for run, report in made["runs"].items()
+    ]
+
+
+def _seen(where: Where, wanted: WantedRuns, deeply: bool) -> list[RunStatus]:
+    try:
+        return look_for(where, wanted).look(deeply=deeply)
+    except (ProviderError, UnknownPlaceError):
+        return []
+
+
+def _renewed(report: RunReport, seen: Mapping[str, NodeRun], causes: Mapping[str, str]) -> RunReport:
+    nodes = [_now(node, seen.get(node["id"])) for node in report["nodes"] or ()]
+    if not any(node["id"] in seen for node in nodes):
+        state = report["state"]
+    else:
+        state = overall(NodeRun(node["name"], node["id"], node["state"]) for node in nodes)
+    return {**report, "nodes": nodes, "state": state, "reason": next(_reasons(nodes, causes), "")}
+
+
+def _now(node: Mapping[str, Any], seen: NodeRun | None) -> Mapping[str, Any]:
+    return {**node, "state": seen.state, "details": seen.details} if seen else node
+
+
+def _reasons(nodes: Sequence[Mapping[str, Any]], causes: Mapping[str, str]) -> Iterator[str]:
+    """What the launchers say, and what the platform says of the nodes that failed."""
+    yield from (causes[node["id"]] for node in nodes if node["id"] in causes)
+    yield from (str(node["details"]) for node in nodes if node["state"] == "FAILED" and node.get("details"))

@@ -12,7 +12,7 @@ from components.plan.build import build_plan
 from components.platform.images import PROJECT
 from tests.support.samples import stack
 from trainyard.cli.image import image
-from trainyard.images.pushing import ENDPOINT_VARIABLE
+from trainyard.images.build_push import ENDPOINT_VARIABLE
 
 PAGE = (PROJECT / "docs" / "images.md").read_text("utf-8")
 

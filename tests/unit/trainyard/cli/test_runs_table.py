@@ -10,8 +10,7 @@ from typing import Any
 
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus
-from trainyard.cli.runs_table import about_run, lines_text, ranking_text
-from trainyard.cli.runs_text import as_json
+from trainyard.cli.runs_text import about_run, as_json, lines_text, ranking_text
 from trainyard.runs.ranking import rank_runs
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)

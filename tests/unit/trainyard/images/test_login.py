@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from components.platform.images import Endpoint, ImageError
-from trainyard.images.pushing import ENDPOINT_VARIABLE, endpoint, login_variables
+from trainyard.images.build_push import ENDPOINT_VARIABLE, endpoint, login_variables
 from trainyard.images.tools import NAMES, TOOLS
 
 ROW = dict(zip(NAMES, TOOLS, strict=True))

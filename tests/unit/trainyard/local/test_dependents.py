@@ -10,7 +10,7 @@ import pytest
 
 from components.platform.base import platform
 from components.platform.local import PROJECT_NAME, Row, State
-from trainyard.local.renames import dependent_stacks
+from trainyard.local.stack_states import dependent_stacks
 
 NAME = "vision-dev-training"
 GROUP_ID = "ocid1.dynamicgroup.oc1..aaaaaaaagroup"

@@ -11,7 +11,7 @@ from components.oci.stack import OciJob, OciStack
 from components.plan.build import build_plan
 from components.plan.model import Plan
 from schemas.model import Role, Run, Shape, Was
-from trainyard.local.renames import words
+from trainyard.local.stack_states import rename_warnings
 
 OWN = {
     "mine": {
@@ -72,7 +72,7 @@ def _with_role(role: Role) -> OciJob:
     ],
 )
 def test_a_probable_renaming_is_named_with_the_remedy(jobs: dict[str, OciJob], parts: list[str]) -> None:
-    told = list(words(BEFORE, _plan(**jobs), OciLocalPlatform()))
+    told = list(rename_warnings(BEFORE, _plan(**jobs), OciLocalPlatform()))
     assert bool(told) == bool(parts)
     assert all(part in told[0] for part in parts), told
 

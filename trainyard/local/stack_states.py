@@ -36,7 +36,7 @@ class Renamed:
         return bool(self.gone and self.new)
 
 
-def words(rows: Sequence[Row], plan: Plan, platform: LocalPlatform) -> Iterator[str]:
+def rename_warnings(rows: Sequence[Row], plan: Plan, platform: LocalPlatform) -> Iterator[str]:
     """Warnings: what a renaming without `was:` would lose, and how to keep it."""
     before = {_name(row) for row in rows if row["type"] == platform.job_type}
     runs = {_name(row): row for row in rows if row["type"] == RUN_TYPE}
