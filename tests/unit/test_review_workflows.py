@@ -107,8 +107,9 @@ def test_a_commit_that_is_not_the_newest_writes_nothing(tmp_path: Path) -> None:
     assert comment(tmp_path, review=f"{MARK}\nx\n", old=f"{MARK}\ny\n", sha="def") == ("", "")
 
 
-def test_the_step_that_reviews_compares_with_where_the_branch_began(tmp_path: Path) -> None:
-    program = tmp_path / ".venv" / "bin" / "trainyard"
+@pytest.mark.parametrize("trainyard", [".", "trainyard"])
+def test_the_step_that_reviews_compares_with_where_the_branch_began(trainyard: str, tmp_path: Path) -> None:
+    program = tmp_path / trainyard / ".venv" / "bin" / "trainyard"
     program.parent.mkdir(parents=True)
     program.write_text(
         '#!/bin/sh\necho "$*" >arguments\nfor word; do case "$word" in *.md) echo said >"$word";; esac; done\n'
@@ -120,11 +121,32 @@ def test_the_step_that_reviews_compares_with_where_the_branch_began(tmp_path: Pa
                   ["commit", "-q", "--allow-empty", "-m", "topic"]):  # fmt: skip
         subprocess.run([*git, *words], cwd=tmp_path, check=True)
     (step,) = (one for one in workflow("review.yml")["jobs"]["review"]["steps"] if one.get("name") == "Review")
-    variables = {"PATH": os.environ["PATH"], "BASE": "base", "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+    summary = str(tmp_path / "summary")
+    variables = {"PATH": os.environ["PATH"], "BASE": "base", "GITHUB_STEP_SUMMARY": summary, "TRAINYARD": trainyard}
     subprocess.run(["bash", "-eo", "pipefail", "-c", step["run"]], cwd=tmp_path, env=variables, check=True)
     began = subprocess.run(["git", "rev-parse", "began"], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert (tmp_path / "arguments").read_text().startswith(f"review --all --against {began.stdout.strip()} --output")
     assert (tmp_path / "summary").read_text() == "said\n"
+
+
+@pytest.mark.parametrize("trainyard", [".", "trainyard"])
+def test_the_step_that_installs_installs_trainyard_and_nothing_else(trainyard: str, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(
+        '#!/bin/sh\nmkdir -p "$3/bin"\nprintf \'#!/bin/sh\\necho "$*" >>"$SEEN"\\n\' >"$3/bin/python"\n'
+        'chmod +x "$3/bin/python"\n'
+    )
+    python.chmod(0o755)
+    (step,) = (one for one in workflow("review.yml")["jobs"]["review"]["steps"] if one.get("name") == "Install")
+    seen = tmp_path / "seen"
+    variables = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SEEN": str(seen), "TRAINYARD": trainyard}
+    subprocess.run(["bash", "-eo", "pipefail", "-c", step["run"]], cwd=tmp_path, env=variables, check=True)
+    assert (tmp_path / trainyard / ".venv" / "bin" / "python").is_file()
+    install = "-m pip install --quiet"
+    assert seen.read_text().splitlines() == [
+        f"{install} --require-hashes -r {trainyard}/requirements-aws.txt", f"{install} --no-deps setuptools>=77",
+        f"{install} --no-deps --no-build-isolation --editable {trainyard}",
+    ]  # fmt: skip
 
 
 def test_the_job_that_runs_a_forks_code_has_no_secret_and_may_write_nothing() -> None:

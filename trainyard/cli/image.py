@@ -12,7 +12,7 @@ import click
 from components.plan.model import Plan
 from components.platform.images import Additions, ImagePlatform, WantedImage, image_platform_of
 from trainyard.cli.out import say, say_aside
-from trainyard.cli.planning import plan_or_exit, running_cloud
+from trainyard.cli.planning import plan_or_exit, running_cloud, stacks_option
 from trainyard.cli.problems import ErrorReportingGroup
 from trainyard.images import tools as image_tools
 from trainyard.images.build_push import BuildOptions, Push, choose_recipe, endpoint
@@ -37,7 +37,7 @@ def _about_a_stack(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--namespace", default="", help="The tenancy's namespace; by default OCI tells it."),
         click.option("--tool", type=click.Choice(image_tools.NAMES), help="The tool; by default the first that works."),
         click.option("--job", help="Only the image of this job."),
-        click.option("--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The stacks' folder."),
+        stacks_option,
         click.argument("stack", metavar="STACK_OR_FILE"),
     ):  # fmt: skip
         decorated = add(decorated)

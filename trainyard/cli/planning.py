@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
+import yaml
 
 from components.platform.base import does_answer
 from localcloud.files import CHOICES, REQUIRED, VARIABLE
@@ -22,10 +23,33 @@ if TYPE_CHECKING:
     from localcloud.control import Cloud
     from schemas.judge import Judged
 
+_CHECKOUT = Path(__file__).resolve().parents[2]
 FC = TypeVar("FC", bound=Callable[..., Any] | click.Command)
 
+
+def project_stacks() -> Path:
+    """The `stackConfigDir` of the nearest Pulumi project, as `pulumi` finds it, else `stacks` here or in trainyard."""
+    for folder in (Path(), *Path.cwd().parents):
+        if (file := folder / "Pulumi.yaml").is_file():
+            return folder / _stack_config_dir(file)
+    here = Path("stacks")
+    return here if here.is_dir() else _CHECKOUT / "stacks"
+
+
+def _stack_config_dir(file: Path) -> str:
+    try:
+        project = yaml.safe_load(file.read_text("utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise click.UsageError(f"{file} cannot be read: {error}") from error
+    folder = project.get("stackConfigDir") if isinstance(project, dict) else None
+    return folder if isinstance(folder, str) else ""
+
+
 stacks_option = click.option(
-    "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
+    "--stacks",
+    type=click.Path(path_type=Path),
+    default=project_stacks,
+    help="The folder of the stack files; by default the project's.",
 )
 profile_option = click.option("--profile", metavar="NAME", help="The profile of your credentials.")
 
@@ -134,7 +158,7 @@ def require_local_cloud(plan: Plan) -> None:
 
 
 # Where `trainyard up --local` keeps its cloud, wherever it is called from.
-CHECKOUT = Path(__file__).resolve().parents[2] / ".trainyard" / "cloud"
+CHECKOUT = _CHECKOUT / ".trainyard" / "cloud"
 _HOME_HELP = (
     "The local cloud's folder; by default $TRAINYARD_HOME/cloud, else .trainyard/cloud here or in the checkout."
 )

@@ -22,6 +22,7 @@ from trainyard.cli.planning import (
     judge_or_exit,
     place_option,
     profile_option,
+    project_stacks,
     running_cloud,
     stack_file,
     stacks_option,
@@ -125,7 +126,7 @@ def _say_changes(ready: ReadyTry, anyway: bool) -> None:
 def _words(stack: str, stacks: Path, local: bool, home: Path | None, place: str | None, profile: str | None) -> str:
     """The words that lead other commands to the same stack."""
     words = [stack]
-    words += ["--stacks", str(stacks)] if stacks != Path("stacks") else []
+    words += ["--stacks", str(stacks)] if stacks != project_stacks() else []
     words += ["--home", str(home)] if home else ["--local"] if local else []
     words += ["--place", place] if place else []
     words += ["--profile", profile] if profile else []

@@ -23,13 +23,19 @@ from provider.runs.starting_again import RETRY_FAILED
 from schemas.findings import dotted
 from schemas.source import read
 from trainyard.cli.out import say, say_aside
-from trainyard.cli.planning import isolation_option, named_place, plan_with_findings_or_exit, require_local_cloud
+from trainyard.cli.planning import (
+    isolation_option,
+    named_place,
+    plan_with_findings_or_exit,
+    require_local_cloud,
+    stacks_option,
+)
 from trainyard.cli.problems import INTERRUPTED
 from trainyard.cli.up_end import run_rows, say_how_it_ended
 from trainyard.engine.progress import Progress
 from trainyard.local import stack_states
 from trainyard.local.environments import decisions, make_environments, require_makeable, what_to_make
-from trainyard.local.local_stack import JUDGED, PROJECT, QUIET, LocalStack
+from trainyard.local.local_stack import JUDGED, QUIET, LocalStack
 
 
 def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callable[..., None]], click.Command]:
@@ -40,21 +46,21 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
 
         @click.argument("stack", default="local")
         @click.option("--local", is_flag=True, help="Use the local cloud. Without it, use `pulumi` itself.")
-        @click.option(
-            "--stacks", type=click.Path(path_type=Path), help="The folder of the stack files [default: stacks/]."
-        )
+        @stacks_option
         @isolation_option
         @click.argument("pulumi_arguments", nargs=-1, type=click.UNPROCESSED)
         def command(
-            stack: str, local: bool, stacks: Path | None, isolation: str, pulumi_arguments: Sequence[str],
+            stack: str, local: bool, stacks: Path, isolation: str, pulumi_arguments: Sequence[str],
             **options: bool,
         ) -> None:  # fmt: skip
-            name, folder = named_place(stack, stacks or PROJECT / "stacks")
+            name, folder = named_place(stack, stacks)
             if not local:
                 variable = f"{RETRY_FAILED}=1 " if options.get("retry_failed") else ""
                 raise click.UsageError(
                     f"add --local to use the local cloud; with an account, run: {variable}pulumi {word} -s {name}"
                 )
+            if any(one == "--home" or one.startswith("--home=") for one in pulumi_arguments):
+                raise click.UsageError(f"`{word}` has no --home: set TRAINYARD_HOME to the folder above `cloud`")
             place = LocalStack(name, folder.resolve(), say_aside, isolation=isolation)
             try:
                 body(place, list(pulumi_arguments), **options)

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
+from shutil import which
 from typing import Any
 
 from components.plan.model import RUN_TYPE, Plan, RunPlan
@@ -82,7 +86,7 @@ def say_how_it_ended(
             account.say_run(run)
     account.say_unawaited()
     if any(run.report["state"] not in TERMINAL for run in runs):
-        say(f"  watch    .venv/bin/{place.command('runs watch')}")
+        say(f"  watch    {place.command('runs watch').replace('trainyard', own_command(), 1)}")
     account.say_where_to_look()
     failed = [run for run in runs if run.failed]
     late = {run.urn for run in failed if run.waited and not run.marked}
@@ -93,6 +97,14 @@ def say_how_it_ended(
     if code:
         return code, bool(errors) and all(error.urn in of_runs for error in errors)
     return (1, True) if late else (0, False)
+
+
+def own_command() -> str:
+    """How the caller's shell finds `trainyard`: on the PATH, below this folder, or by its whole path."""
+    own = Path(sys.prefix) / "bin" / "trainyard"
+    if (there := which("trainyard")) and own.exists() and Path(there).samefile(own):
+        return "trainyard"
+    return shlex.quote(str(own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own))
 
 
 @dataclass(frozen=True)
@@ -152,7 +164,7 @@ class _Account:
                 say(f"  job      {name}: `up` did not wait for its runs, because their `until` is `accepted`")
 
     def say_where_to_look(self) -> None:
-        client, command = self.platform.client, ".venv/bin/trainyard"
+        client, command = self.platform.client, own_command()
         say(f"  console  {self.cloud.endpoint}/console")
         say(f'  look     eval "$({command} cloud env)" and use {client}; {command} cloud log')
 
