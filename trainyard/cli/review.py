@@ -167,11 +167,16 @@ def _wanted(
     circumstances = Circumstances(
         on=_date(on),
         commit=after.commit,
-        against=f"{against} ({before.commit})" if before else "",
+        against=_revision(against or "", before.commit) if before else "",
         prices=read_prices(prices) if prices else {},
         remarks=(before.remark,) if before and before.remark else (),
     )
     return Wanted(_names(named, folder, after, before), after, before, circumstances, shown=_shown)
+
+
+def _revision(name: str, commit: str) -> str:
+    """`main (89660b47a952)`. A commit needs no name beside it."""
+    return commit if name.startswith(commit) else f"{name} ({commit})"
 
 
 def _folder(named: Sequence[str], stacks: Path) -> Path:
