@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Roles and managed policies."""
 
-from components.platform.calls import Call
+from typing import Any
+
+from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
-from localcloud.aws.plugin.behaviours.names import NamedResource
+from components.s3.calls import code_of
 from localcloud.aws.plugin.table import AwsResource
 
 # AWS keeps at most this many versions of a policy.
 _VERSIONS = 5
+
+
+class NamedResource(AwsResource):
+    """The id is the name, also when the resource is imported by it."""
+
+    def id_of(self, model: Any, inputs: Properties) -> str:
+        return str(self.live(model).get("name") or inputs["name"])
 
 
 class RoleResource(NamedResource):
@@ -48,3 +57,76 @@ class PolicyResource(AwsResource):
         others = sorted((one for one in listed if not one["IsDefaultVersion"]), key=lambda one: one["CreateDate"])
         for one in others[: max(0, len(others) - kept)]:
             self.write(call, inputs, "DeletePolicyVersion", {"PolicyArn": id, "VersionId": one["VersionId"]})
+
+
+_CURRENT = "AWSCURRENT"
+
+
+class SecretResource(AwsResource):
+    """A secret. Its deletion is scheduled, and its name stays taken until then."""
+
+    def _create_once(self, call: Call, inputs: Properties) -> tuple[Any, bool]:
+        try:
+            return super()._create_once(call, inputs)
+        except ProviderError as error:
+            if code_of(error.__cause__) != "InvalidRequestException" or "deletion" not in str(error):
+                raise
+            name = inputs["name"]
+            raise ProviderError(
+                f"{call.name}: the secret {name} is scheduled for deletion; it keeps its name until then.",
+                f"Restore it (`aws secretsmanager restore-secret --secret-id {name}`) and `pulumi import` it, or "
+                "choose another name.",
+            ) from error
+
+    def id_of(self, model: Any, inputs: Properties) -> str:
+        return str(model.get("ARN") or inputs["name"])
+
+    def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
+        days = inputs.get("recoveryWindowInDays")
+        how = {"ForceDeleteWithoutRecovery": True} if days == 0 else {"RecoveryWindowInDays": days or 30}
+        self.ask(inputs, "DeleteSecret", {"SecretId": id, **how})
+
+
+class VersionResource(AwsResource):
+    """A version of a secret. The current one is only deleted together with its secret."""
+
+    def id_of(self, model: Any, inputs: Properties) -> str:
+        return f"{inputs['secretId']}|{model['VersionId']}"
+
+    def parse_id(self, id: str) -> Properties:  # noqa: A002
+        secret, _, version = id.rpartition("|")
+        return {"secretId": secret, "versionId": version} if secret else {}
+
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+        left = {key: value for key, value in changed.items() if key != "versionStages"}
+        if "versionStages" in changed:
+            self._stage(call, id, set(new.get("versionStages") or ()), new)
+        super()._update(call, id, left, new)
+
+    def _stage(self, call: Call, id: str, wanted: set[str], inputs: Properties) -> None:  # noqa: A002
+        parts = self.parse_id(id)
+        now = set((self._get(call, id, inputs) or {}).get("VersionStages") or ())
+        for stage in sorted(now - wanted - {_CURRENT}):
+            self._move(call, inputs, parts, stage, {"RemoveFromVersionId": parts["versionId"]})
+        for stage in sorted(wanted - now):
+            self._move(
+                call,
+                inputs,
+                parts,
+                stage,
+                {"MoveToVersionId": parts["versionId"], **self._holder_of(call, inputs, stage)},
+            )
+
+    def _holder_of(self, call: Call, inputs: Properties, stage: str) -> Properties:
+        """The version that has the stage now. The API requires it to move a stage."""
+        listed = self.write(call, inputs, "ListSecretVersionIds", {"SecretId": inputs["secretId"]})["Versions"]
+        holder = next((one["VersionId"] for one in listed if stage in one.get("VersionStages", ())), None)
+        return {"RemoveFromVersionId": holder} if holder else {}
+
+    def _move(self, call: Call, inputs: Properties, parts: Properties, stage: str, how: Properties) -> None:
+        wanted = {"SecretId": parts["secretId"], "VersionStage": stage, **how}
+        self.write(call, inputs, "UpdateSecretVersionStage", wanted)
+
+    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+        if self._get(call, id, inputs) is not None:
+            self._stage(call, id, set(), inputs)

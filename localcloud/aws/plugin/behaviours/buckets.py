@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Buckets: their names are global, and their creation names the region."""
 
+import base64
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
-from components.platform.calls import Call
-from components.platform.values import Properties
+from components.platform.calls import Call, InputFailure, ProviderError
+from components.platform.values import UNKNOWN, Properties, canonical
 from localcloud.aws.plugin.rows import fill
 from localcloud.aws.plugin.session import ATTEMPT, all_tags
 from localcloud.aws.plugin.shapes import Judged
@@ -86,3 +90,90 @@ class VersioningResource(AwsResource):
 
 def taken_error(call: Call, name: str, remedy: str) -> NameTakenError:
     return NameTakenError(f"Create {call.name}: a bucket with the name {name} is there already.", remedy)
+
+
+_CONTENTS = ("content", "contentBase64", "source")
+_OTHER = frozenset({"forceDestroy", "tags", "tagsAll"})
+
+
+class ObjectResource(AwsResource):
+    """An object. It is put again after any change except to its tags."""
+
+    def judged(self, inputs: Properties) -> list[InputFailure]:
+        failures, given = super().judged(inputs), [key for key in _CONTENTS if inputs.get(key) is not None]
+        if len(given) > 1:
+            failures.append(InputFailure(given[1], f"An object has either this or `{given[0]}`."))
+        return failures
+
+    def check(self, call: Call, old: Properties, new: Properties) -> Any:
+        return super().check(call, old, {**({} if new.get("key") is not None else {"key": call.name}), **new})
+
+    def id_of(self, model: Any, inputs: Properties) -> str:
+        return f"{inputs['bucket']}/{inputs['key']}"
+
+    def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
+        outputs = super().preview(inputs, old_outputs)
+        same = old_outputs is not None and all(
+            canonical(value) == canonical(old_outputs.get(key)) for key, value in inputs.items() if key not in _OTHER
+        )
+        if not same:
+            outputs["versionId"] = UNKNOWN
+            outputs |= {} if inputs.get("etag") else {"etag": UNKNOWN}
+        return outputs
+
+    def shown(self, model: Any, inputs: Properties) -> Properties:
+        outputs = super().shown(model, inputs)
+        outputs["etag"] = (inputs.get("etag") and _of_file(inputs, model)) or str(model.get("ETag", "")).strip('"')
+        return outputs
+
+    def _create(self, call: Call, inputs: Properties, mark: str) -> Any:
+        made = self.creation(Judged(self.row.renamed), inputs)
+        tags = {**all_tags(self._session().default_tags, inputs), ATTEMPT: mark}
+        self.write(call, inputs, "PutObject", {**made, "Body": content_of(inputs), "Tagging": urlencode(tags)})
+        return self._get(call, "", inputs)
+
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+        if changed.keys() - _OTHER:
+            self._create(call, new, "")
+        if {"tags", "tagsAll"} & changed.keys():
+            tags = all_tags(self._session().default_tags, new)
+            pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
+            path = {"Bucket": new["bucket"], "Key": new["key"]}
+            self.write(call, new, "PutObjectTagging", {**path, "Tagging": {"TagSet": pairs}})
+
+    def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
+        return model
+
+    def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
+        """Deletes all versions of the object, as the real provider does."""
+        if not inputs.get("versionId"):
+            return super()._delete(id, inputs)
+        path = {"Bucket": inputs["bucket"], "Key": inputs["key"]}
+        page = self.ask(inputs, "ListObjectVersions", {"Bucket": path["Bucket"], "Prefix": path["Key"]})
+        for one in (*(page.get("Versions") or ()), *(page.get("DeleteMarkers") or ())):
+            if one["Key"] == path["Key"]:
+                self.ask(inputs, "DeleteObject", {**path, "VersionId": one["VersionId"]})
+        return None
+
+
+def _of_file(inputs: Properties, model: Mapping[str, Any]) -> str:
+    """The ETag in the program, if the object has it, or has one that does not depend on the content."""
+    live, given = str(model.get("ETag", "")).strip('"'), str(inputs["etag"])
+    return given if live == given or "-" in live or model.get("SSEKMSKeyId") else live
+
+
+def content_of(inputs: Properties) -> bytes:
+    if inputs.get("contentBase64") is not None:
+        return base64.b64decode(inputs["contentBase64"])
+    source = inputs.get("source")
+    if source is None:
+        return str(inputs.get("content") or "").encode()
+    if isinstance(source, Mapping) and isinstance(source.get("text"), str) and source["text"]:
+        return str(source["text"]).encode()
+    path = Path(str(source.get("path") if isinstance(source, Mapping) else source))
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ProviderError(
+            f"The object's `source` cannot be read: {error}", "Give a file (`FileAsset`) or a text (`StringAsset`)."
+        ) from None

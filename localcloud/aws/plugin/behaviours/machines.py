@@ -1,14 +1,187 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement groups, and launch templates, whose changes are versions."""
+"""Instances: with or without a launch template, their disks, and the tags of their disks."""
 
+import base64
+import time
+from collections.abc import Mapping
 from typing import Any
 
-from components.platform.calls import Call
+from components.platform.calls import Call, InputFailure, ProviderError
+from components.platform.diff import Diff, DiffRules, compare
 from components.platform.values import UNKNOWN, Properties, canonical
-from localcloud.aws.plugin.behaviours.names import NamedResource
+from localcloud.aws.plugin.behaviours.access import NamedResource
+from localcloud.aws.plugin.session import visible
 from localcloud.aws.plugin.shapes import Judged
 from localcloud.aws.plugin.table import AwsResource
 from localcloud.aws.plugin.types.machines import TEMPLATE_DATA
+
+_USER_DATA = ("userData", "userDataBase64")
+# Inputs that can be changed while an instance is stopped.
+_STOPPED = {"instanceType": "InstanceType", "userData": "UserData", "userDataBase64": "UserData"}
+_STATES = {"StopInstances": "stopped", "StartInstances": "running"}
+_SECONDS = 600.0
+
+
+class InstanceResource(AwsResource):
+    """An instance."""
+
+    def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
+        if not new.get("userDataReplaceOnChange"):
+            return super().diff(call, old, old_outputs, new)
+        more = DiffRules(
+            self.rules.replace | set(_USER_DATA), self.rules.computed, self.rules.unordered, maps=self.rules.maps
+        )
+        return compare(old, new, more)
+
+    def judged(self, inputs: Properties) -> list[InputFailure]:
+        failures = super().judged(inputs)
+        if inputs.get("launchTemplate") is None:
+            lacking = [key for key in ("ami", "instanceType") if inputs.get(key) is None]
+            failures += [InputFailure(key, "An instance without a launch template needs this.") for key in lacking]
+        return failures
+
+    def creation(self, judged: Judged, inputs: Properties) -> Properties:
+        made = super().creation(judged, inputs)
+        disks = self._disks(judged, inputs)
+        if disks:
+            made["BlockDeviceMappings"] = disks
+        encoded = inputs.get("userDataBase64")
+        if isinstance(encoded, str):  # botocore encodes it once more
+            made["UserData"] = base64.b64decode(encoded).decode()
+        if inputs.get("associatePublicIpAddress") is not None:
+            made = self._with_public_address(made, inputs["associatePublicIpAddress"])
+        return made
+
+    def _disks(self, judged: Judged, inputs: Properties) -> list[Any]:
+        shape = self.shape("RunInstances").members["BlockDeviceMappings"].member
+        root = inputs.get("rootBlockDevice")
+        listed = [("rootBlockDevice", {"deviceName": "/dev/sda1", **root})] if isinstance(root, Mapping) else []
+        more = inputs.get("ebsBlockDevices")
+        listed += [(f"ebsBlockDevices[{n}]", one) for n, one in enumerate(more if isinstance(more, list) else [])]
+        made = []
+        for path, disk in listed:
+            own = {key: value for key, value in disk.items() if key not in ("deviceName", "tags", "tagsAll")}
+            ebs = judged.parameters(shape.members["Ebs"], own, path)
+            made.append({"DeviceName": disk.get("deviceName"), "Ebs": ebs})
+        return made
+
+    def _with_public_address(self, made: Properties, wanted: Any) -> Properties:
+        """The API has this choice only on an interface. Then subnet, groups and address must be there, too."""
+        moved = {"SubnetId": "SubnetId", "SecurityGroupIds": "Groups", "PrivateIpAddress": "PrivateIpAddress"}
+        interface = {name: made.pop(key) for key, name in moved.items() if made.get(key) is not None}
+        first = {"DeviceIndex": 0, "AssociatePublicIpAddress": wanted, **interface}
+        return {**made, "NetworkInterfaces": [first, *made.get("NetworkInterfaces", [])]}
+
+    def live(self, model: Properties) -> Properties:
+        live = super().live(model)
+        attached = [one.get("Attachment") or {} for one in model.get("NetworkInterfaces") or ()]
+        live.pop("networkInterfaces", None)
+        template = {item["Key"]: item["Value"] for item in model.get("Tags") or ()}
+        profile = (model.get("IamInstanceProfile") or {}).get("Arn")
+        live["iamInstanceProfile"] = profile.rpartition("/")[2] if profile else None
+        names = {"id": "aws:ec2launchtemplate:id", "version": "aws:ec2launchtemplate:version"}
+        started = {key: template[tag] for key, tag in names.items() if tag in template}
+        live |= {"launchTemplate": started} if started and attached else {}
+        return live
+
+    def shown(self, model: Any, inputs: Properties) -> Properties:
+        outputs = super().shown(model, inputs)
+        # These keep the values of the inputs: the API does not return them, or returns ids in place of names.
+        for key in ("launchTemplate", *_USER_DATA, "securityGroups"):
+            if inputs or key != "launchTemplate":  # an import has no inputs, and takes the template from AWS's tags
+                outputs.pop(key, None)
+            outputs |= {key: inputs[key]} if inputs.get(key) is not None else {}
+        return outputs
+
+    def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
+        complete = super().after_create(call, id, model, inputs)
+        if inputs.get("volumeTags"):
+            self._tag_volumes(call, complete, inputs)
+            complete["volumeTags"] = inputs["volumeTags"]
+        return complete
+
+    def _tag_volumes(self, call: Call, model: Properties, inputs: Properties) -> None:
+        mapped = model.get("BlockDeviceMappings") or ()
+        volumes = [one["Ebs"]["VolumeId"] for one in mapped if (one.get("Ebs") or {}).get("VolumeId")]
+        if not volumes:
+            return
+        wanted, now = inputs.get("volumeTags") or {}, self._volume_tags(call, volumes, inputs)
+        if gone := sorted(now.keys() - wanted.keys()):
+            self.write(call, inputs, "DeleteTags", {"Resources": volumes, "Tags": [{"Key": key} for key in gone]})
+        if wanted:
+            tags = [{"Key": key, "Value": value} for key, value in wanted.items()]
+            self.write(call, inputs, "CreateTags", {"Resources": volumes, "Tags": tags})
+
+    def _volume_tags(self, call: Call, volumes: list[str], inputs: Properties) -> dict[str, str]:
+        listed = self.write(call, inputs, "DescribeVolumes", {"VolumeIds": volumes})["Volumes"]
+        return visible({tag["Key"]: tag["Value"] for volume in listed for tag in volume.get("Tags") or ()})
+
+    def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
+        model = super()._get(call, id, inputs)
+        if model is not None and inputs.get("volumeTags"):
+            mapped = [one.get("Ebs") or {} for one in model.get("BlockDeviceMappings") or ()]
+            volumes = [one["VolumeId"] for one in mapped if one.get("VolumeId")]
+            model["volumeTags"] = self._volume_tags(call, volumes, inputs) if volumes else None
+        return model
+
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+        if changed.keys() & _STOPPED.keys():
+            self._change_while_stopped(call, id, changed, new)
+        if "volumeTags" in changed:
+            self._tag_volumes(call, self._get(call, id, new) or {}, new)
+        left = {key: value for key, value in changed.items() if key not in _STOPPED}
+        if left.pop("monitoring", "") is False or ("monitoring" in changed and not new.get("monitoring")):
+            self.write(call, new, "UnmonitorInstances", {"InstanceIds": [id]})
+            left.pop("monitoring", None)
+        elif changed.get("monitoring"):
+            self.write(call, new, "MonitorInstances", {"InstanceIds": [id]})
+        super()._update(call, id, left, new)
+
+    def _change_while_stopped(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+        was = self.state_of(self._get(call, id, new) or {})
+        self._reach(call, id, "StopInstances", new)
+        for key in _STOPPED.keys() & changed.keys():
+            if new.get(key) is not None:
+                wanted = {"InstanceId": id, _STOPPED[key]: {"Value": _stored(key, new[key])}}
+                self.write(call, new, "ModifyInstanceAttribute", wanted)
+        if was == "running":
+            self._reach(call, id, "StartInstances", new)
+
+    def _reach(self, call: Call, id: str, operation: str, inputs: Properties) -> None:  # noqa: A002
+        """Stops or starts the instance, and waits until it has that state. Reports progress meanwhile."""
+        self.write(call, inputs, operation, {"InstanceIds": [id]})
+        deadline, pause = call.deadline(_SECONDS), 0.05
+        while (state := self.state_of(self._get(call, id, inputs) or {})) != _STATES[operation]:
+            if time.monotonic() > deadline:
+                raise ProviderError(f"{call.name} is {state}, not {_STATES[operation]}.", "Look at it in the console.")
+            call.report.status(f"{state}, waiting until {_STATES[operation]}")
+            call.stop.wait(pause)
+            pause = min(pause * 1.5, 5.0)
+
+    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+        """Removes the protection from termination first, and cancels a spot request, which would start the instance
+        again."""
+        given = {**outputs, **inputs}
+        if self._get(call, id, given) is not None:
+            unprotected = {"InstanceId": id, "DisableApiTermination": {"Value": False}}
+            self.write(call, given, "ModifyInstanceAttribute", unprotected)
+            if request := outputs.get("spotInstanceRequestId"):
+                self.write(call, given, "CancelSpotInstanceRequests", {"SpotInstanceRequestIds": [request]})
+        super().delete(call, id, outputs, inputs)
+
+    def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
+        outputs = super().preview(inputs, old_outputs)
+        if old_outputs is not None and inputs.get("instanceType") != old_outputs.get("instanceType"):
+            outputs |= {"publicIp": UNKNOWN, "publicDns": UNKNOWN}  # a stopped instance loses its address
+        return outputs
+
+
+def _stored(key: str, value: Any) -> Any:
+    """User data as bytes: botocore encodes it once more."""
+    if key == "userDataBase64":
+        return base64.b64decode(value)
+    return str(value).encode() if key == "userData" else value
+
 
 _DATA = frozenset(TEMPLATE_DATA.split())
 _OWN_KIND = "launch-template"

@@ -128,7 +128,7 @@ class RouteResource(AwsResource):
         self.ask(inputs, "DeleteRoute", {key[:1].upper() + key[1:]: value for key, value in parts.items()})
 
 
-class AssociationResource(AwsResource):
+class TableAssociationResource(AwsResource):
     """The association of a subnet with a route table. It is found by the subnet: its id changes with the table."""
 
     def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
@@ -168,3 +168,18 @@ class AssociationResource(AwsResource):
         live = self._get(call, id, {**outputs, **inputs})
         if live is not None:
             super().delete(call, str(live["RouteTableAssociationId"]), outputs, inputs)
+
+
+_TARGETS = {"instanceId": "InstanceId", "networkInterfaceId": "NetworkInterfaceId"}
+
+
+class AddressAssociationResource(AwsResource):
+    """The association of an address with a machine. It has no tags, so an existing one with this target is adopted."""
+
+    def _left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
+        if not inputs.get("allocationId"):
+            return None
+        listed = self.write(call, inputs, "DescribeAddresses", {"AllocationIds": [inputs["allocationId"]]})
+        there: Properties = next((one for one in listed["Addresses"] if one.get("AssociationId")), {})
+        wanted = {member: inputs[key] for key, member in _TARGETS.items() if inputs.get(key)}
+        return there if wanted and wanted.items() <= there.items() else None

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 
 from localcloud.aws.plugin.rows import AwsRow
-from localcloud.aws.plugin.types import access, buckets, machines, network, registry, routes, secrets
+from localcloud.aws.plugin.types import access, buckets, machines, network, registry, routes
 
 ROWS: Mapping[str, AwsRow] = {
     **network.ROWS,
@@ -13,5 +13,4 @@ ROWS: Mapping[str, AwsRow] = {
     **buckets.ROWS,
     **registry.ROWS,
     **access.ROWS,
-    **secrets.ROWS,
 }

@@ -51,6 +51,8 @@ def _attachment(holder: str) -> AwsRow:
     )
 
 
+_SECRET = {"SecretId": "{id}"}
+
 ROWS: Mapping[str, AwsRow] = {
     "aws:iam/role:Role": _iam(
         "name namePrefix assumeRolePolicy path description maxSessionDuration permissionsBoundary forceDetachPolicies "
@@ -127,7 +129,7 @@ ROWS: Mapping[str, AwsRow] = {
         found={"name": "InstanceProfileName", "role": "Roles[0].RoleName", "uniqueId": "InstanceProfileId"},
         tagging=Tagging("TagInstanceProfile", "UntagInstanceProfile", _PROFILE),
         taken=_TAKEN,
-        behaviour="names.NamedResource",
+        behaviour="access.NamedResource",
     ),
     "aws:iam/policy:Policy": _iam(
         "name namePrefix path description policy tags",
@@ -152,5 +154,47 @@ ROWS: Mapping[str, AwsRow] = {
         tagging=Tagging("TagPolicy", "UntagPolicy", {"PolicyArn": "{id}"}),
         taken=_TAKEN,
         behaviour="access.PolicyResource",
+    ),
+    "aws:secretsmanager/secret:Secret": AwsRow(
+        service="secretsmanager",
+        inputs=words("name namePrefix description kmsKeyId policy recoveryWindowInDays tags"),
+        outputs=words("arn tagsAll"),
+        create="CreateSecret",
+        id="{ARN}",
+        reads=(
+            Read("DescribeSecret", _SECRET, "DeletedDate == null && @ || null"),
+            Read(
+                "GetResourcePolicy",
+                _SECRET,
+                "{ResourcePolicy: ResourcePolicy}",
+                frozenset({"ResourceNotFoundException"}),
+            ),
+        ),
+        delete="DeleteSecret",
+        delete_with=_SECRET,
+        named="name",
+        longest_name=512,
+        extra=frozenset({"recoveryWindowInDays"}),
+        changes=(
+            Change("UpdateSecret", ("description", "kmsKeyId"), _SECRET, together=True),
+            Change("PutResourcePolicy", ("policy",), _SECRET, undo="DeleteResourcePolicy"),
+        ),
+        renamed={"policy": "ResourcePolicy"},
+        unset={"description": ""},
+        tagging=Tagging("TagResource", "UntagResource", _SECRET),
+        taken=frozenset({"ResourceExistsException", "InvalidRequestException"}),
+        behaviour="access.SecretResource",
+    ),
+    "aws:secretsmanager/secretVersion:SecretVersion": AwsRow(
+        service="secretsmanager",
+        inputs=words("secretId secretString secretBinary versionStages"),
+        outputs=words("arn versionId"),
+        create="PutSecretValue",
+        id="{secretId}|{VersionId}",
+        reads=(Read("GetSecretValue", {"SecretId": "{secretId}", "VersionId": "{versionId}"}),),
+        delete="UpdateSecretVersionStage",
+        delete_with={},
+        secret_outputs=frozenset({"secretString", "secretBinary"}),
+        behaviour="access.VersionResource",
     ),
 }

@@ -153,6 +153,6 @@ ROWS: Mapping[str, AwsRow] = {
         extra=frozenset({"content", "contentBase64", "source", "sourceHash", "etag", "forceDestroy", "tags"}),
         renamed={"kmsKeyId": "SSEKMSKeyId", "websiteRedirect": "WebsiteRedirectLocation", "etag": "ETag"},
         computed={"arn": "arn:aws:s3:::{bucket}/{key}"},
-        behaviour="objects.ObjectResource",
+        behaviour="buckets.ObjectResource",
     ),
 }

@@ -3,8 +3,7 @@
 
 from collections.abc import Mapping
 
-from localcloud.aws.plugin.rows import AwsRow, Change, Read, asked
-from localcloud.aws.plugin.types.ec2 import arn, by_field, described, tagged
+from localcloud.aws.plugin.rows import AwsRow, Change, Read, arn, asked, by_field, described, tagged
 
 # The data of a launch template. A changed value makes a new version.
 TEMPLATE_DATA = (
@@ -196,7 +195,7 @@ ROWS: Mapping[str, AwsRow] = {
         ready=frozenset({"running", "stopped", "stopping"}),
         failed=frozenset({"shutting-down"}),
         gone=frozenset({"terminated"}),
-        behaviour="instances.InstanceResource",
+        behaviour="machines.InstanceResource",
     ),
     "aws:ec2/capacityReservation:CapacityReservation": tagged(
         "capacity-reservation",

@@ -3,9 +3,8 @@
 
 from collections.abc import Mapping
 
-from localcloud.aws.plugin.rows import Added, AwsRow, Change, Read, asked
+from localcloud.aws.plugin.rows import Added, AwsRow, Change, Read, arn, asked, described, ec2, filtered, tagged
 from localcloud.aws.plugin.rows import words as names
-from localcloud.aws.plugin.types.ec2 import arn, described, ec2, filtered, tagged
 
 _ON_LAUNCH = (
     "Subnets[].merge(@, {privateDnsHostnameTypeOnLaunch: PrivateDnsNameOptionsOnLaunch.HostnameType, "
@@ -195,7 +194,7 @@ ROWS: Mapping[str, AwsRow] = {
         reads=(filtered("DescribeAddresses", _ASSOCIATED, {"association-id": "{id}"}),),
         delete="DisassociateAddress",
         delete_with={"AssociationId": "{id}"},
-        behaviour="addresses.AssociationResource",
+        behaviour="routes.AddressAssociationResource",
     ),
     "aws:ec2/vpcEndpoint:VpcEndpoint": tagged(
         "vpc-endpoint",

@@ -45,7 +45,7 @@ ROWS: Mapping[str, AwsRow] = {
         ),
         existing="registry: {{ existing: {} }}",
         taken=frozenset({"RepositoryAlreadyExistsException"}),
-        behaviour="names.NamedResource",
+        behaviour="access.NamedResource",
     ),
     "aws:ecr/lifecyclePolicy:LifecyclePolicy": AwsRow(
         service="ecr",
@@ -93,6 +93,6 @@ ROWS: Mapping[str, AwsRow] = {
         ),
         existing="logs: {{ existing: {} }}",
         taken=frozenset({"ResourceAlreadyExistsException"}),
-        behaviour="names.NamedResource",
+        behaviour="access.NamedResource",
     ),
 }

@@ -3,8 +3,7 @@
 
 from collections.abc import Mapping
 
-from localcloud.aws.plugin.rows import AwsRow, Read
-from localcloud.aws.plugin.types.ec2 import arn, described, ec2, filtered, tagged
+from localcloud.aws.plugin.rows import AwsRow, Read, arn, described, ec2, filtered, tagged
 
 _TARGETS = (
     "carrierGatewayId coreNetworkArn egressOnlyGatewayId gatewayId localGatewayId natGatewayId networkInterfaceId "
@@ -47,6 +46,6 @@ ROWS: Mapping[str, AwsRow] = {
         delete="DisassociateRouteTable",
         delete_with={"AssociationId": "{id}"},
         taken=frozenset({"Resource.AlreadyAssociated"}),
-        behaviour="routes.AssociationResource",
+        behaviour="routes.TableAssociationResource",
     ),
 }
