@@ -20,7 +20,7 @@ import packaging
 from catalog.environments import EnvironmentFacts
 from localcloud.aws.hosts import network
 from localcloud.aws.hosts.machine import stand_in
-from localcloud.aws.hosts.machine.given import GIVEN, PACKAGE, PROGRAMS, START
+from localcloud.aws.hosts.machine.channels import GIVEN, PACKAGE, PROGRAMS, START
 from localcloud.aws.machines import Machine, NetworkAround
 from localcloud.environments import cache
 from localcloud.environments.find import LAYER, Environment, facts_here, find, requirements_of

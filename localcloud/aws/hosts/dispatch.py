@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.aws.hosts.assignments import assignment_of, command_file
-from localcloud.aws.hosts.machine.console import REPORT
+from localcloud.aws.hosts.machine.channels import REPORT
 from localcloud.aws.hosts.network import LatestNetwork
 from localcloud.aws.machines import Machine, MachineCommand, MachineReports
 from localcloud.hosts.assignment import Assignment, CannotStartError, Outline, RunVerdict

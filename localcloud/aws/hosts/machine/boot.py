@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first program of a machine. It carries out user data in place of cloud-init, keeps services running in place of
-systemd, and runs the agent of Systems Manager. It is root inside the machine, and has no rights outside."""
+"""The first program of a machine. It carries out user data as cloud-init does, and runs services as systemd does. It is
+also the agent of Systems Manager: it runs the commands that the cloud puts into a folder. It is root inside the
+machine, and has no rights outside."""
 
 from __future__ import annotations
 
@@ -10,14 +11,15 @@ import json
 import os
 import signal
 import subprocess
+from asyncio.subprocess import Process
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from localcloud.aws.hosts.machine import console, control_socket
-from localcloud.aws.hosts.machine.agent import Agent
+from localcloud.aws.hosts.machine import channels
+from localcloud.aws.hosts.machine.channels import BOOT, COMMANDS
 from localcloud.aws.hosts.machine.containers import Containers
-from localcloud.aws.hosts.machine.given import BOOT, COMMANDS
 from localcloud.aws.hosts.machine.units import Units
 
 # cloud-init's own mark of an instance that has booted before.
@@ -50,10 +52,10 @@ class Machine:
         for folder in _FOLDERS:
             Path(folder).mkdir(parents=True, exist_ok=True)
         self.containers.mark_ended()
-        listener = await control_socket.listen(
+        listener = await channels.listen(
             {"systemctl": self.units.ask, "docker": self.containers.ask, "machine": self._ask}
         )
-        console.report("running")
+        channels.report("running")
         agent = asyncio.create_task(Agent(COMMANDS, self.environment).serve())
         boot = asyncio.create_task(self._boot())
         try:
@@ -65,7 +67,7 @@ class Machine:
             await self.units.stop_all()
             await self.containers.stop_all()
         if self.ended_by:
-            console.report("ended", by=self.ended_by)
+            channels.report("ended", by=self.ended_by)
         return 0
 
     def shut_down(self, by: str) -> None:
@@ -73,14 +75,14 @@ class Machine:
         self.ended_by = self.ended_by or by
         self._end.set()
 
-    async def _ask(self, request: Mapping[str, Any]) -> control_socket.Answer:
+    async def _ask(self, request: Mapping[str, Any]) -> channels.Answer:
         self.shut_down("reboot" if request["arguments"] == ["reboot"] else "halt")
-        return control_socket.Answer()
+        return channels.Answer()
 
     async def _boot(self) -> None:
         plan = self._facts["plan"]
         for reason in plan["notes"]:
-            console.say("cloud-init", reason)
+            channels.say("cloud-init", reason)
         first = not BOOTED.exists()
         if first:
             for file in plan["write_files"]:
@@ -92,7 +94,7 @@ class Machine:
             BOOTED.touch()
         else:
             await self.units.start_enabled()
-        console.say("cloud-init", "the machine has booted")
+        channels.say("cloud-init", "the machine has booted")
 
     async def _carry_out(self, command: str | Sequence[str]) -> None:
         """Runs a command of user data. If it fails, the next one runs all the same, as with cloud-init."""
@@ -103,12 +105,12 @@ class Machine:
                 stderr=subprocess.STDOUT,
             )  # fmt: skip
         except OSError as error:
-            console.say("cloud-init", f"{words[0]}: {error.strerror}")
+            channels.say("cloud-init", f"{words[0]}: {error.strerror}")
             return
         if process.stdout:
-            await console.pass_on("cloud-init", process.stdout)
+            await channels.pass_on("cloud-init", process.stdout)
         if code := await process.wait():
-            console.say("cloud-init", f"{words[0]} ended with {code}")
+            channels.say("cloud-init", f"{words[0]} ended with {code}")
 
 
 def write_file(file: Mapping[str, Any]) -> None:
@@ -120,4 +122,81 @@ def write_file(file: Mapping[str, Any]) -> None:
             opened.write(base64.b64decode(file["content"]))
         path.chmod(file["permissions"] or _PLAIN)
     except OSError as error:
-        console.say("cloud-init", f"{path} could not be written: {error.strerror}")
+        channels.say("cloud-init", f"{path} could not be written: {error.strerror}")
+
+
+_LOOK_SECONDS = 0.05
+_GRACE_SECONDS = 5.0
+# How much of an output Systems Manager keeps.
+_KEPT = 24_000
+
+
+class Agent:
+    """Polls for commands. They run at the same time, each in a process group of its own."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._running: dict[str, asyncio.Task[None]] = {}
+
+    async def serve(self) -> None:
+        # The cloud marks commands of an earlier boot as ended, and their files are removed before this boot.
+        seen: set[str] = set()
+        channels.report("agent")
+        while True:
+            for file in sorted(self._folder.iterdir()):
+                if file.name in seen:
+                    continue
+                seen.add(file.name)
+                if file.suffix == ".json":
+                    command = json.loads(file.read_text())
+                    self._running[file.stem] = asyncio.create_task(self._carry_out(command))
+                elif file.suffix == ".cancel" and (task := self._running.get(file.stem)):
+                    task.cancel()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _carry_out(self, command: Mapping[str, Any]) -> None:
+        channels.report("began", id=command["id"])
+        script = "\n".join(command["lines"])
+        process = await asyncio.create_subprocess_exec(
+            "/bin/sh", "-c", script, env=dict(self._environment), cwd=command["folder"] or "/",
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        kept = [bytearray(), bytearray()]
+        readers = [
+            asyncio.create_task(_keep(stream, part))
+            for stream, part in zip((process.stdout, process.stderr), kept, strict=True)
+            if stream
+        ]
+        code: int | None = None
+        try:
+            async with asyncio.timeout(command["timeoutSeconds"]):
+                code = await process.wait()
+        except TimeoutError:
+            await _end(process)
+        except asyncio.CancelledError:
+            await _end(process)
+            code = -signal.SIGTERM
+        # A remaining child process may hold the output open.
+        await asyncio.wait(readers, timeout=1.0)
+        for stream, part in zip(("output", "errors"), kept, strict=True):
+            text = part.decode(errors="replace")
+            for first in range(0, len(text), channels.PART):
+                channels.report("printed", id=command["id"], stream=stream, text=text[first : first + channels.PART])
+        channels.report("done", id=command["id"], code=code)
+
+
+async def _keep(stream: asyncio.StreamReader, kept: bytearray) -> None:
+    while chunk := await stream.read(channels.PART):
+        kept += chunk[: max(0, _KEPT - len(kept))]
+
+
+async def _end(process: Process) -> None:
+    """Ends a command and all its child processes."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_SECONDS):
+                await process.wait()
+                return

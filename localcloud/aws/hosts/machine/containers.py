@@ -22,10 +22,9 @@ from typing import Any
 
 from catalog.environments import EnvironmentFacts, Need, choose
 from catalog.imports import imported_modules
-from localcloud.aws.hosts.machine import console
-from localcloud.aws.hosts.machine.control_socket import Answer
-from localcloud.aws.hosts.machine.given import PACKAGE, PROGRAMS, START
-from localcloud.aws.hosts.machine.options import OptionsError, RunOptions, parse_run
+from localcloud.aws.hosts.machine import channels
+from localcloud.aws.hosts.machine.channels import PACKAGE, PROGRAMS, START, Answer
+from localcloud.aws.hosts.machine.docker_options import OptionsError, RunOptions, parse_run
 
 FOLDER = Path("/var/lib/docker/containers")
 _LAUNCH = "TRAINYARD_LAUNCH"
@@ -172,7 +171,7 @@ class Containers:
         state, process = running.state, running.process
         with log_file(state.name).open("a") as log:
             if process.stdout:
-                async for line in console.lines(process.stdout):
+                async for line in channels.lines(process.stdout):
                     log.write(f"{now()} {line}\n")
                     log.flush()
         code = await process.wait()

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from localcloud.aws.hosts.machine import containers, control_socket
-from localcloud.aws.hosts.machine.given import BOOT
+from localcloud.aws.hosts.machine import channels, containers
+from localcloud.aws.hosts.machine.channels import BOOT
 
 _SAYS = "a stand-in on trainyard's local cloud"
 _LOOK_SECONDS = 0.05
@@ -193,7 +193,7 @@ def _wait(words: Sequence[str]) -> int:
 
 
 def _ask(program: str, words: Sequence[str]) -> int:
-    answer = control_socket.ask(program, arguments=list(words), folder=os.getcwd())
+    answer = channels.ask(program, arguments=list(words), folder=os.getcwd())
     if answer.follow:
         _print_log(answer.follow, follows=True, times=False)
         state = containers.read_state(answer.follow)

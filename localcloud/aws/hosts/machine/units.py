@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localcloud.aws.hosts.machine import console
-from localcloud.aws.hosts.machine.control_socket import Answer
+from localcloud.aws.hosts.machine import channels
+from localcloud.aws.hosts.machine.channels import Answer
 
 FOLDERS = (Path("/etc/systemd/system"), Path("/run/systemd/system"))
 WANTED = FOLDERS[0] / "multi-user.target.wants"
@@ -176,15 +176,15 @@ class Units:
                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
                 )  # fmt: skip
             except OSError as error:
-                console.say(service.name, f"{words[0]}: {error.strerror}")
+                channels.say(service.name, f"{words[0]}: {error.strerror}")
                 return 1
             service.state = "active"
-            printed = asyncio.create_task(console.pass_on(service.name, process.stdout)) if process.stdout else None
+            printed = asyncio.create_task(channels.pass_on(service.name, process.stdout)) if process.stdout else None
             code = await process.wait()
             if printed:  # a remaining child process may hold the output open
                 await asyncio.wait([printed], timeout=1.0)
             if code and not line.startswith("-"):
-                console.say(service.name, f"{words[0]} ended with {code}")
+                channels.say(service.name, f"{words[0]} ended with {code}")
                 return code
         return 0
 

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the programs of a machine communicate: with the cloud by files and reports, among themselves by a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+PROGRAMS, PACKAGE = "/.trainyard", "localcloud.aws.hosts.machine"
+# Starts a module of this package, in an interpreter that otherwise has only the standard library.
+START = (
+    "import sys; from importlib import import_module; sys.path.insert(0, sys.argv[1]);"
+    " sys.exit(import_module(sys.argv[2]).main(sys.argv[3:]))"
+)
+GIVEN = f"{PROGRAMS}/given"
+BOOT, COMMANDS = Path(GIVEN, "boot.json"), Path(GIVEN, "commands")
+
+
+# The beginning of a report. All other lines begin with `[`, so no output of a program can be taken for a report.
+REPORT = "\x1etrainyard "
+# The cloud accepts lines of 64 KiB, and JSON may need six bytes for a character.
+PART = 8000
+# docker splits longer lines.
+_LONGEST_LINE = 16 * 1024
+
+
+def say(source: str, text: str) -> None:
+    """Prints a line on the console."""
+    _write(f"[{source}] {text}\n")
+
+
+def report(event: str, **details: Any) -> None:
+    """Sends a report to the cloud."""
+    _write(f"{REPORT}{json.dumps({'event': event, **details})}\n")
+
+
+async def pass_on(source: str, stream: asyncio.StreamReader) -> None:
+    """Passes on a program's output until the program closes it. Long lines are split."""
+    async for line in lines(stream, PART):
+        say(source, line)
+
+
+async def lines(stream: asyncio.StreamReader, longest: int = _LONGEST_LINE) -> Any:
+    """The lines of a program's output. Long lines are split."""
+    pending = b""
+    while chunk := await stream.read(PART):
+        *whole, pending = (pending + chunk).split(b"\n")
+        if len(pending) > longest:
+            whole, pending = [*whole, pending], b""
+        for line in whole:
+            yield line.decode(errors="replace")
+    if pending:
+        yield pending.decode(errors="replace")
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+SOCKET = "/run/machine.sock"
+_LONGEST_REQUEST = 4 << 20
+# The name that machines know which were started before an upgrade of this checkout.
+_PROGRAM = "door"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A stand-in's output and exit code. `follow` names a container whose output it prints first."""
+
+    code: int = 0
+    output: str = ""
+    errors: str = ""
+    follow: str = ""
+
+
+Responder = Callable[[Mapping[str, Any]], Awaitable[Answer]]
+
+
+async def listen(responders: Mapping[str, Responder]) -> asyncio.Server:
+    """Serves the stand-ins. `responders`: by the name of the program that a stand-in replaces."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            request = json.loads(await reader.readline())
+            try:
+                answer = await responders[request[_PROGRAM]](request)
+            except (OSError, ValueError) as error:
+                answer = Answer(1, errors=f"{error}\n")
+            writer.write(json.dumps(asdict(answer)).encode() + b"\n")
+            await writer.drain()
+        finally:
+            writer.close()
+
+    return await asyncio.start_unix_server(serve, SOCKET, limit=_LONGEST_REQUEST)
+
+
+def ask(program: str, **request: Any) -> Answer:
+    """Asks the machine's first program, and waits for its answer."""
+    with socket.socket(socket.AF_UNIX) as asked:
+        asked.connect(SOCKET)
+        with asked.makefile("rwb") as file:
+            file.write(json.dumps({_PROGRAM: program, **request}).encode() + b"\n")
+            file.flush()
+            return Answer(**json.loads(file.readline()))
