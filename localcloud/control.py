@@ -63,7 +63,7 @@ class Cloud:
     def env_of_caller(self) -> Mapping[str, str]:
         """The same variables, for the profile of the caller. A client's variable for the profile counts if the
         environment also names this cloud's credentials file; otherwise the profile is the deployer's."""
-        from localcloud.aws.clients import profile_of_caller
+        from localcloud.aws.account import profile_of_caller
 
         named = os.environ.get("OCI_CONFIG_FILE") == str(self.config_file)
         profile = os.environ.get("OCI_CONFIG_PROFILE") if named else None
@@ -73,7 +73,7 @@ class Cloud:
         return self._variables(profile, profile)
 
     def _variables(self, profile: str, aws_profile: str) -> Mapping[str, str]:
-        from localcloud.aws.clients import client_variables as aws_variables
+        from localcloud.aws.account import client_variables as aws_variables
         from localcloud.oci.clients import client_variables
         from localcloud.openpai.accounts import client_variables as openpai_variables
 

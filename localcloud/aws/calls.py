@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from localcloud.aws import s3_operations
-from localcloud.aws.border import chunked
 from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.services import AwsService, Wire
+from localcloud.aws.sigv4 import STREAMED_UNSIGNED
 from localcloud.server.http import Request, parameter_pairs, read_json
 
 _MOST_PARAMETERS = 5000
@@ -88,7 +88,7 @@ def read_call(service: AwsService, region: str, request: Request, body: bytes) -
 
 def _s3_call(service: AwsService, region: str, request: Request, body: bytes) -> RawCall:
     operation, parameters = s3_operations.identify(request)
-    headers, content = chunked.decoded(request.headers, body)
+    headers, content = decode_chunks(request.headers, body)
     return RawCall(service, region, operation, parameters, headers, content, s3_operations.is_control(request))
 
 
@@ -131,3 +131,65 @@ def _json_call(request: Request, query: str, body: bytes) -> tuple[str, Mapping[
 def _is_type(request: Request, wanted: re.Pattern[str]) -> bool:
     """Whether the content type is one of the accepted spellings. Another parser might read others differently."""
     return wanted.fullmatch(_UTF8.sub("utf-8", request.headers.get("content-type", ""))) is not None
+
+
+_ENCODING = "content-encoding"
+_SIZE = re.compile(rb"[0-9a-fA-F]{1,8}")
+_CHECKSUM = re.compile(r"x-amz-checksum-[a-z0-9]+", re.ASCII)
+_LONGEST_LINE = 1024
+
+
+def decode_chunks(headers: Mapping[str, str], body: bytes) -> tuple[dict[str, str], bytes]:
+    """The headers and the body without the encoding."""
+    found = dict(headers)
+    encodings = [one.strip() for one in found.pop(_ENCODING, "").split(",")]
+    if rest := ", ".join(one for one in encodings if one not in ("", "aws-chunked")):
+        found[_ENCODING] = rest
+    if headers.get("x-amz-content-sha256") != STREAMED_UNSIGNED:
+        return found, body
+    pieces, end = _pieces(body)
+    content = b"".join(pieces)
+    if headers.get("x-amz-decoded-content-length") != str(len(content)):
+        raise RefusalError(Reason.MALFORMED, "The body has not the length that was said", "IncompleteBody")
+    named = headers.get("x-amz-trailer", "").lower()
+    for name, value in _trailers(body, end):
+        if name != named or not _CHECKSUM.fullmatch(name) or name in found:
+            raise RefusalError(Reason.MALFORMED, "The trailer of the body is not the one that was said")
+        found[name] = value
+    return found, content
+
+
+def _pieces(body: bytes) -> tuple[list[memoryview], int]:
+    """The chunks, and the position of the trailers."""
+    whole, at = memoryview(body), 0
+    pieces: list[memoryview] = []
+    while True:
+        line = body.find(b"\r\n", at, at + _LONGEST_LINE)
+        size = _SIZE.fullmatch(body[at : max(line, at)])
+        if size is None:
+            raise _broken()
+        at, length = line + 2, int(size[0], 16)
+        if not length:
+            return pieces, at
+        if body[at + length : at + length + 2] != b"\r\n":
+            raise _broken()
+        pieces.append(whole[at : at + length])
+        at += length + 2
+
+
+def _trailers(body: bytes, at: int) -> Iterator[tuple[str, str]]:
+    if len(body) - at > _LONGEST_LINE:
+        raise _broken()
+    try:
+        lines = body[at:].decode("ascii").split("\r\n")
+    except UnicodeDecodeError:
+        raise _broken() from None
+    for line in filter(None, lines):
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise _broken()
+        yield name.lower(), value.strip()
+
+
+def _broken() -> RefusalError:
+    return RefusalError(Reason.MALFORMED, "The body is not in pieces as aws-chunked has them", "IncompleteBody")

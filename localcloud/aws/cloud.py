@@ -17,7 +17,7 @@ from localcloud.aws import account, host_reports, kept, metadata, sigv4
 from localcloud.aws.additions.outside import Outside
 from localcloud.aws.calls import read_call
 from localcloud.aws.errors import Reason, RefusalError, reply_to
-from localcloud.aws.judge.record import AwsRecord
+from localcloud.aws.judge.decisions import AwsRecord
 from localcloud.aws.machines import Machine, Machines, NetworkAround, NoMachines, SecurityGroupRules
 from localcloud.aws.services import SERVICES, AwsService, Wire
 from localcloud.server import faults

@@ -3,24 +3,28 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import sys
 import traceback
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from components.aws.iam.decide import AwsPrincipal
-from localcloud.aws import account, sigv4
+from localcloud.aws import account, identities, sigv4
+from localcloud.aws.account import ACCOUNT
+from localcloud.aws.additions import with_ours
 from localcloud.aws.additions.outside import Outside
-from localcloud.aws.border.read import value_of
+from localcloud.aws.border.requests import value_of, written
 from localcloud.aws.calls import AwsCall, RawCall
 from localcloud.aws.errors import Reason, RefusalError, refusal_reply
-from localcloud.aws.judge.judge import authorize, ec2_may_assume
-from localcloud.aws.judge.record import AwsRecord
+from localcloud.aws.judge.decisions import AwsRecord, authorize, ec2_may_assume
 from localcloud.aws.kept import KeptState, S3Object
 from localcloud.aws.metadata import SESSION_SECONDS, Metadata
-from localcloud.aws.moto_apps import MotoApps
-from localcloud.aws.principals import find_key
 from localcloud.aws.refusals import refuse
+from localcloud.aws.sigv4 import ALGORITHM
 from localcloud.server.http import Reply, Request
 
 # Services whose calls do not change the state of other services, which then need not be compared.
@@ -47,16 +51,14 @@ class Simulation:
 
     def _begin(self) -> None:
         """Loads the state from disk, or makes a new account."""
-        from localcloud.aws import seed
-
         self._kept.load()
-        seed.managed_policies()
-        seed.people(self._people)
+        identities.add_managed_policies()
+        identities.add_people(self._people)
 
     def principal(self, request: Request, signed: sigv4.SignedRequest, digest: str | None) -> AwsPrincipal:
         """Who signed a request. Refuses an invalid signature."""
         sigv4.check_freshness(signed)
-        key = find_key(signed.key_id)
+        key = identities.find_key(signed.key_id)
         if key.token != signed.token:
             raise RefusalError(Reason.BAD_TOKEN, "The security token included in the request is invalid")
         sigv4.verify(request, signed, key.secret, digest)
@@ -129,3 +131,70 @@ def objects_named(call: AwsCall) -> Collection[S3Object] | None:
     if call.operation == "DeleteObjects":
         return {(bucket, str(one["Key"])) for one in call.document["Objects"]}
     return {(bucket, call.text("Key"))} if call.text("Key") else ()
+
+
+_PRESERVED = "moto.preserved_header_names"
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class MotoApps:
+    """moto's applications, one for each service. Each is made when it is first used."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._host = urlsplit(endpoint).netloc
+        self._apps: dict[str, Wsgi] = {}
+
+    def ask(self, call: AwsCall, key_id: str) -> Reply:
+        """Calls moto and returns its answer. Exceptions of its handlers are passed on."""
+        app = self._app(call.backend)
+        heads: list[tuple[str, list[tuple[str, str]]]] = []
+
+        def start(status: str, headers: list[tuple[str, str]], why: Any = None) -> Callable[[bytes], object]:
+            heads.append((status, headers))
+            return lambda data: None
+
+        parts = app(self._environ(call, key_id), start)
+        content = b"".join(parts)
+        status, headers = heads[-1]
+        kept = {name.lower(): value for name, value in headers if name.lower() not in ("connection", "date")}
+        if not call.operation.startswith("Head"):
+            kept["content-length"] = str(len(content))
+        return Reply(int(status.split()[0]), headers=kept, content=content)
+
+    def _app(self, backend: str) -> Wsgi:
+        if backend not in self._apps:
+            from moto.moto_server import werkzeug_app
+
+            # Otherwise any web page could read answers.
+            werkzeug_app.DISABLE_GLOBAL_CORS = True
+            self._apps[backend] = app = werkzeug_app.create_backend_app(backend)
+            for view in app.view_functions.values():
+                responses = getattr(view.callback, "__self__", None)
+                if isinstance(responses, type):
+                    view.callback = getattr(with_ours(responses), view.callback.__name__)
+        return self._apps[backend]
+
+    def _environ(self, call: AwsCall, key_id: str) -> dict[str, Any]:
+        request = written(call)
+        target = f"{request.path}?{request.query}" if request.query else request.path
+        environ: dict[str, Any] = {
+            "REQUEST_METHOD": request.method, "PATH_INFO": unquote(request.path, "latin-1"), "RAW_URI": target,
+            "REQUEST_URI": target, "QUERY_STRING": request.query, "SCRIPT_NAME": "",
+            "SERVER_NAME": self._host.partition(":")[0], "SERVER_PORT": self._host.partition(":")[2] or "80",
+            "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.version": (1, 0), "wsgi.url_scheme": "http",
+            "wsgi.input": io.BytesIO(request.body), "wsgi.errors": sys.stderr, "wsgi.multithread": False,
+            "wsgi.multiprocess": False, "wsgi.run_once": False, "wsgi.input_terminated": True, _PRESERVED: {},
+        }  # fmt: skip
+        for name, value in request.headers.items():
+            folded = name.upper().replace("-", "_")
+            key = folded if folded == "CONTENT_TYPE" else f"HTTP_{folded}"
+            environ[key] = value
+            if "_" in name:  # WSGI does not distinguish `_` and `-` in names
+                environ[_PRESERVED][key] = name
+        length = str(len(request.body))
+        environ |= {"CONTENT_LENGTH": length, "HTTP_HOST": self._host, "HTTP_X_MOTO_ACCOUNT_ID": ACCOUNT}
+        # moto reads key and region from this header, so it is set also if the signature was in the query.
+        scope = f"{key_id}/20000101/{call.region}/{call.service.signing}/aws4_request"
+        environ["HTTP_AUTHORIZATION"] = f"{ALGORITHM} Credential={scope}, SignedHeaders=host, Signature=0"
+        environ["HTTP_USER_AGENT"] = "aws"  # moto reads a region from the client's own header
+        return environ

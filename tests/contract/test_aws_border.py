@@ -11,12 +11,10 @@ from urllib.parse import parse_qsl, unquote
 
 import pytest
 
-from localcloud.aws.border import models
-from localcloud.aws.border.read import value_of
-from localcloud.aws.border.written import WrittenRequest, written
+from localcloud.aws.border.requests import WrittenRequest, model_of, value_of, written
 from localcloud.aws.calls import AwsCall, RawCall, read_call
-from localcloud.aws.moto_apps import MotoApps
 from localcloud.aws.services import SERVICES, AwsService, Wire
+from localcloud.aws.simulation import MotoApps
 from tests.support.aws_samples import operations, parameters_of, request_of
 
 ROWS = list(operations())
@@ -24,7 +22,7 @@ _PROTOCOLS = {Wire.EC2: "ec2", Wire.QUERY: "query", Wire.JSON: "json", Wire.S3: 
 
 
 def call_of(service: AwsService, name: str, control: bool) -> tuple[Any, AwsCall, WrittenRequest, bytes]:
-    model = models.of_call(RawCall(service, "us-east-1", name, {}, control=control))
+    model = model_of(RawCall(service, "us-east-1", name, {}, control=control))
     request, body = request_of(service, model, parameters_of(model))
     raw = read_call(service, "us-east-1", request, body)
     assert (raw.operation, raw.control) == (name, control)
@@ -149,4 +147,4 @@ def test_an_operation_that_aws_lacks_has_no_value() -> None:
     for service in SERVICES.values():
         if service.wire is not Wire.S3:
             with pytest.raises(RefusalError):
-                models.of_call(RawCall(service, "us-east-1", "DropEverything", {}))
+                model_of(RawCall(service, "us-east-1", "DropEverything", {}))

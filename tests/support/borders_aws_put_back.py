@@ -14,8 +14,8 @@ from typing import Any
 from unittest.mock import patch
 from xml.etree import ElementTree
 
-from localcloud.aws import calls, cloud, moto_apps, sigv4
-from localcloud.aws.border import s3_values, written, xml_body
+from localcloud.aws import calls, cloud, sigv4, simulation
+from localcloud.aws.border import requests, s3_values, xml_body
 from localcloud.aws.refusals import objects
 from localcloud.aws.services import Wire
 from localcloud.server.http import Request
@@ -47,14 +47,14 @@ def _forms_are_forwarded() -> Iterator[None]:
     with _remembered() as last:
 
         def as_sent(call: Any) -> Any:
-            made = written.written(call)
+            made = requests.written(call)
             if call.service.wire not in (Wire.EC2, Wire.QUERY):
                 return made
             query = last.request.target.partition("?")[2]
             kind = last.request.headers.get("content-type", "")
             return replace(made, query=query, headers={"content-type": kind}, body=last.body)
 
-        with patch.object(calls, "_is_type", lambda *_: True), patch.object(moto_apps, "written", as_sent):
+        with patch.object(calls, "_is_type", lambda *_: True), patch.object(simulation, "written", as_sent):
             yield
 
 
@@ -75,13 +75,13 @@ def _documents_are_forwarded() -> Iterator[None]:
                 raise xml_body.malformed() from None
 
         def as_sent(call: Any) -> Any:
-            made = written.written(call)
+            made = requests.written(call)
             return replace(made, body=last.body) if call.operation == "DeleteObjects" else made
 
         reader = SimpleNamespace(read=lenient, malformed=xml_body.malformed)
         with (
             patch.object(s3_values, "xml_body", reader), patch.object(s3_values, "_check_deleted", lambda rows: None),
-            patch.object(moto_apps, "written", as_sent),
+            patch.object(simulation, "written", as_sent),
         ):  # fmt: skip
             yield
 

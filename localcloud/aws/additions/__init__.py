@@ -5,16 +5,14 @@ and override moto's own.
 | module | what it adds | why |
 | --- | --- | --- |
 | instance_types | dl1.24xlarge, where it is offered, images, quotas of EC2 | moto's data has no Gaudi machine |
-| launches, interfaces | whole launch templates, network cards, quota, capacity, client tokens | moto accepts all |
+| launches | whole launch templates, network cards, quota, capacity, client tokens | moto accepts all |
 | machine_view | instances that are pending until the hosts report that they run | moto starts no machines |
-| placement | placement groups | moto has none |
-| reservations | capacity reservations | moto has none |
+| placement | placement groups and capacity reservations | moto has none |
 | changes | tags, peers of rules, attributes of subnets, keys of log groups, deletions | moto ignores these changes |
-| buckets | default settings of new buckets | moto has no defaults |
+| buckets | default settings of new buckets; refuses tags of missing buckets | moto has and does neither |
 | log_filters | filter patterns of logs | with a pattern that it cannot read, moto returns all lines |
 | policy_simulation | SimulatePrincipalPolicy | moto has none |
 | descriptions | descriptions of a security group's rules | moto loses those of rules without a CIDR |
-| provider_calls | calls of the real provider, such as tags of S3 Control | moto accepts missing buckets there |
 | commands | commands of Systems Manager that really run | moto answers Success at once |
 """
 
@@ -34,15 +32,13 @@ from localcloud.aws.additions import (
     log_filters,
     placement,
     policy_simulation,
-    provider_calls,
-    reservations,
 )
 from localcloud.aws.additions.outside import Operations, Outside, attach
 
 # The operations that override moto's, by the module of moto that has the service.
 OPERATIONS: Mapping[str, tuple[type[Operations], ...]] = {
     "ec2": (
-        placement.PlacementGroups, reservations.CapacityReservations, launches.Launches, changes.Changes,
+        placement.PlacementGroups, placement.CapacityReservations, launches.Launches, changes.Changes,
         instance_types.Offerings,
     ),
     "ssm": (commands.Commands,),
@@ -51,7 +47,7 @@ OPERATIONS: Mapping[str, tuple[type[Operations], ...]] = {
     "logs": (changes.KeysOfLogGroups,),
     "kms": (changes.ChangesOfKeys,),
     "s3": (buckets.Payers,),
-    "s3control": (provider_calls.TagsOfBuckets,),
+    "s3control": (buckets.TagsOfBuckets,),
 }  # fmt: skip
 
 

@@ -43,3 +43,23 @@ class Payers(Operations):
 
 def _encryption() -> dict[str, Any]:
     return {"Rule": {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}, "BucketKeyEnabled": False}}
+
+
+class TagsOfBuckets(Operations):
+    """Operations of S3 Control. They refuse buckets that do not exist, which moto accepts."""
+
+    def list_tags_for_resource(self) -> Any:
+        return self._of_existing_bucket("list_tags_for_resource")
+
+    def tag_resource(self) -> Any:
+        return self._of_existing_bucket("tag_resource")
+
+    def untag_resource(self) -> Any:
+        return self._of_existing_bucket("untag_resource")
+
+    def _of_existing_bucket(self, operation: str) -> Any:
+        from moto.s3.models import s3_backends
+
+        bucket = self._get_param("ResourceArn").rpartition(":")[2]
+        s3_backends[self.current_account][self.partition].get_bucket(bucket)
+        return self._by_moto(operation)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from localcloud.aws.additions import placement, reservations
+from localcloud.aws.additions import placement
 from localcloud.aws.additions.descriptions import change, with_ports
 from localcloud.aws.additions.outside import Operations, ec2_error
 
@@ -44,9 +44,9 @@ class Changes(Operations):
         validate_resource_ids(ids)
         for identifier in ids:
             if identifier.startswith("pg-"):
-                placement.by_id(self.ec2_backend, identifier)
+                placement.group_by_id(self.ec2_backend, identifier)
             elif identifier.startswith("cr-"):
-                reservations.find(self.ec2_backend, identifier)
+                placement.find_reservation(self.ec2_backend, identifier)
         return self._by_moto("create_tags")
 
     def create_launch_template(self) -> Any:

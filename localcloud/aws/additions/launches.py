@@ -13,13 +13,14 @@ from functools import partial
 from typing import Any
 
 from catalog.tables import table
-from localcloud.aws.additions import instance_types, machine_view, placement, reservations
+from localcloud.aws.additions import instance_types, machine_view, placement
 from localcloud.aws.additions.changes import let_go_of_addresses
-from localcloud.aws.additions.interfaces import CARD_STEP, check_interfaces
 from localcloud.aws.additions.outside import Operations, ec2_error, held, outside
-from localcloud.aws.refusals.launches import check_launch
+from localcloud.aws.refusals.launches import check_interfaces, check_launch
 
 _BUCKETS = {"on-demand": "L-6E869C2A", "spot": "L-85EED4F7"}
+# moto stores interfaces by device index, without the card. So each card's indices begin this much higher.
+_CARD_STEP = 64
 # Parameters that only a request has, and never a template.
 _OWN = frozenset({"MinCount", "MaxCount", "ClientToken", "DryRun", "LaunchTemplate"})
 
@@ -56,7 +57,7 @@ def _run(self: Any) -> Any:
     for interface in self.params.get("NetworkInterfaces", []):
         # moto identifies an interface by its device index alone, but the indices of each card begin at 0.
         card = int(interface.get("NetworkCardIndex") or 0)
-        interface["DeviceIndex"] = card * CARD_STEP + int(interface.get("DeviceIndex") or 0)
+        interface["DeviceIndex"] = card * _CARD_STEP + int(interface.get("DeviceIndex") or 0)
     for device in self.params.get("BlockDeviceMappings", []):
         if "Ebs" in device:
             device["Ebs"].setdefault("DeleteOnTermination", True)
@@ -112,9 +113,11 @@ def _judge(self: Any, wanted: dict[str, Any]) -> str:
             f"Your requested instance type ({kind}) is not supported in your requested Availability Zone ({zone}).",
         )
     if group := wanted.get("Placement", {}).get("GroupName"):
-        placement.find(backend, group)
+        placement.find_group(backend, group)
     _judge_quota(self, kind, wanted, count)
-    reservation = reservations.choose(backend, wanted.get("CapacityReservationSpecification", {}), kind, zone, count)
+    reservation = placement.choose_reservation(
+        backend, wanted.get("CapacityReservationSpecification", {}), kind, zone, count
+    )
     # A fault that takes away capacity does not affect reserved capacity.
     if not reservation and outside().no_capacity(kind):
         raise ec2_error(
@@ -168,7 +171,7 @@ def _complete(self: Any, instance: Any, wanted: dict[str, Any]) -> None:
     interfaces = wanted.get("NetworkInterfaces", [])
     for interface in interfaces:
         device, card = int(interface.get("DeviceIndex") or 0), int(interface.get("NetworkCardIndex") or 0)
-        nic = instance.nics[card * CARD_STEP + device]
+        nic = instance.nics[card * _CARD_STEP + device]
         nic.device_index, nic.network_card_index = device, card
         nic.interface_type = interface.get("InterfaceType") or "interface"
         nic.delete_on_termination = interface.get("DeleteOnTermination", True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement groups, which moto does not have."""
+"""Placement groups and capacity reservations, which moto does not have."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import secrets
 from typing import Any
 
 from localcloud.aws.account import ACCOUNT
+from localcloud.aws.additions.instance_types import is_offered
 from localcloud.aws.additions.outside import Operations, ec2_error, filtered, held
 
-_FILTERS = {"group-name": "GroupName", "group-arn": "GroupArn", "state": "State", "strategy": "Strategy"}
+_GROUP_FILTERS = {"group-name": "GroupName", "group-arn": "GroupArn", "state": "State", "strategy": "Strategy"}
 _STRATEGIES = ("cluster", "partition", "spread")
 
 
@@ -36,7 +37,7 @@ class PlacementGroups(Operations):
         }  # fmt: skip
         if tags := self._parse_tag_specification().get("placement-group"):
             self.ec2_backend.create_tags([identifier], tags)
-        return ActionResult({"PlacementGroup": shown(self.ec2_backend, groups[name])})
+        return ActionResult({"PlacementGroup": _shown_group(self.ec2_backend, groups[name])})
 
     def describe_placement_groups(self) -> Any:
         from moto.core.responses import ActionResult
@@ -44,20 +45,20 @@ class PlacementGroups(Operations):
         groups = held(self.ec2_backend, "placement_groups")
         names, ids = self._get_param("GroupNames", []), self._get_param("GroupIds", [])
         for name in names:
-            find(self.ec2_backend, name)
+            find_group(self.ec2_backend, name)
         wanted = self._filters_from_querystring()
         rows = [
-            shown(self.ec2_backend, row)
+            _shown_group(self.ec2_backend, row)
             for row in groups.values()
             if (not names or row["GroupName"] in names) and (not ids or row["GroupId"] in ids)
         ]
-        return ActionResult({"PlacementGroups": filtered(rows, wanted, _FILTERS)})
+        return ActionResult({"PlacementGroups": filtered(rows, wanted, _GROUP_FILTERS)})
 
     def delete_placement_group(self) -> Any:
         from moto.core.responses import EmptyResult
 
         name = self._get_param("GroupName")
-        row = find(self.ec2_backend, name)
+        row = find_group(self.ec2_backend, name)
         living = [one for one in self.ec2_backend.all_instances() if one.state != "terminated"]
         if any(one.placement.group_name == name for one in living):
             raise ec2_error("InvalidPlacementGroup.InUse", f"The placement group '{name}' is in use.")
@@ -67,7 +68,7 @@ class PlacementGroups(Operations):
         return EmptyResult()
 
 
-def find(backend: Any, name: str) -> dict[str, Any]:
+def find_group(backend: Any, name: str) -> dict[str, Any]:
     row = held(backend, "placement_groups").get(name)
     if row is None:
         raise ec2_error("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
@@ -75,7 +76,7 @@ def find(backend: Any, name: str) -> dict[str, Any]:
     return found
 
 
-def by_id(backend: Any, identifier: str) -> dict[str, Any]:
+def group_by_id(backend: Any, identifier: str) -> dict[str, Any]:
     rows: dict[str, dict[str, Any]] = held(backend, "placement_groups")
     for row in rows.values():
         if row["GroupId"] == identifier:
@@ -83,6 +84,131 @@ def by_id(backend: Any, identifier: str) -> dict[str, Any]:
     raise ec2_error("InvalidPlacementGroupId.NotFound", f"The Placement Group '{identifier}' does not exist.")
 
 
-def shown(backend: Any, row: dict[str, Any]) -> dict[str, Any]:
+def _shown_group(backend: Any, row: dict[str, Any]) -> dict[str, Any]:
     tags = backend.describe_tags(filters={"resource-id": [row["GroupId"]]})
     return {**row, "Tags": [{"Key": tag["key"], "Value": tag["value"]} for tag in tags]}
+
+
+_RESERVATION_FILTERS = {
+    "instance-type": "InstanceType", "owner-id": "OwnerId", "instance-platform": "InstancePlatform",
+    "availability-zone": "AvailabilityZone", "tenancy": "Tenancy", "state": "State", "end-date-type": "EndDateType",
+    "instance-match-criteria": "InstanceMatchCriteria", "placement-group-arn": "PlacementGroupArn",
+}  # fmt: skip
+
+
+class CapacityReservations(Operations):
+    """Operations of EC2."""
+
+    def create_capacity_reservation(self) -> Any:
+        from moto.core.responses import ActionResult
+        from moto.core.utils import utcnow
+
+        kind, zone = self._get_param("InstanceType"), self._get_param("AvailabilityZone")
+        count = self._get_int_param("InstanceCount", 0)
+        if not (kind and zone and count > 0):
+            raise ec2_error("MissingParameter", "InstanceType, AvailabilityZone and InstanceCount are required")
+        if not is_offered(self.ec2_backend, kind, zone):
+            raise ec2_error("Unsupported", f"The instance type {kind} is not supported in {zone}")
+        self.error_on_dryrun()
+        identifier = f"cr-{secrets.token_hex(8)}0"
+        row = {
+            "CapacityReservationId": identifier, "OwnerId": ACCOUNT, "InstanceType": kind, "AvailabilityZone": zone,
+            "CapacityReservationArn": f"arn:aws:ec2:{self.region}:{ACCOUNT}:capacity-reservation/{identifier}",
+            "InstancePlatform": self._get_param("InstancePlatform"), "Tenancy": self._get_param("Tenancy", "default"),
+            "TotalInstanceCount": count, "State": "active", "CreateDate": utcnow(), "StartDate": utcnow(),
+            "EndDate": self._get_param("EndDate"), "EndDateType": self._get_param("EndDateType", "unlimited"),
+            "InstanceMatchCriteria": self._get_param("InstanceMatchCriteria", "open"),
+            "EbsOptimized": bool(self._get_param("EbsOptimized")), "EphemeralStorage": False,
+            "PlacementGroupArn": self._get_param("PlacementGroupArn"), "ReservationType": "default",
+        }  # fmt: skip
+        held(self.ec2_backend, "reservations")[identifier] = row
+        if tags := self._parse_tag_specification().get("capacity-reservation"):
+            self.ec2_backend.create_tags([identifier], tags)
+        return ActionResult({"CapacityReservation": _shown_reservation(self.ec2_backend, row)})
+
+    def describe_capacity_reservations(self) -> Any:
+        from moto.core.responses import ActionResult
+
+        ids = self._get_param("CapacityReservationIds", [])
+        wanted = self._filters_from_querystring()
+        rows = [find_reservation(self.ec2_backend, one) for one in ids] or list(
+            held(self.ec2_backend, "reservations").values()
+        )
+        every = [_shown_reservation(self.ec2_backend, row) for row in rows]
+        return ActionResult({"CapacityReservations": filtered(every, wanted, _RESERVATION_FILTERS)})
+
+    def modify_capacity_reservation(self) -> Any:
+        from moto.core.responses import ActionResult
+
+        row = find_reservation(self.ec2_backend, self._get_param("CapacityReservationId"))
+        count = self._get_int_param("InstanceCount", row["TotalInstanceCount"])
+        if count < _used(self.ec2_backend, row):
+            raise ec2_error(
+                "InvalidParameterValue", "More instances run in the reservation than it would have room for"
+            )
+        self.error_on_dryrun()
+        row["TotalInstanceCount"] = count
+        for name in ("EndDate", "EndDateType", "InstanceMatchCriteria"):
+            row[name] = self._get_param(name, row[name])
+        if row["EndDateType"] == "unlimited":
+            row["EndDate"] = None
+        return ActionResult({"Return": True})
+
+    def cancel_capacity_reservation(self) -> Any:
+        from moto.core.responses import ActionResult
+
+        row = find_reservation(self.ec2_backend, self._get_param("CapacityReservationId"))
+        self.error_on_dryrun()
+        row["State"] = "cancelled"
+        return ActionResult({"Return": True})
+
+
+def find_reservation(backend: Any, identifier: str) -> dict[str, Any]:
+    row = held(backend, "reservations").get(identifier)
+    if row is None:
+        raise ec2_error(
+            "InvalidCapacityReservationId.NotFound", f"The capacity reservation ID '{identifier}' does not exist"
+        )
+    found: dict[str, Any] = row
+    return found
+
+
+def _used(backend: Any, row: dict[str, Any]) -> int:
+    """How many instances use a reservation."""
+    return sum(
+        getattr(one, "capacity_reservation_id", "") == row["CapacityReservationId"] and one.state != "terminated"
+        for one in backend.all_instances()
+    )
+
+
+def choose_reservation(backend: Any, wanted: dict[str, Any], kind: str, zone: str, count: int) -> str:
+    """Chooses the reservation of instances: the one that the launch names, an open one with free capacity, or none."""
+    target = wanted.get("CapacityReservationTarget", {})
+    preference = wanted.get("CapacityReservationPreference", "open")
+    if identifier := target.get("CapacityReservationId"):
+        row = find_reservation(backend, identifier)
+        fits = (row["InstanceType"], row["AvailabilityZone"]) == (kind, zone) and row["State"] == "active"
+        if not fits:
+            raise ec2_error(
+                "InvalidParameterValue", f"The capacity reservation '{identifier}' does not match the instances"
+            )
+        if row["TotalInstanceCount"] - _used(backend, row) < count:
+            raise ec2_error(
+                "ReservationCapacityExceeded", f"The capacity reservation '{identifier}' has not enough capacity"
+            )
+        return str(identifier)
+    for row in held(backend, "reservations").values():
+        fits = (row["InstanceType"], row["AvailabilityZone"], row["State"]) == (kind, zone, "active")
+        room = row["TotalInstanceCount"] - _used(backend, row) >= count
+        if preference == "open" and row["InstanceMatchCriteria"] == "open" and fits and room:
+            return str(row["CapacityReservationId"])
+    return ""
+
+
+def _shown_reservation(backend: Any, row: dict[str, Any]) -> dict[str, Any]:
+    tags = backend.describe_tags(filters={"resource-id": [row["CapacityReservationId"]]})
+    left = row["TotalInstanceCount"] - _used(backend, row)
+    return {
+        **row, "AvailableInstanceCount": left if row["State"] == "active" else 0,
+        "Tags": [{"Key": tag["key"], "Value": tag["value"]} for tag in tags],
+    }  # fmt: skip

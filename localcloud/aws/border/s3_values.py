@@ -14,7 +14,7 @@ from email.utils import formatdate
 from typing import Any
 
 from localcloud.aws.border import xml_body
-from localcloud.aws.border.flat import typed
+from localcloud.aws.border.parameters import typed
 from localcloud.aws.calls import AwsCall, RawCall
 from localcloud.aws.errors import Reason, RefusalError
 

@@ -13,7 +13,7 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from localcloud.aws.border.flat import typed
+from localcloud.aws.border.parameters import typed
 from localcloud.aws.errors import Reason, RefusalError
 
 _LONGEST = 4 * 1024 * 1024

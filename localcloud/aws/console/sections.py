@@ -12,8 +12,7 @@ from components.aws.client import machines
 from components.aws.client.tickets import Cluster
 from components.aws.iam.documents import PolicyStatement, UnreadableDocumentError, statements_of
 from localcloud.aws.account import ACCOUNT, REGION
-from localcloud.aws.console.runs import AwsRun
-from localcloud.aws.console.state import InnerQueue, aware, buckets, instance_of, objects_of, tags_of
+from localcloud.aws.console.runs import AwsRun, InnerQueue, aware, buckets, instance_of, objects_of, tags_of
 from localcloud.aws.judge.policies import attached
 from localcloud.aws.machines import GroupRule
 from localcloud.console.platform import ENTRIES, MANY, Item, Points, RunContent, Section, shown_lines

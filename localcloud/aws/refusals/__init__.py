@@ -19,7 +19,7 @@ from catalog.tables import table
 from components.aws.iam.decide import AwsPrincipal
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
-from localcloud.aws.refusals import documents, filters, in_use, launches, objects, values
+from localcloud.aws.refusals import documents, in_use, launches, objects, values
 
 # This operation has checks of its own for a dry run (localcloud/aws/additions/launches.py).
 _JUDGED_DRY = "ec2.RunInstances"
@@ -36,7 +36,7 @@ def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
     in_use.refuse(call)
     documents.refuse(call)
     if call.service.prefix == "ec2":
-        filters.refuse(call)
+        values.refuse_filters(call)
         launches.refuse(call)
     if call.service.prefix == "s3":
         objects.refuse_others(call)

@@ -30,7 +30,7 @@ from components.aws.statements import (
     split,
     too_large,
 )
-from localcloud.aws import seed
+from localcloud.aws import identities
 from schemas.model import Bucket, Input, Was
 from tests.support.aws_plans import ACCOUNT, aws_job, aws_plan
 
@@ -176,7 +176,7 @@ def kept_by_aws() -> Any:
 
 def test_awss_own_policies_exist_also_in_the_local_cloud() -> None:
     for mode in table("aws_dl1_access")["managed"].values():
-        assert {*mode["users"], *mode["runs"]} <= kept_by_aws().keys() & {*seed.MANAGED}
+        assert {*mode["users"], *mode["runs"]} <= kept_by_aws().keys() & {*identities.MANAGED}
 
 
 def managed_actions(names: list[str]) -> list[str]:

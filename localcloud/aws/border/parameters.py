@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of EC2 and query services: names with dots, such as `TagSpecification.1.Tag.2.Key`.
+"""Reads the parameters that the model of an operation has: for EC2 and query services, and for JSON services.
+
+EC2 and query services have names with dots, such as `TagSpecification.1.Tag.2.Key`.
 
 A name counts only if it leads to a member of the operation's model. Lists begin at 1 and end at their first gap, as in
 moto: otherwise the judge would accept a tag after a gap, which moto would never set.
@@ -29,7 +31,7 @@ class _Node:
     below: dict[str, _Node] = field(default_factory=dict)
 
 
-def read(parameters: Mapping[str, str], shape: Any, wire: Wire) -> dict[str, str]:
+def read_flat(parameters: Mapping[str, str], shape: Any, wire: Wire) -> dict[str, str]:
     """The parameters that the model has, in their original order. Refuses values of a wrong type."""
     if shape is None:
         return {}
@@ -122,3 +124,41 @@ _WRITTEN: Mapping[str, Callable[[str], str]] = {
     "integer": _whole, "long": _whole, "float": _if_it_reads(float), "double": _if_it_reads(float),
     "timestamp": _if_it_reads(_moment), "blob": _if_it_reads(base64.b64decode),
 }  # fmt: skip
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,), "blob": (str,), "boolean": (bool,), "integer": (int,), "long": (int,), "float": (int, float),
+    "double": (int, float), "timestamp": (int, float, str), "list": (list,), "map": (dict,), "structure": (dict,),
+}  # fmt: skip
+
+
+def read_json(value: Any, shape: Any) -> dict[str, Any]:
+    """The members that the model has."""
+    return _members(value, shape, "") if shape is not None else {}
+
+
+def _members(value: dict[str, Any], shape: Any, path: str) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for member, one in shape.members.items():
+        name = one.serialization.get("name", member)
+        if value.get(name) is not None:
+            kept[name] = _json_value(value[name], one, f"{path}.{name}" if path else name)
+    return kept
+
+
+def _json_value(value: Any, shape: Any, path: str) -> Any:
+    kind = shape.type_name
+    if isinstance(value, float) and kind in ("integer", "long") and value.is_integer():
+        value = int(value)
+    wrong = not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean")
+    if kind == "structure" and getattr(shape, "is_document_type", False):
+        return value
+    if wrong:
+        raise RefusalError(Reason.MALFORMED, f"The value at {path} is not of the type {kind}")
+    if kind == "structure":
+        return _members(value, shape, path)
+    if kind == "list":
+        return [_json_value(item, shape.member, f"{path}[{number}]") for number, item in enumerate(value)]
+    if kind == "map":
+        return {key: _json_value(item, shape.value, f"{path}.{key}"[:200]) for key, item in value.items()}
+    return value

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fills a new account: with AWS's managed policies, and with users and their keys."""
+"""The identities in moto's IAM: fills a new account with users and managed policies, and finds who signed a request."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
+from components.aws.iam.decide import AwsPrincipal
 from localcloud.aws.account import ACCOUNT, PEOPLE, AccessKeyPair
+from localcloud.aws.errors import Reason, RefusalError
+from localcloud.server import http
 
 # The managed policies that are usually attached to machines and users. All of them are over a thousand, and would be
 # written to disk with every change of IAM.
@@ -19,7 +24,7 @@ MANAGED = (
 )  # fmt: skip
 
 
-def managed_policies() -> None:
+def add_managed_policies() -> None:
     """Adds AWS's managed policies from moto's data."""
     from moto.iam.aws_managed_policies import aws_managed_policies_data
     from moto.iam.models import AWSManagedPolicy, iam_backends
@@ -33,7 +38,7 @@ def managed_policies() -> None:
             backend.aws_managed_policies.append(policy)
 
 
-def people(keys: Mapping[str, AccessKeyPair]) -> None:
+def add_people(keys: Mapping[str, AccessKeyPair]) -> None:
     """Adds the users and their groups, unless they exist."""
     from moto.iam.models import iam_backends
 
@@ -51,3 +56,36 @@ def people(keys: Mapping[str, AccessKeyPair]) -> None:
         del backend.access_keys[key.physical_resource_id]
         key.access_key_id, key.secret_access_key = keys[person.profile].id, keys[person.profile].secret
         backend.access_keys[key.physical_resource_id] = key
+
+
+@dataclass(frozen=True)
+class Key:
+    secret: str
+    principal: AwsPrincipal
+    token: str = ""
+
+
+def find_key(key_id: str) -> Key:
+    """Finds a key in moto's IAM and STS. Refuses it if it is unknown, inactive or expired."""
+    from moto.iam.models import iam_backends
+    from moto.sts.models import sts_backends
+
+    session = sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key(key_id)
+    if session is not None:
+        if session.expiration.timestamp() < http.now():
+            raise RefusalError(Reason.EXPIRED_TOKEN, "The security token included in the request is expired")
+        return Key(session.secret_access_key, _session(session), session.session_token)
+    for name, user in list(iam_backends[ACCOUNT]["aws"].users.items()):
+        for key in user.access_keys:
+            if key.access_key_id == key_id and key.status == "Active":
+                return Key(key.secret_access_key, AwsPrincipal(user.arn, user=name, id=user.id))
+    raise RefusalError(Reason.UNKNOWN_KEY, "The AWS Access Key Id you provided does not exist in our records.")
+
+
+def _session(session: Any) -> AwsPrincipal:
+    role = session.role_arn.rpartition("/")[2]
+    name = session.session_name
+    instance = name if name.startswith("i-") else ""
+    return AwsPrincipal(
+        session.arn, role=role, session=name, instance=instance, id=session.user_id, session_policy=session.policy or ""
+    )

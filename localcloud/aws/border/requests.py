@@ -1,18 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the request for moto, from nothing but the value that was judged."""
+"""Parses a request into its value, by botocore's model of its operation."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from localcloud.aws.border import models, s3_values, xml_body
-from localcloud.aws.border.read import target_of
-from localcloud.aws.calls import AwsCall
+from localcloud.aws.border import s3_values, xml_body
+from localcloud.aws.border.parameters import read_flat, read_json
+from localcloud.aws.calls import AwsCall, RawCall
+from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.services import Wire
+
+
+def value_of(raw: RawCall) -> AwsCall:
+    """The value of a request, which is judged and then carried out. Refuses a request that the model does not fit."""
+    model = model_of(raw)
+    wire = raw.service.wire
+    if wire is Wire.S3:
+        return s3_values.read(raw, model)
+    if wire is Wire.JSON:
+        if raw.headers["x-amz-target"] != target_of(raw):
+            raise RefusalError(Reason.UNKNOWN_OPERATION, "X-Amz-Target names an operation of another service")
+        parameters = read_json(raw.parameters, model.input_shape)
+    else:
+        parameters = read_flat(raw.parameters, model.input_shape, wire)
+    return AwsCall(raw.service, raw.region, raw.operation, parameters)
+
+
+def target_of(call: RawCall) -> str:
+    """The header `X-Amz-Target` of a JSON service for this operation."""
+    return f"{service_model(call.service.backend).metadata['targetPrefix']}.{call.operation}"
+
+
+# Services whose names in moto and botocore differ.
+_NAMES = {"servicequotas": "service-quotas"}
+
+
+def model_of(call: RawCall) -> Any:
+    """The model of a call's operation. Refuses an operation that AWS does not have."""
+    model = service_model("s3control" if call.control else call.service.backend)
+    if call.operation not in _operations(model.service_name):
+        raise RefusalError(Reason.UNKNOWN_OPERATION, f"The service has no operation {call.operation[:60]!a}")
+    return model.operation_model(call.operation)
+
+
+@cache
+def service_model(backend: str) -> Any:
+    from moto.core.utils import get_service_model
+
+    return get_service_model(_NAMES.get(backend, backend))
+
+
+@cache
+def _operations(name: str) -> frozenset[str]:
+    from moto.core.utils import get_service_model
+
+    return frozenset(get_service_model(name).operation_names)
+
 
 _FORM = "application/x-www-form-urlencoded"
 # moto searches for query parameters in any body, also in JSON. So these signs of a query are escaped there.
@@ -37,7 +86,7 @@ def written(call: AwsCall) -> WrittenRequest:
     if call.service.wire is Wire.JSON:
         headers = {"content-type": f"application/x-amz-json-{call.service.json_version}"}
         return WrittenRequest("POST", "/", "", {**headers, "x-amz-target": target_of(call)}, _json(call.parameters))
-    version = models.of_service(call.service.backend).api_version
+    version = service_model(call.service.backend).api_version
     pairs = {"Action": call.operation, "Version": version, **call.parameters}
     return WrittenRequest("POST", "/", "", {"content-type": _FORM}, urlencode(pairs).encode())
 
@@ -50,7 +99,7 @@ def _json(parameters: Mapping[str, Any]) -> bytes:
 
 
 def _s3(call: AwsCall) -> WrittenRequest:
-    model = models.of_call(call)
+    model = model_of(call)
     template, _, fixed = model.http["requestUri"].partition("?")
     parts = {"{Bucket}": call.text("Bucket"), "{Key+}": call.text("Key"),
              "{resourceArn+}": f"arn:aws:s3:::{call.text('Bucket')}"}  # fmt: skip
