@@ -18,8 +18,8 @@ from typing import Any
 
 from bench.harness.rows import Aim, Row, Spent, in_turns
 from localcloud.environments import layout
-from localcloud.hosts import child_process, groups, images, limits, users
-from localcloud.hosts.groups import ControlGroups
+from localcloud.hosts import child_process, images, limits, users
+from localcloud.hosts.limits import ControlGroups
 from localcloud.hosts.site import Site
 
 # The limit of what a sandbox may cost.
@@ -30,7 +30,7 @@ _IN_A_ROW = 4
 
 
 def rows() -> list[Row]:
-    held = groups.make_cloud_group(limits.machine_limits())
+    held = limits.make_cloud_group(limits.machine_limits())
     site = Site()
     try:
         site.prepare()

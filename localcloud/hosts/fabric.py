@@ -21,10 +21,9 @@ from urllib.parse import urlsplit
 from localcloud.files import REMEDY
 from localcloud.hosts import evidence, syscall_filter
 from localcloud.hosts.assignment import Assignment, Subnet
-from localcloud.hosts.bare_node import LoopbackSite
 from localcloud.hosts.firewall import UnreadableRuleError
 from localcloud.hosts.lan import Lan, LanMember, MissingToolsError
-from localcloud.hosts.site import SiteError, SiteGoneError
+from localcloud.hosts.site import LoopbackSite, SiteError, SiteGoneError
 
 SERVICES_PORT = 443
 NO_SUBNET = "the run names no subnet, so it is in the service's own network, which has no security rules"

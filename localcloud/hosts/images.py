@@ -10,7 +10,7 @@ from pathlib import Path
 
 from localcloud.environments import cache, layout
 from localcloud.environments.find import LAYER, MissingEnvironment, find, interpreters
-from localcloud.environments.layout import Layout
+from localcloud.environments.layout import SETTINGS, Layout
 from localcloud.environments.rows import rows
 from localcloud.hosts.assignment import CannotStartError
 
@@ -38,6 +38,13 @@ _SHARING = {"OMP_WAIT_POLICY": "PASSIVE"}
 # A file's path on this machine, and its path in the node. Only the last part of the first path may be a link, so that
 # links cannot show nodes other files.
 Shown = tuple[str, str]
+_NAMES = ("python", "python3")
+# The file of launcher/images/system.sh: in isolated mode the launcher's folder comes first, before any package of the
+# same name, and in training it comes last.
+FINDS = """\
+{launcher}
+import sys; sys.flags.isolated and sys.path.insert(0, {launcher!r})
+"""
 
 
 @dataclass(frozen=True)
@@ -149,3 +156,29 @@ def _is_left_out(path: Path) -> bool:
 
 def _is_system(path: Path) -> bool:
     return any(path.is_relative_to(each) for each in _SYSTEM)
+
+
+def write_python(folder: Path, interpreter: Path, parts: Layout, launcher: str) -> None:
+    """Makes the folder. `parts`: the layout of the interpreter's environment. `launcher`: the package's folder, as the
+    node sees it."""
+    programs = folder / "bin"
+    programs.mkdir(parents=True, exist_ok=True)
+    for name in _NAMES:
+        link = programs / name
+        link.unlink(missing_ok=True)
+        link.symlink_to(interpreter)
+    (folder / SETTINGS).write_text(parts.settings, "utf-8")
+    for site in parts.sites:
+        own = folder / "lib" / site.parent.name / "site-packages"
+        own.mkdir(parents=True, exist_ok=True)
+        # This also reads the environment's own `.pth` files. Python finds a base environment by itself.
+        below = "" if parts.is_base else f"import site; site.addsitedir({str(site)!r})\n"
+        (own / "trainyard.pth").write_text(below + FINDS.format(launcher=launcher), "utf-8")
+    _show_to_all(folder)
+
+
+def _show_to_all(folder: Path) -> None:
+    """Makes the folder readable for the run's user: the cloud's umask may have closed it."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() else 0o644)

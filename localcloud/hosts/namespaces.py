@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from localcloud.hosts import kernel, messages
+from localcloud.hosts import child_process, kernel
 
 _OWN = "/proc/self/ns/net"
 _FORWARD = Path("/proc/sys/net/ipv4/ip_forward")
@@ -36,14 +36,14 @@ def main(arguments: list[str]) -> int:
     control = socket.socket(fileno=int(arguments[0]))
     try:
         kernel.unshare(kernel.NEW_USER | kernel.NEW_NETWORK)
-        messages.send(control, {})
-        messages.receive(control)  # the hosts have mapped this user now: it is root inside
+        child_process.send(control, {})
+        child_process.receive(control)  # the hosts have mapped this user now: it is root inside
         _FORWARD.write_text("1")
         _wake_loopback()
         _try_a_place()
-        messages.send(control, {}, [os.open(path, os.O_RDONLY) for path in ("/proc/self/ns/user", _OWN)])
+        child_process.send(control, {}, [os.open(path, os.O_RDONLY) for path in ("/proc/self/ns/user", _OWN)])
     except OSError as error:
-        messages.send(control, {"error": f"{_REFUSED} ({error})"})
+        child_process.send(control, {"error": f"{_REFUSED} ({error})"})
         return 1
     return _serve(control)
 
@@ -80,7 +80,7 @@ def _serve(control: socket.socket) -> int:
     verbs: Mapping[str, Callable[..., Answer]] = {"open": _open, "run": _run, "listen": _listen, "close": _close}
     while True:
         try:
-            request, _ = messages.receive(control)
+            request, _ = child_process.receive(control)
         except EOFError:
             return 0
         lent: list[int] = []
@@ -88,7 +88,7 @@ def _serve(control: socket.socket) -> int:
             answer, lent = verbs[request.pop("verb")](**request)
         except (OSError, subprocess.SubprocessError) as error:
             answer = {"error": str(error)}
-        messages.send(control, answer, lent)
+        child_process.send(control, answer, lent)
         if isinstance(answer, dict) and answer.get("handed over"):
             for file in lent:
                 os.close(file)

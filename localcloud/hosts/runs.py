@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import shutil
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import Callable, Mapping, Sequence
@@ -15,10 +16,10 @@ from typing import Any
 
 from localcloud import files
 from localcloud.files import write_secret
-from localcloud.hosts import child_process, evidence, leftovers, limits, specification, workplace
+from localcloud.hosts import child_process, evidence, limits, recovery, specification, workplace
 from localcloud.hosts.assignment import Assignment, CannotStartError, Dispatcher, RunVerdict, judge_run
 from localcloud.hosts.fabric import NO_NODES, Fabric, NotInForceError, lost_evidence
-from localcloud.hosts.groups import ControlGroups, make_cloud_group
+from localcloud.hosts.limits import ControlGroups, make_cloud_group
 from localcloud.hosts.specification import build_specification, output_path, result_path
 
 _CHUNK = 64 * 1024
@@ -239,14 +240,15 @@ class Hosts:
     async def _former_end(self, run_id: str) -> RunVerdict:
         """How a run ended whose cloud was killed before it recorded that. Removes the folder if it had not ended."""
         folder, outline = self.folder(run_id), self._dispatcher.outline(run_id)
-        results = await leftovers.end(folder)
+        results = await recovery.end_processes(folder)
         if outline is None:
             return RunVerdict("IN_PROGRESS", "")
         ended = judge_run(outline, results)
         if ended.state != "IN_PROGRESS":
             evidence.write(folder, lost_evidence(run_id))
             return ended
-        await asyncio.to_thread(leftovers.remove, folder)
+        # Nodes that start again are new machines with empty disks.
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         self._dispatcher.begins_again(run_id)
         return ended
 

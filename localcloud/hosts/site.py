@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from localcloud.hosts import child_process, messages
+from localcloud.hosts import child_process
 
 _ANSWER_SECONDS = 120.0
 
@@ -74,13 +76,13 @@ class Site:
             _map_users(self.pid)
         except OSError as error:
             raise SiteError(f"its user could not be mapped: {error}") from None
-        messages.send(self._control, {})
+        child_process.send(self._control, {})
         self.user, self.network = self._answer()[1]
 
     def open(self, count: int) -> list[Namespace]:
         namespaces: list[Namespace] = []
         while count:  # a message can only contain a limited number of files
-            some = min(count, messages.MAXIMUM_FILES)
+            some = min(count, child_process.MAXIMUM_FILES)
             answer, files = self._ask("open", count=some)
             namespaces += [Namespace(number, file) for number, file in zip(answer["namespaces"], files, strict=True)]
             count -= some
@@ -119,14 +121,14 @@ class Site:
     def _ask(self, verb: str, **details: Any) -> tuple[Any, list[int]]:
         with self._lock:
             try:
-                messages.send(self._control, {"verb": verb, **details})
+                child_process.send(self._control, {"verb": verb, **details})
             except OSError as error:
                 raise SiteGoneError(f"its process is gone: {error}") from None
             return self._answer()
 
     def _answer(self) -> tuple[Any, list[int]]:
         try:
-            answer, files = messages.receive(self._control)
+            answer, files = child_process.receive(self._control)
         except TimeoutError:
             self._process.kill()  # otherwise a late answer could be taken for that to the next request
             raise SiteGoneError(f"its process did not answer within {_ANSWER_SECONDS:.0f} seconds") from None
@@ -135,6 +137,33 @@ class Site:
         if "error" in answer:
             raise SiteError(answer["error"])
         return answer, files
+
+
+@dataclass
+class LoopbackSite:
+    """A site whose nodes share one namespace. Each node has an address of its loopback."""
+
+    site: Site
+    _ending: Callable[[], None]
+
+    @classmethod
+    async def start(
+        cls, endpoint: str, serve: Callable[[socket.socket], Awaitable[Callable[[], None]]]
+    ) -> LoopbackSite:
+        """Starts a site in which this cloud answers at the same address as outside."""
+        address = urlsplit(endpoint)
+        site = Site()
+        try:
+            await asyncio.to_thread(site.prepare)
+            listener = await asyncio.to_thread(site.listen, str(address.hostname), address.port or 80)
+            return cls(site, await serve(listener))
+        except BaseException:
+            site.close()
+            raise
+
+    def close(self) -> None:
+        self._ending()
+        self.site.close()
 
 
 def _map_users(pid: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from localcloud.hosts import limits, users, workplace
 from localcloud.hosts.assignment import Assignment, CannotStartError
-from localcloud.hosts.groups import ControlGroups
+from localcloud.hosts.limits import ControlGroups
 from localcloud.hosts.workplace import NodeSetup
 
 FOLDER = "mounts"

@@ -17,9 +17,19 @@ import time
 from pathlib import Path
 from typing import Any
 
-from localcloud.hosts import bare_node, isolated_node, kernel
-from localcloud.hosts.isolated_node import ended_within, has_ended
-from localcloud.hosts.start_messages import UnstartableError
+from localcloud.hosts import kernel
+from localcloud.hosts.child_process import UnstartableError
+from localcloud.hosts.node import (
+    BareNode,
+    IsolatedNode,
+    ended_within,
+    enter_namespaces,
+    has_ended,
+    protect_kernel_settings,
+    remove_cloud_group,
+    start_bare,
+    start_isolated,
+)
 
 # The kernel sends this signal when the cloud dies. A living cloud uses SIGTERM.
 _ORPHANED = signal.SIGUSR1
@@ -28,14 +38,18 @@ _SIGNALS = (*_ENDING, signal.SIGCHLD)
 _LONGEST_SECONDS = 3600.0
 # The reasons for which the command is asked to end, and killed only later.
 _ASKED = ("stopped", "time limit")
-SupervisedNode = isolated_node.IsolatedNode | bare_node.BareNode
+SupervisedNode = IsolatedNode | BareNode
 
 
 def main(arguments: list[str]) -> int:
     # Signals are blocked, and only taken where we wait for them, so that none comes between a fork and its record.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     spec: dict[str, Any] = json.loads(Path(arguments[0]).read_text())
-    unstartable = isolated_node.enter(spec["place"]) if spec.get("place") else bare_node.enter()
+    unstartable = ""
+    if spec.get("place"):
+        unstartable = enter_namespaces(spec["place"])
+    else:
+        protect_kernel_settings()
     # Not earlier, because the kernel resets both settings when a process enters a user namespace.
     kernel.end_with_parent(_ORPHANED)
     kernel.adopt_orphans()
@@ -47,14 +61,14 @@ def main(arguments: list[str]) -> int:
     draft.replace(spec["result"])
     # A dying cloud stays the parent for a moment, so the signal counts too. The last node removes the shared groups.
     if os.getppid() != spec["parent"] or _ORPHANED in signal.sigpending():
-        isolated_node.clear_up(spec)
+        remove_cloud_group(spec)
     return 0
 
 
 def _run(spec: dict[str, Any]) -> dict[str, Any]:
     started = time.time()
     try:
-        node: SupervisedNode = isolated_node.start(spec) if spec.get("place") else bare_node.start(spec)
+        node: SupervisedNode = start_isolated(spec) if spec.get("place") else start_bare(spec)
     except (OSError, UnstartableError) as error:
         return _result(UnstartableError.REASON, None, str(error), started)
     reason, detail = _until_the_end(node, spec["seconds"] or math.inf)

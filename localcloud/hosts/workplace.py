@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcloud.environments.find import MissingEnvironment
-from localcloud.hosts import folders, image_python, images, limits, unpacking
+from localcloud.hosts import folders, images, limits, unpacking
 from localcloud.hosts.assignment import Assignment, CannotStartError, NodeWork, RunCode, WholeMachine
 from localcloud.hosts.fabric import NodePlace
 from localcloud.hosts.images import NodePaths, Shown
@@ -109,7 +109,7 @@ def _node(assignment: Assignment, rank: int, place: NodePlace, count: int) -> No
     if work.machine:
         return _machine(assignment, rank, place, work, work.machine, environment)
     python = f"python-{rank}"
-    image_python.write(given / python, environment.interpreter, environment.layout, seen.project)
+    images.write_python(given / python, environment.interpreter, environment.layout, seen.project)
     base = images.base_variables(environment, seen, f"{seen.given}/{python}/bin")
     own = {**place.variables, _KEEP_VARIABLE: str(_megabytes_to_keep(assignment.folder))}
     variables = {**base, **own, **work.environment(place.endpoints, seen.given)}

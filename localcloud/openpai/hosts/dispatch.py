@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localcloud.hosts import evidence, leftovers
+from localcloud.hosts import evidence, recovery
 from localcloud.hosts.assignment import Assignment, Outline, RunVerdict
 from localcloud.hosts.fabric import NO_NODES, Fabric
 from localcloud.hosts.runs import Hosts
@@ -110,7 +110,7 @@ class ClusterTasks:
     async def recover(self) -> None:
         """Ends the processes of a killed cloud, and removes their files, which contain secrets."""
         if self._folder.is_dir():
-            await asyncio.gather(*(leftovers.end(folder) for folder in self._folder.iterdir()))
+            await asyncio.gather(*(recovery.end_processes(folder) for folder in self._folder.iterdir()))
             await asyncio.to_thread(shutil.rmtree, self._folder)
 
     async def close(self) -> None:

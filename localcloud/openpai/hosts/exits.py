@@ -11,7 +11,7 @@ from localcloud.hosts.assignment import CannotStartError
 from localcloud.openpai.tasks import LOST, TaskExit
 
 _STOPPED, _OUT_OF_MEMORY, _CANNOT_START = 143, -1200, -1204
-# The beginning of the hosts' reason if a node used too much memory (localcloud/hosts/watch.py, groups.py).
+# The beginning of the hosts' reason if a node used too much memory (localcloud/hosts/watch.py, limits.py).
 _MEMORY = "memory"
 
 

@@ -18,7 +18,7 @@ import pytest
 from launcher.aws_dl1 import fetch
 from launcher.aws_dl1.machine import options
 from localcloud.environments.layout import of_interpreter
-from localcloud.hosts import image_python
+from localcloud.hosts import images
 from localcloud.oci.job_runs.images import DEFAULT_ENTRYPOINT
 from tests.support import dockerfiles
 from tests.support.openpai_jobs import carry_out, job_of
@@ -45,7 +45,7 @@ class Team:
 
 @pytest.fixture
 def team(tmp_path: Path) -> Team:
-    image_python.write(tmp_path / "image", Path(sys.executable), of_interpreter(Path(sys.executable)), str(ROOT))
+    images.write_python(tmp_path / "image", Path(sys.executable), of_interpreter(Path(sys.executable)), str(ROOT))
     variables = write_shadows(tmp_path / "code", tmp_path / "library")
     path = f"{tmp_path / 'image' / 'bin'}{os.pathsep}{os.environ['PATH']}"
     return Team(tmp_path / "code", {"PATH": path, "HOME": str(tmp_path), "PYTHONUSERBASE": str(tmp_path), **variables})
@@ -73,7 +73,7 @@ def test_a_package_named_launcher_is_behind_ours_and_before_it_in_training(team:
 
 def test_the_local_clouds_python_finds_the_launcher_as_that_of_an_image() -> None:
     script = (IMAGES / "system.sh").read_text()
-    assert image_python.FINDS.format(launcher="/opt/trainyard") in script
+    assert images.FINDS.format(launcher="/opt/trainyard") in script
 
 
 def test_a_container_of_dl1_starts_ours(team: Team, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_task_of_openpai_starts_ours_and_training_gets_its_pythonpath(tmp_path
     library = tmp_path / "own"
     library.mkdir()
     (library / "theirs.py").write_text("WORD = 'found'\n")
-    image_python.write(tmp_path, Path(sys.executable), of_interpreter(Path(sys.executable)), str(ROOT))
+    images.write_python(tmp_path, Path(sys.executable), of_interpreter(Path(sys.executable)), str(ROOT))
     alone = {"roles": {"main": 1}, "env": {"PYTHONPATH": str(library)}}
     job = job_of(tmp_path, {"code": "./code", "start": "launcher", "command": "train.py", **alone})
     done = carry_out(job, "main", 0, tmp_path)

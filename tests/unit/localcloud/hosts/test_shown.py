@@ -12,7 +12,7 @@ import pytest
 
 from localcloud.environments import cache, find, layout
 from localcloud.environments.find import Environment, MissingEnvironment
-from localcloud.hosts import folders, image_python, images
+from localcloud.hosts import folders, images
 from localcloud.hosts.assignment import CannotStartError
 from localcloud.hosts.images import environment_for
 
@@ -60,7 +60,7 @@ def test_no_file_of_an_environment_chooses_what_is_shown(secret: Path, tmp_path:
     base = find.find("own")
     assert isinstance(base, Environment)
     assert set(images.programs(base.layout, base.variables)) < set(pairs), "what it is made from is seen, too"
-    image_python.write(tmp_path / "python", layer.interpreter, layer.layout, "/launcher")
+    images.write_python(tmp_path / "python", layer.interpreter, layer.layout, "/launcher")
     files = [path for kind in ("*.cfg", "*.pth") for path in (tmp_path / "python").rglob(kind)]
     written = "".join(path.read_text() for path in files)
     assert str(secret) not in written

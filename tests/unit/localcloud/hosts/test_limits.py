@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.hosts import groups
-from localcloud.hosts.groups import ControlGroups
+from localcloud.hosts import limits
+from localcloud.hosts.limits import ControlGroups
 
 
 def made(place: Path) -> ControlGroups:
@@ -34,7 +34,7 @@ def test_what_is_for_all_nodes_stays_while_another_is_in_it(tmp_path: Path) -> N
 
 
 def test_one_that_cannot_go_keeps_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "_REMOVED_SECONDS", 0.0)
+    monkeypatch.setattr(limits, "_REMOVED_SECONDS", 0.0)
     for busy in ("memory", "pids"):
         shared = made(tmp_path)
         held = Path(shared.folders[busy], "held")

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node in namespaces of its own, for its supervisor outside: its first process and its limits."""
+"""A node as its supervisor sees it: in namespaces of its own, or bare.
+
+A bare node is an ordinary process of this user, for machines that do not allow namespaces.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,14 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.hosts import first_process, kernel
-from localcloud.hosts.groups import ControlGroups
-from localcloud.hosts.start_messages import UnstartableError, raise_if_unstartable, read_messages
+from localcloud.hosts.child_process import UnstartableError, raise_if_unstartable, read_messages
+from localcloud.hosts.limits import ControlGroups
 from localcloud.hosts.watch import UsageWatch
 
 # How long the first process may take to end all others, and to report how the command ended.
 _LAST_SECONDS = 10.0
 _CLEARED_SECONDS = 60.0
 _OUT_OF_MEMORY = "the kernel ended {} of its processes because the node used all its memory, {:.1f} GiB"
+_POLL_SECONDS = 0.02
 
 
 def has_ended(pid: int) -> bool:
@@ -73,7 +78,7 @@ class IsolatedNode:
             os.kill(self.pid, number)
 
 
-def enter(place: dict[str, Any]) -> str:
+def enter_namespaces(place: dict[str, Any]) -> str:
     """Moves this process into the node's namespaces, given as open files. Returns the error, or ""."""
     try:
         kernel.enter(place["user"], kernel.NEW_USER)
@@ -86,7 +91,7 @@ def enter(place: dict[str, Any]) -> str:
     return ""
 
 
-def start(spec: dict[str, Any]) -> IsolatedNode:
+def start_isolated(spec: dict[str, Any]) -> IsolatedNode:
     gate, report = os.pipe(), os.pipe()
     groups = _grouped(spec["room"])
     pid = os.fork()
@@ -117,7 +122,7 @@ def start(spec: dict[str, Any]) -> IsolatedNode:
     return node
 
 
-def clear_up(spec: dict[str, Any]) -> None:
+def remove_cloud_group(spec: dict[str, Any]) -> None:
     """Removes the control groups of a cloud that was killed, unless other nodes still use them."""
     if spec.get("place") and spec["room"]["groups"]:
         # This may take long: a busy kernel keeps a group for seconds after its last process. Nobody waits for this.
@@ -130,3 +135,77 @@ def _grouped(room: dict[str, Any]) -> ControlGroups | None:
     groups = ControlGroups(room["groups"], room["version"])
     groups.make({"memory": room["limits"]["memory"], "pids": room["limits"]["processes"]})
     return groups
+
+
+@dataclass
+class BareNode:
+    """The processes of such a node. `pid`: the command itself."""
+
+    process: subprocess.Popen[bytes]
+    report: int | None = None
+    watch: None = None
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def ask(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGTERM)
+
+    def end(self) -> None:
+        """Ends all processes that the command started. This process has adopted the command's orphans."""
+        while children := _children():
+            for child in children:
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+            self.process.wait()
+            _reap()
+
+    def ended(self) -> tuple[int | None, str]:
+        if self.report is not None:
+            raise_if_unstartable(read_messages(self.report))
+        return self.process.returncode, ""
+
+
+def protect_kernel_settings() -> None:
+    """Makes /proc/sys read-only. Launchers write there to pin ports, and would change this machine if they are root."""
+    if os.geteuid() == 0:
+        with suppress(OSError):  # if we may not mount, as in containers, /proc/sys is read-only anyway
+            kernel.separate_mounts()
+            kernel.make_read_only("/proc/sys")
+
+
+def start_bare(spec: dict[str, Any]) -> BareNode:
+    reports = spec.get("reports")
+    report = os.pipe() if reports else None
+    more = {reports: str(report[1])} if report else {}
+    process = subprocess.Popen(
+        spec["command"], cwd=spec["folder"], env={**spec["environment"], **more}, stdin=subprocess.DEVNULL,
+        start_new_session=True, preexec_fn=_before_the_command, pass_fds=report[1:] if report else (),
+    )  # fmt: skip
+    if report is None:
+        return BareNode(process)
+    os.close(report[1])
+    return BareNode(process, report[0])
+
+
+def _before_the_command() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    kernel.end_with_parent(signal.SIGKILL)
+
+
+def _reap() -> None:
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                time.sleep(_POLL_SECONDS)
+                return
+        except ChildProcessError:
+            return
+
+
+def _children() -> list[int]:
+    """Children of this process that have not been waited for, adopted ones included."""
+    text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+    return [int(pid) for pid in text.split()]

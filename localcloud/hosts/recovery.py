@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ _TURN_SECONDS = 0.05
 Results = dict[int, dict[str, Any]]
 
 
-async def end(folder: Path) -> Results:
+async def end_processes(folder: Path) -> Results:
     """Ends a run's remaining processes. Returns by rank the results of nodes that had ended by themselves."""
     for pid, started in _supervisors(folder):
         if files.is_same(pid, started):
@@ -27,11 +26,6 @@ async def end(folder: Path) -> Results:
     while any(files.is_same(pid, started) for pid, started in _supervisors(folder)):
         await asyncio.sleep(_TURN_SECONDS)
     return dict(_by_themselves(folder))
-
-
-def remove(folder: Path) -> None:
-    """Removes the run's folder, because nodes that start again are new machines with empty disks."""
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _supervisors(folder: Path) -> Iterator[tuple[int, str]]:
