@@ -7,14 +7,16 @@ The machine's own lists name the mirror, and its keyring verifies what comes fro
 from __future__ import annotations
 
 import functools
+import os
 import platform
+import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from localcloud.environments.work import MakeError, MakeProgress, run_watched
+from localcloud.environments.commands import MakeError, MakeProgress, run_watched
 
 _STATUS = Path("/var/lib/dpkg/status")
 _KEYRINGS = tuple(
@@ -52,6 +54,10 @@ Dir::State::status "{room}/status";
 _ONLY_OURS = """Dir::Etc::SourceList "/dev/null";
 Dir::Etc::SourceParts "{room}/sources";
 """
+# Another apt may hold the lock, or delete the archives that this one has fetched. So it waits, and retries.
+_WAIT = ("-o", "DPkg::Lock::Timeout=900")
+_TRIES = 3
+_UNFINISHED = ("half-installed", "unpacked", "half-configured")
 
 
 @dataclass(frozen=True)
@@ -189,3 +195,45 @@ def _failure(apt: _Apt, tell: MakeProgress) -> str:
 
 def _ask(command: Sequence[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def may_install() -> bool:
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def unfinished_packages(packages: Iterable[str]) -> tuple[str, ...]:
+    """The packages whose installation dpkg has begun and not finished. Their files may exist before those of libraries
+    that they need."""
+    names = list(packages)
+    if not names or shutil.which("dpkg-query") is None:
+        return ()
+    words = ["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status}\n", *names]
+    listed = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split("\n")
+    states = dict(line.split(" ", 1) for line in listed if " " in line)
+    return tuple(name for name in names if states.get(name) in _UNFINISHED)
+
+
+def explain_unfinished(packages: Sequence[str]) -> tuple[str, str]:
+    """The problem with these packages, and the remedy."""
+    reason = f"apt has not finished installing {', '.join(packages)}"
+    return reason, "wait until it has ended and try again; if it was interrupted: sudo dpkg --configure -a"
+
+
+def install_command(packages: Sequence[str]) -> str:
+    return shlex.join(["apt-get", "install", "--no-install-recommends", *packages])
+
+
+def install_packages(packages: Sequence[str], tell: MakeProgress) -> None:
+    """Installs packages, and shows progress. Fetches the package lists first, because a new machine has none."""
+    tell.say(f"installing Debian packages: {', '.join(packages)}")
+    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+    command = ["apt-get", *_WAIT, "install", "-y", "-q", "--no-install-recommends", *packages]
+    for attempt in range(1, _TRIES + 1):
+        try:
+            run_watched(["apt-get", *_WAIT, "update", "-q"], tell, "apt-get update", quiet)
+            return run_watched(command, tell, "apt-get install", quiet)
+        except MakeError:
+            if attempt == _TRIES:
+                raise
+            tell.say("apt-get failed: trying again")
+    return None

@@ -91,7 +91,7 @@ def write_stamp(folder: Path, stamp: Stamp) -> None:
 def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Holds the lock of a folder, so that only one process makes it. Others wait. The lock ends with its process.
 
-    The commands that fill the folder (work.run_watched) inherit the lock, because they go on for a while if their
+    The commands that fill the folder (commands.run_watched) inherit the lock, because they go on for a while if their
     parent is killed. Until they have ended, no other process may write there.
     """
     own_folder(_root(), *_BELOW_ROOT)

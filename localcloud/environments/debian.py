@@ -1,59 +1,130 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian packages. Only root installs them, and only if the user wants it."""
+"""Makes an environment that is a small Debian of its own: a C library, a Python, and packages for these.
+
+It is unpacked without root, and needs no namespaces: its own dynamic loader starts its Python and finds its libraries.
+The machine's libraries are not used, because they are older or newer.
+"""
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
-import subprocess
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
 
-from localcloud.environments.work import MakeError, MakeProgress, run_watched
+from packaging.requirements import Requirement
 
-# Another apt may hold the lock, or delete the archives that this one has fetched. So it waits, and retries.
-WAIT = ("-o", "DPkg::Lock::Timeout=900")
-TRIES = 3
-_UNFINISHED = ("half-installed", "unpacked", "half-configured")
+from catalog.packages import normalized
+from localcloud.environments import apt
+from localcloud.environments.commands import MakeError, MakeProgress
+from localcloud.environments.rows import EnvironmentRow
 
-
-def may_install() -> bool:
-    return os.geteuid() == 0 and shutil.which("apt-get") is not None
-
-
-def unfinished(packages: Iterable[str]) -> tuple[str, ...]:
-    """The packages whose installation dpkg has begun and not finished. Their files may exist before those of libraries
-    that they need."""
-    names = list(packages)
-    if not names or shutil.which("dpkg-query") is None:
-        return ()
-    words = ["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status}\n", *names]
-    listed = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split("\n")
-    states = dict(line.split(" ", 1) for line in listed if " " in line)
-    return tuple(name for name in names if states.get(name) in _UNFINISHED)
-
-
-def unfinished_words(packages: Sequence[str]) -> tuple[str, str]:
-    """The problem with these packages, and the remedy."""
-    reason = f"apt has not finished installing {', '.join(packages)}"
-    return reason, "wait until it has ended and try again; if it was interrupted: sudo dpkg --configure -a"
-
-
-def command_words(packages: Sequence[str]) -> str:
-    return shlex.join(["apt-get", "install", "--no-install-recommends", *packages])
+# The parts of /usr that programs use. The rest is documentation.
+_PARTS = ("bin", "lib", "lib64")
+# The real interpreter, and a link to the loader. `ps` shows the link's name for every process.
+_STARTED, _STARTER = "lib/trainyard/interpreter", "lib/trainyard/python"
+_NAMES = ("python", "python3")
+_MODULES = "lib/python3/dist-packages"
+_ASKS = "Requires-Dist: "
+# The loader ignores the machine's library cache and LD_LIBRARY_PATH; its built-in folders come last. `$0` is the path
+# with which the process was started: Python finds its modules, or a venv, beside it.
+_PROGRAM = """#!/bin/sh
+exec {starter} --inhibit-cache --library-path {libraries} --argv0 "$0" {started} "$@"
+"""
+# Added to the proof of such an environment.
+ONLY_OWN_LIBRARIES = """
+with open("/proc/self/maps") as maps:
+    libraries = {line.split(maxsplit=5)[5].strip() for line in maps if ".so" in line}
+strange = sorted(path for path in libraries if not path.startswith(sys.prefix + "/"))
+assert libraries and not strange, f"libraries of this machine are used: {strange}"
+"""
 
 
-def install(packages: Sequence[str], tell: MakeProgress) -> None:
-    """Installs packages, and shows progress. Fetches the package lists first, because a new machine has none."""
-    tell.say(f"installing Debian packages: {', '.join(packages)}")
-    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    command = ["apt-get", *WAIT, "install", "-y", "-q", "--no-install-recommends", *packages]
-    for attempt in range(1, TRIES + 1):
-        try:
-            run_watched(["apt-get", *WAIT, "update", "-q"], tell, "apt-get update", quiet)
-            return run_watched(command, tell, "apt-get install", quiet)
-        except MakeError:
-            if attempt == TRIES:
-                raise
-            tell.say("apt-get failed: trying again")
-    return None
+def fill(row: EnvironmentRow, folder: Path, tell: MakeProgress) -> None:
+    """Unpacks the packages, and writes the programs that start its Python."""
+    room = folder / ".unpacked"
+    room.mkdir(parents=True)
+    try:
+        apt.fetch(row.unpacked, room, tell, row.suite, row.assumed)
+    except MakeError as error:
+        raise MakeError(f"{row.name}: {error}\nOr: {own_packages(row)}") from None
+    for part in _PARTS:
+        (room / "usr" / part).rename(folder / part)
+    shutil.rmtree(room)
+    _start_by_own_loader(folder)
+    for modules in folder.glob(_MODULES):
+        _accept_own_versions(modules)
+
+
+def obstacle(row: EnvironmentRow) -> str:
+    """Why this machine cannot unpack it; empty if no obstacle is known."""
+    try:
+        apt.require_apt(row.suite)
+    except MakeError as error:
+        return str(error).partition("\n")[0]
+    return ""
+
+
+def own_packages(row: EnvironmentRow) -> str:
+    """The command that gives this checkout's interpreter what the environment has, on machines that are not Debian."""
+    packages = dict.fromkeys(name.partition(".")[0] for name in row.imports)
+    return shlex.join([sys.executable, "-m", "pip", "install", *packages])
+
+
+def _start_by_own_loader(folder: Path) -> None:
+    [loader] = [*folder.glob("lib64/ld-linux-*.so.*"), *folder.glob("lib/ld-linux-*.so.*")][:1]
+    interpreter = (folder / "bin" / "python3").resolve()
+    started, starter = folder / _STARTED, folder / _STARTER
+    started.parent.mkdir()
+    interpreter.rename(started)
+    starter.symlink_to(loader)
+    text = _PROGRAM.format(
+        starter=shlex.quote(str(starter)),
+        libraries=shlex.quote(":".join(map(str, _library_folders(folder)))),
+        started=shlex.quote(str(started)),
+    )
+    for program in (folder / "bin" / name for name in (*_NAMES, interpreter.name)):
+        program.unlink(missing_ok=True)
+        program.write_text(text, "utf-8")
+        program.chmod(0o755)
+    for script in (folder / "bin").iterdir():
+        _lead_to(folder / "bin" / "python", script)
+
+
+def _library_folders(folder: Path) -> Iterator[Path]:
+    """The folders with shared libraries. The packages' scripts, which are not run, would have made links to some of
+    them (BLAS, LAPACK) in the loader's folders."""
+    [common] = {path.parent for path in folder.glob("lib/*/libc.so.6")}
+    special = {path.parent for path in common.glob("*/lib*.so.*")}
+    return iter([common, *sorted(special), folder / "lib"])
+
+
+def _lead_to(python: Path, script: Path) -> None:
+    """Makes a script of the packages use this Python, not the machine's."""
+    if script.is_symlink():
+        return
+    first, newline, rest = script.read_bytes().partition(b"\n")
+    if first.startswith(b"#!/usr/bin/python3"):
+        script.write_bytes(b"#!" + bytes(python) + newline + rest)
+
+
+def _accept_own_versions(modules: Path) -> None:
+    """Removes unmet requirements from the packages' metadata. pip checks them, also when it installs layers. But these
+    packages fit together: Debian has tested its versions, and packages that were left out are not needed."""
+    versions = {normalized(one.name): one.version for one in metadata.distributions(path=[str(modules)])}
+    for file in (*modules.glob("*.dist-info/METADATA"), *modules.glob("*.egg-info/PKG-INFO")):
+        head, blank, description = file.read_text("utf-8").partition("\n\n")
+        lines = [line for line in head.splitlines() if not _is_unmet(line, versions)]
+        file.write_text("\n".join(lines) + blank + description, "utf-8")
+
+
+def _is_unmet(line: str, versions: Mapping[str, str]) -> bool:
+    if not line.startswith(_ASKS):
+        return False
+    asked = Requirement(line.removeprefix(_ASKS))
+    if "extra" in str(asked.marker):
+        return False
+    version = versions.get(normalized(asked.name))
+    return version is None or not asked.specifier.contains(version, prereleases=True)

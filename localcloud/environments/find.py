@@ -18,7 +18,7 @@ from pathlib import Path
 
 from catalog.environments import Choice, EnvironmentFacts, Need, choose, environments, requirement_lines, versions_in
 from catalog.packages import normalized
-from localcloud.environments import cache, layout, pin
+from localcloud.environments import cache, layout, port_shim
 from localcloud.environments.cache import Stamp
 from localcloud.environments.layout import Layout
 from localcloud.environments.rows import EnvironmentRow, rows
@@ -260,6 +260,6 @@ def _layout(row: EnvironmentRow, folder: Path, made_by: Path) -> Layout:
 
 
 def _environment(row: EnvironmentRow, interpreter: Path, says: str, parts: Layout) -> Environment:
-    library = pin.library()
+    library = port_shim.library()
     pinned = {"TRAINYARD_PIN_LIBRARY": str(library)} if library else {}
     return Environment(row.name, interpreter, says, parts, {**pinned, **row.variables})

@@ -23,8 +23,9 @@ from packaging.requirements import Requirement
 
 from catalog.environments import versions_in
 from catalog.packages import stands_for
-from localcloud.environments import cache, pin
+from localcloud.environments import cache, port_shim
 from localcloud.environments.cache import Stamp
+from localcloud.environments.commands import DiskGuard, MakeError, MakeProgress, pip, run_watched
 from localcloud.environments.find import (
     LAYER,
     PACKAGES,
@@ -38,7 +39,6 @@ from localcloud.environments.find import (
 from localcloud.environments.layout import SETTINGS
 from localcloud.environments.make import add_base_modules
 from localcloud.environments.rows import rows
-from localcloud.environments.work import MakeError, MakeProgress, Roomy, pip, run_watched
 
 LOCK = "installed.txt"
 # A package may contain metadata of other packages, with any text. Only valid names and versions are accepted.
@@ -100,7 +100,7 @@ class Wanted:
 
 def make_layer(base: Environment, wanted: Wanted, tell: MakeProgress) -> Environment:
     """Makes the layer of these packages over an environment, unless it exists."""
-    pin.make(tell.say)
+    port_shim.make(tell.say)
     name = f"{base.name}{LAYER}{wanted.digest}"
     folder = layer_folder(base, wanted.digest)
     with cache.locked(folder, tell.say):
@@ -146,7 +146,7 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
     pins.write_text("".join(f"{name}=={one.version}\n" for name, one in sorted(below.items())), "utf-8")
     words = ["install", "--no-warn-script-location", "--constraint", str(pins), "--requirement", str(listed)]
     try:
-        pip(programs / "python", words, Roomy(tell, unpacked), f"packages of {wanted.file}", hashed=False)
+        pip(programs / "python", words, DiskGuard(tell, unpacked), f"packages of {wanted.file}", hashed=False)
     except MakeError as error:
         raise MakeError(_explained(_placed(str(error), listed, wanted), base, wanted.file, below)) from None
     installed = [one for one in _installed(site, wanted.file) if (_normalized(one.name), one.version) not in noted]

@@ -8,13 +8,15 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from localcloud.environments import cache, debian, pin, unpacked
+from localcloud.environments import apt, cache, debian, port_shim
 from localcloud.environments.cache import Stamp
+from localcloud.environments.commands import MakeError, MakeProgress, pip, run_watched
 from localcloud.environments.find import Environment, MissingEnvironment, find, locate, missing_packages
 from localcloud.environments.rows import EnvironmentRow, rows
-from localcloud.environments.work import MakeError, MakeProgress, pip, run_watched
 
 _SITES = "import json, sys; print(json.dumps([p for p in sys.path if p.endswith(('site-packages', 'dist-packages'))]))"
 # Variables of the caller's Python that must not affect the proof, because nodes do not have them.
@@ -34,7 +36,7 @@ print(json.dumps({
 
 def make(name: str, tell: MakeProgress, install: bool = False) -> Environment:
     """Makes an environment and those it builds on. With `install`, root also installs the Debian packages it needs."""
-    pin.make(tell.say)
+    port_shim.make(tell.say)
     existing = find(name)
     if isinstance(existing, Environment):
         return existing
@@ -67,24 +69,24 @@ def _size(row: EnvironmentRow) -> str:
 
 def _require_packages(row: EnvironmentRow, tell: MakeProgress, install: bool) -> None:
     absent = missing_packages(row)
-    unfinished = debian.unfinished(row.packages)
+    unfinished = apt.unfinished_packages(row.packages)
     if not absent and not unfinished:
         return
-    if not install or not debian.may_install():
+    if not install or not apt.may_install():
         if not absent:
-            raise MakeError("{}: {}\n{}".format(row.name, *debian.unfinished_words(unfinished)))
+            raise MakeError("{}: {}\n{}".format(row.name, *apt.explain_unfinished(unfinished)))
         raise MakeError(
             f"{row.name}: it needs system packages that are not installed: {', '.join(absent)}\n"
-            f"On Debian, as root: {debian.command_words(absent)}"
+            f"On Debian, as root: {apt.install_command(absent)}"
         )
-    debian.install(absent or unfinished, tell)
+    apt.install_packages(absent or unfinished, tell)
     if still := missing_packages(row):
         raise MakeError(f"{row.name}: apt-get succeeded, but these packages are still missing: {', '.join(still)}")
 
 
 def _fill(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeProgress) -> None:
     if row.kind == "debian":
-        unpacked.fill(row, folder, tell)
+        debian.fill(row, folder, tell)
     else:
         _fill_venv(row, folder, interpreter, tell)
     for path in row.repairs:
@@ -168,7 +170,7 @@ def _build(row: EnvironmentRow, python: Path, tell: MakeProgress) -> None:
 def _prove(row: EnvironmentRow, folder: Path) -> Stamp:
     """Imports the modules in a separate process, and returns the result. The process always writes bytecode, because
     nodes cannot write it, and would compile the modules at each start."""
-    proof = row.proof + (unpacked.ONLY_OWN_LIBRARIES if row.kind == "debian" else "")
+    proof = row.proof + (debian.ONLY_OWN_LIBRARIES if row.kind == "debian" else "")
     command = [str(folder / "bin" / "python"), "-c", _PROOF, ",".join(row.imports), proof]
     with tempfile.TemporaryDirectory() as empty:
         writes = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_PROOFS}
@@ -178,3 +180,59 @@ def _prove(row: EnvironmentRow, folder: Path) -> Stamp:
         last = (result.stderr.strip().splitlines() or [f"its Python ended with {result.returncode}"])[-1]
         raise MakeError(f"{row.name}: made, but it does not work: {last}")
     return Stamp(**json.loads(result.stdout.splitlines()[-1]))
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why an environment cannot be made on this machine, and the command that changes that."""
+
+    name: str
+    reason: str
+    remedy: str
+
+
+def rows_to_make(names: Iterable[str]) -> tuple[EnvironmentRow, ...]:
+    """The environments of these names that do not exist, each after the one that it builds on."""
+    ordered: dict[str, EnvironmentRow] = {}
+    for name in names:
+        row = rows()[name]
+        for one in (*((rows()[row.base],) if row.base in rows() else ()), row):
+            if not isinstance(find(one.name), Environment):
+                ordered[one.name] = one
+    return tuple(ordered.values())
+
+
+def cost(made: Sequence[EnvironmentRow]) -> str:
+    """`ray (330 MB, 1 min), tensorflow (1200 MB, 1 min)`, and their sum if there are several."""
+    each = ", ".join(f"{row.name} ({row.megabytes} MB, {row.minutes} min)" for row in made)
+    megabytes, minutes = sum(row.megabytes for row in made), sum(row.minutes for row in made)
+    return f"{each}: {megabytes} MB, about {minutes} minutes" if len(made) > 1 else each
+
+
+def obstacle(row: EnvironmentRow) -> Obstacle | None:
+    """Why this machine cannot make an environment; None if it can."""
+    if row.base in rows() and (below := obstacle(rows()[row.base])):
+        return Obstacle(row.name, below.reason, below.remedy)
+    if isinstance(find(row.name), Environment):
+        return None
+    if absent := missing_packages(row):
+        reason = f"it needs Debian packages that are not installed: {', '.join(absent)}"
+        return Obstacle(row.name, reason, packages_command((row.name,), absent))
+    if unfinished := apt.unfinished_packages(row.packages):
+        return Obstacle(row.name, *apt.explain_unfinished(unfinished))
+    if row.kind == "debian" and (reason := debian.obstacle(row)):
+        return Obstacle(row.name, reason, debian.own_packages(row))
+    if row.kind == "this":
+        missing = find(row.name)
+        assert isinstance(missing, MissingEnvironment)
+        return Obstacle(row.name, missing.reason, missing.remedy)
+    place = None if row.base in rows() else locate(row)
+    return Obstacle(row.name, place.reason, place.remedy) if isinstance(place, MissingEnvironment) else None
+
+
+def packages_command(names: Sequence[str], absent: Sequence[str]) -> str:
+    """The command that installs Debian packages: for root ours, which also fetches package lists; else apt with
+    sudo."""
+    if apt.may_install():
+        return f"trainyard environments make --apt {' '.join(names)}"
+    return f"{'' if os.geteuid() == 0 else 'sudo '}{apt.install_command(absent)}"

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from localcloud.environments import apt, cache
-from localcloud.environments.work import MakeError, MakeProgress
+from localcloud.environments.commands import MakeError, MakeProgress
 
 # The Debian package of each program.
 PACKAGES: Mapping[str, str] = {"ip": "iproute2", "nft": "nftables"}

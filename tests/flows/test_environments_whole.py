@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.environments import cache, find, make, needed
+from localcloud.environments import cache, find, make
+from localcloud.environments.commands import MakeError, run_watched
 from localcloud.environments.find import Environment, MissingEnvironment
 from localcloud.environments.rows import EnvironmentRow
-from localcloud.environments.work import MakeError, run_watched
 from tests.support.environments import TINY, Told
 from tests.support.waiting import eventually
 
@@ -35,7 +35,6 @@ def with_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., 
         table = {row.name: row for row in some}
         monkeypatch.setattr(find, "rows", lambda: table)
         monkeypatch.setattr(make, "rows", lambda: table)
-        monkeypatch.setattr(needed, "rows", lambda: table)
 
     use(TINY)
     return use
@@ -165,11 +164,11 @@ def test_a_package_that_apt_has_not_finished_is_waited_for_by_the_user(
     with_rows(row)
     with pytest.raises(MakeError, match=r"apt has not finished installing python3-half\n.*try again"):
         make.make("tiny", Told())
-    blocked = needed.obstacle(row)
+    blocked = make.obstacle(row)
     assert blocked
     assert blocked.reason == "apt has not finished installing python3-half"
     (database / "status").write_text(f"Package: python3-half\nStatus: install ok installed\n{about}")
-    assert needed.obstacle(row) is None
+    assert make.obstacle(row) is None
     assert isinstance(make.make("tiny", Told()), Environment)
 
 

@@ -18,9 +18,9 @@ from types import SimpleNamespace
 import pytest
 
 from localcloud.environments import cache, find, layers, make
+from localcloud.environments.commands import MakeError
 from localcloud.environments.find import Environment, MissingEnvironment
 from localcloud.environments.layers import Wanted, make_layer
-from localcloud.environments.work import MakeError
 from localcloud.hosts import images
 from tests.support.environments import TINY, Told
 from tests.support.waiting import eventually

@@ -107,10 +107,10 @@ def _make_for(stack: str, stacks: Path, names: tuple[str, ...], apt: bool) -> No
 
 def _make_all(names: tuple[str, ...], apt: bool) -> bool:
     """Makes environments. False if one could not be made; the others are made nonetheless."""
+    from localcloud.environments.commands import MakeError
     from localcloud.environments.make import make
     from localcloud.environments.network_tools import make_if_possible
     from localcloud.environments.rows import rows
-    from localcloud.environments.work import MakeError
     from trainyard.engine.progress import Progress
 
     failed = []

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +15,17 @@ from catalog.environments import Choice, Need, requirement_lines, requirement_of
 from catalog.imports import imported_modules
 from components.plan.model import JobPlan, Plan
 from components.platform.local import LocalStackError
+from localcloud.environments.commands import MakeError, MakeProgress
 from localcloud.environments.find import Environment, MissingEnvironment, choose_here, find_for, missing_packages
-from localcloud.environments.needed import Obstacle, cost, obstacle, packages_command, rows_to_make
+from localcloud.environments.make import Obstacle, cost, obstacle, packages_command, rows_to_make
 from localcloud.environments.rows import EnvironmentRow, rows
-from localcloud.environments.work import MakeError, MakeProgress
 
 FIT = "Ask for versions that fit, or leave the package out: images keep their framework's packages too."
+# Finds out which modules exist, without importing any.
+_LOOK_FOR_MODULES = (
+    "import importlib.util, json, sys; print(json.dumps([n for n in sys.argv[1:] if not importlib.util.find_spec(n)]))"
+)
+_LOOK_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -146,6 +154,19 @@ def why_untrained(job: JobPlan, stacks: Path) -> str:
     missing = environment_of(job, stacks)
     assert isinstance(missing, MissingEnvironment)
     return f"{missing.reason} ({missing.remedy})" if missing.remedy else missing.reason
+
+
+def absent_modules(environment: Environment, code: Path) -> tuple[str, ...]:
+    """The top-level modules that the scripts of a folder import and that neither the folder nor the environment has.
+
+    A script may work without some of them, but train differently."""
+    own = {path.stem for path in code.iterdir()} | set(sys.stdlib_module_names)
+    wanted = sorted(imported_modules(code) - own)
+    if not wanted:
+        return ()
+    words = [str(environment.interpreter), "-I", "-c", _LOOK_FOR_MODULES, *wanted]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=_LOOK_SECONDS, check=False)
+    return tuple(json.loads(done.stdout)) if done.returncode == 0 else ()
 
 
 def _names(chosen: Iterable[JobEnvironment]) -> tuple[str, ...]:

@@ -17,13 +17,18 @@ from components.platform.rehearsal import People, RehearsalPlatform
 from localcloud import admin
 from localcloud.control import Cloud
 from localcloud.environments import network_tools
-from localcloud.environments.absent import absent_modules
 from localcloud.environments.find import MissingEnvironment
 from localcloud.files import REMEDY, REQUIRED
 from localcloud.hosts import users
 from schemas.names import plural
 from trainyard.engine.progress import Progress
-from trainyard.local.environments import environment_of, make_environments, require_fitting, why_untrained
+from trainyard.local.environments import (
+    absent_modules,
+    environment_of,
+    make_environments,
+    require_fitting,
+    why_untrained,
+)
 from trainyard.local.local_stack import JUDGED, QUIET, LocalStack
 from trainyard.rehearsal.evidence import Evidence
 from trainyard.rehearsal.files import Script, plan_with_runs, prepare, prepare_used, program_of, temporary_home

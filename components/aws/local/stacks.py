@@ -22,7 +22,7 @@ from components.platform.local import LocalFile, LocalPlatform, LocalStackError,
 from components.platform.local_cloud import LocalCloud
 from localcloud.aws import account, kept
 from localcloud.aws.account import ACCOUNT
-from localcloud.environments.debian import command_words
+from localcloud.environments.apt import install_command
 from schemas.names import plural
 
 # Provider settings with credentials of a real account. For the local one, the environment has them.
@@ -49,7 +49,7 @@ class AwsLocalPlatform(LocalPlatform):
         if plan.jobs and not shutil.which("ssh-keygen"):
             raise LocalStackError(
                 "machines of the local AWS need ssh-keygen, which this machine lacks\n"
-                f"As root: {command_words(['openssh-client'])}"
+                f"As root: {install_command(['openssh-client'])}"
             )
         stand_in(made, aws_dl1_plan(plan), cloud, tell)
 

@@ -14,7 +14,7 @@ from components.oci.local.stacks import stand_in
 from components.oci.local.stand_ins import KINDS
 from components.platform.local import LocalFile
 from localcloud.control import Cloud
-from localcloud.environments.needed import Obstacle
+from localcloud.environments.make import Obstacle
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
 from trainyard.local import environments
 from trainyard.local.localize import localize, waited_for_again

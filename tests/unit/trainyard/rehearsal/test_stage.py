@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from localcloud.environments.needed import Obstacle
+from localcloud.environments.make import Obstacle
 from tests.support.examples import STACKS, plan
 from trainyard.local import environments
 from trainyard.rehearsal.stage import Stage, _not_rehearsed

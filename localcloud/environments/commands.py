@@ -39,7 +39,7 @@ class MakeProgress(Protocol):
     def update(self, text: str) -> None: ...
 
 
-class Roomy:
+class DiskGuard:
     """Passes on progress, and raises MakeError when the disk gets full. The size of packages is not known beforehand,
     and other programs of this machine need space too."""
 

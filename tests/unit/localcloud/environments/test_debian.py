@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.environments import find, make, unpacked
-from localcloud.environments.needed import obstacle
+from localcloud.environments import debian, find, make
+from localcloud.environments.commands import MakeError
+from localcloud.environments.make import obstacle
 from localcloud.environments.rows import rows
-from localcloud.environments.work import MakeError
 from tests.support.environments import TINY, Told
 
 
@@ -35,7 +35,7 @@ def test_packages_ask_for_nothing_that_is_not_there(tmp_path: Path) -> None:
         info.mkdir()
         lines = [f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {one}" for one in asks)]
         (info / "METADATA").write_text("\n".join(lines) + "\n\nRequires-Dist: words\n")
-    unpacked._accept_own_versions(tmp_path)
+    debian._accept_own_versions(tmp_path)
     kept = (tmp_path / "big-2.6.dist-info" / "METADATA").read_text()
     assert kept == (
         "Name: big\nVersion: 2.6\nRequires-Dist: small>=1\nRequires-Dist: small==9; extra == 'all'\n\n"
@@ -46,7 +46,7 @@ def test_packages_ask_for_nothing_that_is_not_there(tmp_path: Path) -> None:
 def test_a_library_of_the_machine_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The proof, in an interpreter that has all its libraries from the machine."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    strange = replace(TINY, proof=unpacked.ONLY_OWN_LIBRARIES)
+    strange = replace(TINY, proof=debian.ONLY_OWN_LIBRARIES)
     for module in (find, make):
         monkeypatch.setattr(module, "rows", lambda: {"tiny": strange})
     with pytest.raises(MakeError, match="libraries of this machine are used"):
