@@ -45,7 +45,7 @@ from localcloud.oci.services.object_storage.listing import files_in_use
 from localcloud.oci.store import FaultTable, StateStore
 from localcloud.openpai.cluster import OpenPaiCluster
 from localcloud.openpai.hosts.dispatch import ClusterTasks
-from localcloud.openpai.observing import Observer
+from localcloud.openpai.progress import ProgressObserver
 from localcloud.server import progress
 from localcloud.server.app import Application
 from localcloud.server.connections import DroppableConnection, serve_another
@@ -157,7 +157,7 @@ async def _serve(home: Path, port: int) -> None:
     _announce(home, listener.getsockname()[1])
     upkeep = (
         _leave_with_the_home(home, server), pruning.keep_pruned(cloud), measuring.keep_measured(cloud),
-        openpai.keep_pruned(), Observer(home, openpai.parts.store, cloud.store).keep_observed(),
+        openpai.keep_pruned(), ProgressObserver(home, openpai.parts.store, cloud.store).keep_observed(),
     )  # fmt: skip
     watches = [asyncio.create_task(watch) for watch in upkeep]
     gc.freeze()  # these objects live as long as the process, so the garbage collector can skip them

@@ -23,21 +23,6 @@ class Person:
     virtual_clusters: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class VirtualCluster:
-    """A share of the cluster, with its resources."""
-
-    name: str
-    gpus: int
-    cpus: int
-    memory_mb: int
-    pods: int
-
-
-VIRTUAL_CLUSTERS = (
-    VirtualCluster("default", 4096, 65_536, 256 * 1024 * 1024, 4096),
-    VirtualCluster("reserved", 64, 1024, 4 * 1024 * 1024, 64),
-)
 PEOPLE = (Person("deployer", True, ("default", "reserved")), Person("user", False, ("default",)))
 
 

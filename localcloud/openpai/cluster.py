@@ -3,21 +3,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import shutil
+import sqlite3
 from pathlib import Path
 
 from components.openpai.client.status import storages_folder
 from components.openpai.protocol import LONGEST_TEXT
-from localcloud.openpai import accounts, job_calls, logs, people_calls, pruning
+from localcloud.openpai import accounts, job_calls, logs, people_calls
 from localcloud.openpai.accounts import PEOPLE, Accounts
+from localcloud.openpai.attempts import logs_folder
 from localcloud.openpai.controller import Controller
 from localcloud.openpai.errors import no_api
-from localcloud.openpai.places import Places
 from localcloud.openpai.rest import Parts, RestCall, Route
 from localcloud.openpai.storages import DEFAULT
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.submitting import submit
 from localcloud.openpai.tasks import Tasks
 from localcloud.openpai.tokens import Tokens
+from localcloud.openpai.virtual_clusters import Allocations
 from localcloud.server import faults
 from localcloud.server.errors import INTERNAL_ERROR, ApiError, CloudFailureError
 from localcloud.server.http import Body, Reply, Request, require_once
@@ -60,6 +65,8 @@ PREFIX = "/rest-server"
 _VERSION = PREFIX + "/api/v2"
 _UNKNOWN = "UnknownError"
 _FORM = "application/x-www-form-urlencoded"
+_SECONDS_BETWEEN_PRUNINGS = 60.0
+log = logging.getLogger("localcloud")
 
 
 class OpenPaiCluster:
@@ -70,9 +77,9 @@ class OpenPaiCluster:
         folder.mkdir(mode=0o700, exist_ok=True)
         store = JobStore(folder / "state.sqlite3")
         tokens = Tokens(folder, store)
-        places = Places(lambda name: fault.value if (fault := strikes.limit(name)) else None)
-        self.controller = Controller(home, store, places)
-        self.parts = Parts(home, store, tokens, places, self.controller, strikes)
+        allocations = Allocations(lambda name: fault.value if (fault := strikes.limit(name)) else None)
+        self.controller = Controller(home, store, allocations)
+        self.parts = Parts(home, store, tokens, allocations, self.controller, strikes)
         (storages_folder(home) / DEFAULT).mkdir(parents=True, exist_ok=True)
         self._welcome(endpoint)
 
@@ -99,7 +106,16 @@ class OpenPaiCluster:
         self.controller.recover()
 
     async def keep_pruned(self) -> None:
-        await pruning.keep_pruned(self.parts.home, self.parts.store, self.parts.tokens)
+        """Removes old jobs at intervals, until it is cancelled: otherwise the cluster would grow without limit."""
+        home, store = self.parts.home, self.parts.store
+        remove_unknown_logs(home, store)
+        while True:
+            try:
+                self.parts.tokens.remove_expired()
+                await asyncio.to_thread(_remove_logs, home, store.prune())
+            except (OSError, sqlite3.Error):
+                log.exception("pruning")  # such as a full disk, which may have space again next time
+            await asyncio.sleep(_SECONDS_BETWEEN_PRUNINGS)
 
     def close(self) -> None:
         """Called when the hosts have ended. Jobs resume at the next start."""
@@ -160,3 +176,16 @@ def _code(error: ApiError) -> str:
     if error.code.endswith("Error"):
         return error.code
     return "InvalidParametersError" if error.status == 400 else _UNKNOWN
+
+
+def remove_unknown_logs(home: Path, store: JobStore) -> None:
+    """Removes logs of unknown attempts: a kill of the cloud may have left them when it removed jobs."""
+    folder = logs_folder(home)
+    if folder.is_dir():
+        known = store.attempt_ids()
+        _remove_logs(home, [path.name for path in folder.iterdir() if path.name not in known])
+
+
+def _remove_logs(home: Path, attempts: list[str]) -> None:
+    for attempt in attempts:
+        shutil.rmtree(logs_folder(home) / attempt, ignore_errors=True)

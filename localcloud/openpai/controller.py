@@ -13,12 +13,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from localcloud.openpai import environment
-from localcloud.openpai.attempts import Jobs
+from localcloud.openpai.attempts import Jobs, ports_of
 from localcloud.openpai.framework import PLACED, Framework, Task, TaskAttemptState, job_state
-from localcloud.openpai.places import Places, needs, sum_of
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.tasks import LOST, NoTasks, TaskExit, Tasks
+from localcloud.openpai.virtual_clusters import Allocations, needs, sum_of
 from localcloud.server import http
 
 _SECONDS_BEFORE_ANOTHER_TURN = 5.0
@@ -33,9 +32,9 @@ Event = Callable[[], Framework | None]
 class Controller:
     """Implements `localcloud.openpai.tasks.TaskReports`, and answers the REST server."""
 
-    def __init__(self, home: Path, store: JobStore, places: Places) -> None:
+    def __init__(self, home: Path, store: JobStore, allocations: Allocations) -> None:
         self.tasks: Tasks = NoTasks(self)
-        self._store, self._places = store, places
+        self._store, self._allocations = store, allocations
         self._jobs = Jobs(home, store)
         self._frameworks: dict[str, Framework] = {}
         self._waiting: dict[str, Framework] = {}
@@ -62,7 +61,7 @@ class Controller:
         if framework is None or not pending:
             return [], []
         need = sum_of(needs(task.role) for task in pending) if framework.policy.gang else needs(pending[0].role)
-        return pending, self._places.lacking(framework.policy.virtual_cluster, need)
+        return pending, self._allocations.lacking(framework.policy.virtual_cluster, need)
 
     def recover(self) -> None:
         """Resumes jobs that had not ended when the cloud did. Their tasks were lost with its hosts."""
@@ -114,7 +113,7 @@ class Controller:
 
     def _ended(self, attempt: str, how: TaskExit) -> Framework | None:
         framework, task = self._placed.pop(attempt, (None, None))
-        self._places.free(attempt)
+        self._allocations.release(attempt)
         if framework and task and task.last.id == attempt:
             framework.ended(task, how.code, how.details, http.now())
         return framework
@@ -183,12 +182,12 @@ class Controller:
 
     def _place_group(self, framework: Framework, group: list[Task]) -> bool:
         cluster = framework.policy.virtual_cluster
-        if self._places.lacking(cluster, sum_of(needs(task.role) for task in group)):
+        if self._allocations.lacking(cluster, sum_of(needs(task.role) for task in group)):
             return False
         protocol = self._jobs.protocol(framework.name)
         for task in group:
-            address = self._places.take(task.last.id, cluster, needs(task.role))
-            framework.place(task, address, environment.ports_of(protocol, task.role.name, task.last.id))
+            address = self._allocations.allocate(task.last.id, cluster, needs(task.role))
+            framework.place(task, address, ports_of(protocol, task.role.name, task.last.id))
             self._placed[task.last.id] = (framework, task)
         return True
 
@@ -225,7 +224,7 @@ class Controller:
 
     def _load(self) -> None:
         """Loads all jobs that have not ended from disk."""
-        self._places.clear()
+        self._allocations.clear()
         self._placed.clear()
         self._waiting.clear()
         self._frameworks = {framework.name: framework for framework in self._store.living()}
@@ -235,7 +234,9 @@ class Controller:
                 last = task.last
                 if last.state in PLACED:
                     self._placed[last.id] = (framework, task)
-                    self._places.take(last.id, framework.policy.virtual_cluster, needs(task.role), last.address)
+                    self._allocations.allocate(
+                        last.id, framework.policy.virtual_cluster, needs(task.role), last.address
+                    )
 
 
 def _code(framework: Framework) -> int | None:

@@ -9,8 +9,7 @@ from urllib.parse import urlencode
 
 from components.openpai.protocol import controller_name
 from localcloud.openpai import views
-from localcloud.openpai.attempts import log_folder
-from localcloud.openpai.environment import encoded_name
+from localcloud.openpai.attempts import encoded_name, log_folder
 from localcloud.openpai.errors import forbidden, invalid_parameters, no_attempt, no_job, no_tag, no_task, no_task_log
 from localcloud.openpai.framework import JobAttempt, Task
 from localcloud.openpai.logs import LOG_MANAGER_PORT, log_names

@@ -7,12 +7,12 @@ import hmac
 
 from catalog.version import VERSION
 from localcloud.openpai import accounts
-from localcloud.openpai.accounts import PEOPLE, VIRTUAL_CLUSTERS, Person, VirtualCluster
+from localcloud.openpai.accounts import PEOPLE, Person
 from localcloud.openpai.errors import forbidden, no_storage, no_user, no_virtual_cluster, wrong_password
-from localcloud.openpai.places import Resources
 from localcloud.openpai.rest import Parts, RestCall, number
 from localcloud.openpai.storages import DEFAULT, storage_folder, storage_names
 from localcloud.openpai.tokens import LOGIN_SECONDS
+from localcloud.openpai.virtual_clusters import VIRTUAL_CLUSTERS, Resources, VirtualCluster
 from localcloud.server.http import Json, Reply
 
 _LOGIN = "openpai.BasicLogin"
@@ -124,8 +124,8 @@ def _storage(name: str) -> Json:
 
 def _cluster(parts: Parts, cluster: VirtualCluster) -> Json:
     """A virtual cluster with its resources, total and used. Capacities are percentages of all GPUs."""
-    total, used = parts.places.total(cluster), parts.places.used(cluster.name)
-    everything = sum(parts.places.total(each).gpu for each in VIRTUAL_CLUSTERS)
+    total, used = parts.allocations.total(cluster), parts.allocations.used(cluster.name)
+    everything = sum(parts.allocations.total(each).gpu for each in VIRTUAL_CLUSTERS)
     share = 100 / everything if everything else 0
     return {
         "capacity": total.gpu * share, "maxCapacity": total.gpu * share, "usedCapacity": used.gpu * share,

@@ -11,9 +11,9 @@ from typing import Any
 
 from localcloud.openpai.controller import Controller
 from localcloud.openpai.errors import invalid_parameters
-from localcloud.openpai.places import Places
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.tokens import Caller, Tokens
+from localcloud.openpai.virtual_clusters import Allocations
 from localcloud.server.faults import Faults
 from localcloud.server.http import Reply, query_parameters, read_json
 
@@ -25,7 +25,7 @@ class Parts:
     home: Path
     store: JobStore
     tokens: Tokens
-    places: Places
+    allocations: Allocations
     controller: Controller
     faults: Faults
 

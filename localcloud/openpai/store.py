@@ -45,6 +45,9 @@ _JOB = (
     " code, tasks, roles, gpus, priority"
 )
 _LONGEST_DETAILS = 16_384
+# As many jobs stay as a real cluster keeps. Others are removed in batches, so that no client has to wait.
+JOBS_KEPT, _REMOVED_AT_ONCE = 10_000, 200
+_TABLES_OF_JOBS = ("job_attempts", "task_attempts", "tags")
 
 
 @dataclass(frozen=True)
@@ -194,6 +197,27 @@ class JobStore:
         )  # fmt: skip
         if framework.over:  # the secrets are not needed any more
             self.connection.execute("UPDATE jobs SET protocol = '{}' WHERE name = ?", (name,))
+
+    def prune(self, kept: int = JOBS_KEPT) -> list[str]:
+        """Removes the oldest ended jobs, if there are too many. Returns the task attempts whose logs may be removed."""
+        with self.transaction():
+            rows = self.connection.execute(
+                "SELECT name FROM jobs WHERE completed IS NOT NULL AND sequence <"
+                " (SELECT sequence FROM jobs ORDER BY sequence DESC LIMIT 1 OFFSET ?) ORDER BY sequence LIMIT ?",
+                (kept - 1, _REMOVED_AT_ONCE),
+            )
+            names = [name for (name,) in rows]
+            marks = ", ".join("?" * len(names))
+            chosen = self.connection.execute(f"SELECT id FROM task_attempts WHERE job IN ({marks})", names)
+            attempts = [attempt for (attempt,) in chosen]
+            for table in _TABLES_OF_JOBS:
+                self.connection.execute(f"DELETE FROM {table} WHERE job IN ({marks})", names)
+            self.connection.execute(f"DELETE FROM jobs WHERE name IN ({marks})", names)
+        return attempts
+
+    def attempt_ids(self) -> set[str]:
+        """The ids of all task attempts."""
+        return {attempt for (attempt,) in self.connection.execute("SELECT id FROM task_attempts")}
 
     def living(self) -> Iterator[Framework]:
         """The jobs that have not ended, as they were saved, the oldest first."""

@@ -21,14 +21,14 @@ from components.openpai.protocol import (
     refusals,
     shares_secrets,
 )
-from localcloud.openpai.accounts import VIRTUAL_CLUSTERS, Person
-from localcloud.openpai.environment import MOST_PORTS
+from localcloud.openpai.accounts import Person
+from localcloud.openpai.attempts import MOST_PORTS
 from localcloud.openpai.errors import forbidden, invalid_protocol, job_exists, unhandled
-from localcloud.openpai.places import Places, needs_of_job
 from localcloud.openpai.policies import JobPolicy, policy_of
 from localcloud.openpai.rest import RestCall
 from localcloud.openpai.storages import require_storages
 from localcloud.openpai.store import JobRow, JobStore
+from localcloud.openpai.virtual_clusters import VIRTUAL_CLUSTERS, Allocations, needs_of_job
 from localcloud.server import http
 from localcloud.server.http import Reply
 
@@ -49,7 +49,7 @@ async def _submit(call: RestCall) -> Reply:
     # In a thread, because a hostile text may take seconds to parse.
     protocol, config = await asyncio.to_thread(judged_and_masked, text)
     person, parts = call.by.person, call.parts
-    _require_room(parts.places, protocol)
+    _require_room(parts.allocations, protocol)
     name = f"{person.name}~{protocol['name']}"
     if parts.store.job(name):
         raise job_exists(protocol["name"])
@@ -120,14 +120,14 @@ def _require_plain(protocol: Mapping[str, Any]) -> None:
             raise invalid_protocol("a number is too large, or is none")
 
 
-def _require_room(places: Places, protocol: Mapping[str, Any]) -> None:
+def _require_room(allocations: Allocations, protocol: Mapping[str, Any]) -> None:
     """Refuses a gang that is larger than the whole virtual cluster, as middlewares/v2/hived.js does. Other jobs are
     accepted and wait, also if the cluster is too full at the moment."""
     policy = policy_of(protocol)
     cluster = next((each for each in VIRTUAL_CLUSTERS if each.name == policy.virtual_cluster), None)
     if cluster is None or not policy.gang or _hived(protocol).get("jobPriorityClass") == "oppo":
         return
-    total, need = places.total(cluster), needs_of_job(policy)
+    total, need = allocations.total(cluster), needs_of_job(policy)
     if lacking := total.lacks(need):
         what = ", ".join(f"{getattr(need, key)} {key}, exceeds maximum {getattr(total, key)} {key}" for key in lacking)
         raise invalid_protocol(f"Job requests {what} in VC {cluster.name}.")

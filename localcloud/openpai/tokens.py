@@ -64,7 +64,7 @@ class Tokens:
         with self._store.transaction():
             self._store.connection.execute("DELETE FROM tokens WHERE token = ?", (token,))
 
-    def forget_expired(self) -> None:
+    def remove_expired(self) -> None:
         """Removes expired tokens."""
         rows = self._store.connection.execute("SELECT token FROM tokens").fetchall()
         expired = [(token,) for (token,) in rows if self._content(token) is None]

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from components.openpai.protocol.text import exit_of
-from localcloud.openpai.environment import encoded_name
+from localcloud.openpai.attempts import encoded_name
 from localcloud.openpai.framework import JobAttempt, job_state, task_state
 from localcloud.openpai.policies import SUCCEEDED
 from localcloud.openpai.store import JobRow, TaskRow

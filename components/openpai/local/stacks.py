@@ -34,8 +34,8 @@ from components.platform.local import (
 from components.platform.local_cloud import LocalCloud
 from components.platform.waiting import wait_for_end
 from launcher.walking import Budget, open_file, regular_files
-from localcloud.openpai.accounts import VIRTUAL_CLUSTERS
 from localcloud.openpai.tasks import ABSENT_PLUGINS
+from localcloud.openpai.virtual_clusters import VIRTUAL_CLUSTERS
 from schemas.names import plural
 
 RECORD = "stand-ins-openpai.json"

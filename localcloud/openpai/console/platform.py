@@ -3,18 +3,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
-from localcloud.console.platform import MANY, RunContent, Section
+from components.openpai.client.status import storages_folder
+from components.openpai.protocol.text import exit_of
+from launcher.walking import Budget, regular_files
+from localcloud.console.platform import LINES, LONGEST_LINE, MANY, Item, Points, RunContent, Section, shown_lines
+from localcloud.files import open_regular_file
+from localcloud.openpai.attempts import log_folder
 from localcloud.openpai.cluster import OpenPaiCluster
-from localcloud.openpai.console import sections
 from localcloud.openpai.console.runs import OpenPaiRun, RunBook
-from localcloud.openpai.console.sections import content_of
-from localcloud.openpai.observing import remembered_under
+from localcloud.openpai.progress import progress_key, read_status
 from localcloud.openpai.rest import Parts
-from localcloud.server import progress
+from localcloud.openpai.storages import storage_names
+from localcloud.openpai.virtual_clusters import VIRTUAL_CLUSTERS
+from localcloud.server import http, progress
 from localcloud.server.cloud import ServedCloud
+
+_TITLES = ("Jobs", "Virtual clusters", "Storages")
+_FILE = "all"  # both streams, as the task wrote them
+_TAIL_BYTES = 64 * 1024
+
+
+EMPTY = tuple(Section(title, ()) for title in _TITLES)
+# How many files of a storage are counted, and for how long. Other clients wait meanwhile.
+_ENTRIES, _SECONDS = 5_000, 0.03
 
 
 class OpenPaiPlaces:
@@ -45,11 +61,11 @@ class OpenPaiConsole:
         points = {}
         if run.place is not None:
             storage, folder = run.place
-            points = progress.progress_of(self._cloud.store, remembered_under(storage), folder, most)
+            points = progress.progress_of(self._cloud.store, progress_key(storage), folder, most)
         return content_of(self._parts, run, points)
 
     async def sections(self) -> Sequence[Section]:
-        return sections.sections(self._parts, MANY) if self._parts else sections.EMPTY
+        return sections(self._parts, MANY) if self._parts else EMPTY
 
     def facts(self) -> Sequence[tuple[str, str]]:
         return [("OpenPAI", self._cloud.endpoint)]
@@ -58,3 +74,96 @@ class OpenPaiConsole:
 def make(cloud: ServedCloud) -> OpenPaiConsole:
     cluster = next((api for api in cloud.apis if isinstance(api, OpenPaiCluster)), None)
     return OpenPaiConsole(cloud, cluster.parts if cluster else None)
+
+
+def sections(parts: Parts, many: int) -> Sequence[Section]:
+    jobs = list(_jobs(parts, many))
+    storages = list(_storages(parts))
+    clusters = list(_clusters(parts)) if jobs else []
+    if not jobs and not any(item["tables"] for item in storages):
+        return EMPTY
+    return tuple(Section(title, items) for title, items in zip(_TITLES, (jobs, clusters, storages), strict=True))
+
+
+def _jobs(parts: Parts, many: int) -> Iterator[Item]:
+    for job in parts.store.jobs("ORDER BY sequence DESC LIMIT ?", (many,)):
+        facts = [
+            ["virtual cluster", job.cluster],
+            ["submitted", http.rfc3339(job.submitted)],
+            ["tasks", f"{job.tasks} in {job.roles} roles, {job.gpus} GPUs"],
+            ["retries", f"{job.attempt}, {job.counted} of them counted"],
+        ]
+        facts += [] if job.code is None else [["exit code", str(job.code)]]
+        yield {"name": job.name, "state": job.state, "facts": facts}
+
+
+def _clusters(parts: Parts) -> Iterator[Item]:
+    for row in VIRTUAL_CLUSTERS:
+        used, total = parts.allocations.used(row.name), parts.allocations.total(row)
+        rows = [
+            [what, str(getattr(used, key)), str(getattr(total, key))]
+            for key, what in (("gpu", "GPUs"), ("cpu", "CPUs"), ("memory", "memory (MB)"), ("pod", "tasks"))
+        ]
+        tables = [{"columns": ["what", "used", "of"], "rows": rows}]
+        yield {"name": row.name, "state": f"{used.pod} tasks", "tables": tables}
+
+
+def _storages(parts: Parts) -> Iterator[Item]:
+    for name in storage_names(parts.home)[:MANY]:
+        folder = storages_folder(parts.home) / name
+        rows, count, size, is_cut = _files(folder)
+        least = "at least " if is_cut else ""
+        yield {
+            "name": name,
+            "state": f"{least}{count} files, {least}{size} bytes",
+            "facts": [["folder", str(folder)]],
+            "tables": [{"columns": ["file", "bytes", "modified"], "rows": rows}] if rows else [],
+        }
+
+
+def _files(folder: Path) -> tuple[list[list[str]], int, int, bool]:
+    budget = Budget(_ENTRIES, _SECONDS)
+    files = sorted(regular_files(str(folder), lambda name, status, opened: True, budget))
+    rows = [
+        [name.encode(errors="replace").decode(), str(status.st_size), http.rfc3339(max(0.0, status.st_mtime))]
+        for name, status in files[:MANY]
+    ]
+    return rows, len(files), sum(status.st_size for _, status in files), budget.cut
+
+
+def content_of(parts: Parts, run: OpenPaiRun, points: Points) -> RunContent:
+    statuses = {node.rank: read_status(parts.home, run.place, node.rank) for node in run.nodes} if run.place else {}
+    return RunContent(_facts(parts, run), statuses, points, list(_printed(parts, run)))
+
+
+def _facts(parts: Parts, run: OpenPaiRun) -> list[list[str]]:
+    job = run.job
+    facts = [["job", job.name], ["virtual cluster", job.cluster], ["submitted", http.rfc3339(job.submitted)]]
+    for attempt in parts.store.attempts(job.name)[-LINES:]:
+        end = attempt.end
+        words = (
+            f"ended with {exit_of(end.code).text}; {end.trigger or end.details}"[:LONGEST_LINE] if end else "goes on"
+        )
+        facts.append([f"attempt {attempt.number + 1}", f"{http.rfc3339(attempt.started)} {words}"])
+    return facts
+
+
+def _printed(parts: Parts, run: OpenPaiRun) -> Iterator[str]:
+    """The last lines, rank by rank, because logs of OpenPAI have no times."""
+    written = [node for node in run.nodes if run.logs.get(node.rank)][:LINES]
+    for node in written:
+        mark = f"[{node.run.name}] "
+        entries = ((node.rank, line.removeprefix(mark)) for line in _tail(parts, run.logs[node.rank]))
+        yield from shown_lines(run, entries)[-max(1, LINES // len(written)) :]
+
+
+def _tail(parts: Parts, attempt: str) -> list[str]:
+    try:
+        with open_regular_file(log_folder(parts.home, attempt) / _FILE) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL_BYTES))
+            lines = file.read(_TAIL_BYTES).decode("utf-8", "replace").removesuffix("\n").split("\n")
+    except OSError:
+        return []
+    # The first line may be incomplete.
+    return lines[1:] if size > _TAIL_BYTES else lines

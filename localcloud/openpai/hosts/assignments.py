@@ -26,7 +26,7 @@ from localcloud.hosts.assignment import (
 from localcloud.hosts.firewall import Direction, FirewallRule
 from localcloud.hosts.workplace import GIVEN
 from localcloud.openpai.hosts import images, runtime
-from localcloud.openpai.hosts.exits import InitError
+from localcloud.openpai.hosts.images import InitError
 from localcloud.openpai.tasks import ABSENT_PLUGINS, CLUSTER_NETWORK, CLUSTER_ROUTER, TaskAttempt, TaskStorage
 
 _PLUGINS = "com.microsoft.pai.runtimeplugin"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from catalog.openpai import UNKNOWN_FAILURE, reported
 from localcloud.hosts import evidence, recovery
 from localcloud.hosts.assignment import Assignment, Outline, RunVerdict
 from localcloud.hosts.fabric import NO_NODES, Fabric
@@ -19,13 +20,16 @@ from localcloud.hosts.runs import Hosts
 from localcloud.hosts.specification import result_path
 from localcloud.openpai.hosts import runtime
 from localcloud.openpai.hosts.assignments import assignment_of
-from localcloud.openpai.hosts.exits import InitError, cannot_start, lost, stopped, task_exit
-from localcloud.openpai.tasks import TaskAttempt, TaskExit, TaskReports
+from localcloud.openpai.hosts.images import InitError
+from localcloud.openpai.tasks import LOST, TaskAttempt, TaskExit, TaskReports
 
 _PREFIX = "openpai/"
 # The log files of a line, by its letter. The output of the user's command is in `all`, too.
 _FILES = {runtime.OUTPUT: ("stdout", "all"), runtime.ERRORS: ("stderr", "all"), runtime.RUNTIME: ("runtime.log",)}
 _BY_ITSELF = "exited"
+_STOPPED, _OUT_OF_MEMORY, _CANNOT_START = 143, -1200, -1204
+# The beginning of the hosts' reason if a node used too much memory (localcloud/hosts/watch.py, limits.py).
+_MEMORY = "memory"
 
 
 def task_of(attempt: TaskAttempt) -> str:
@@ -180,11 +184,27 @@ class ClusterTasks:
 
 def _exit(result: Mapping[str, Any] | None, details: str, folder: Path, asked: bool, tail: bytes) -> TaskExit:
     if result is not None:
-        return task_exit(result, tail)
+        return _task_exit(result, tail)
     if asked:
-        return stopped()
+        return TaskExit(_STOPPED, "The task was stopped before its command began")
     began = any(folder.glob("node-*.pid"))
-    return lost(details) if began else cannot_start(details)
+    return TaskExit(LOST if began else _CANNOT_START, details)
+
+
+def _task_exit(result: Mapping[str, Any], tail: bytes) -> TaskExit:
+    """The exit of a task, from the supervisor's result, and from the end of the command's output."""
+    code, detail = result.get("code"), str(result.get("detail") or "")
+    match result["reason"]:
+        case "unstartable":
+            return TaskExit(_CANNOT_START, f"The command could not be started: {detail}")
+        case "limit":
+            return TaskExit(_OUT_OF_MEMORY if _MEMORY in detail else UNKNOWN_FAILURE, detail)
+    if _MEMORY in detail:
+        return TaskExit(_OUT_OF_MEMORY, detail)
+    code = UNKNOWN_FAILURE if code is None else 128 - code if code < 0 else int(code)
+    if code == 0:
+        return TaskExit(0)
+    return TaskExit(reported(code, tail), f"The command ended with code {code}")
 
 
 def _result(folder: Path) -> Mapping[str, Any] | None:

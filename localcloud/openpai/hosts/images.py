@@ -18,7 +18,6 @@ from catalog.imports import MOST_BYTES, MOST_FILES, modules_of
 from catalog.openpai import image_problem, init_failure
 from localcloud.environments.find import Environment, MissingEnvironment, find_for
 from localcloud.hosts.assignment import CannotStartError
-from localcloud.openpai.hosts.exits import InitError
 from localcloud.openpai.tasks import TaskAttempt
 
 # Keys of our own jobs in the text of the job.
@@ -36,6 +35,14 @@ _BY_NAME = (
     ("ray", ("ray", None)),
 )
 _WORD = re.compile(r"[a-z]+")
+
+
+class InitError(CannotStartError):
+    """OpenPAI's init container ends with `code`, so the user's container never starts."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
 
 
 def stand_in_name(attempt: TaskAttempt) -> str:

@@ -13,15 +13,16 @@ from typing import Any
 
 import pytest
 
-from localcloud.openpai import accounts, job_calls, people_calls, pruning
+from localcloud.openpai import accounts, job_calls, people_calls
 from localcloud.openpai.attempts import logs_folder
+from localcloud.openpai.cluster import remove_unknown_logs
 from localcloud.openpai.controller import Controller
-from localcloud.openpai.places import Places
 from localcloud.openpai.policies import policy_of
 from localcloud.openpai.rest import Parts, RestCall
 from localcloud.openpai.store import JobRow, JobStore
 from localcloud.openpai.tasks import LOST, TaskAttempt, TaskExit
 from localcloud.openpai.tokens import Caller, Tokens
+from localcloud.openpai.virtual_clusters import Allocations
 from localcloud.server.errors import ApiError
 
 _SECRETS = {"word": "sesame"}
@@ -51,11 +52,11 @@ class Cluster:
         folder.mkdir(parents=True, exist_ok=True)
         self.store = JobStore(folder / "state.sqlite3")
         self.desk = Desk()
-        places = Places(lambda name: None)
-        self.controller = Controller(home, self.store, places)
+        allocations = Allocations(lambda name: None)
+        self.controller = Controller(home, self.store, allocations)
         self.controller.tasks = self.desk
         faults: Any = None
-        self.parts = Parts(home, self.store, Tokens(folder, self.store), places, self.controller, faults)
+        self.parts = Parts(home, self.store, Tokens(folder, self.store), allocations, self.controller, faults)
         self.controller.recover()
 
     def close(self) -> None:
@@ -228,11 +229,11 @@ def test_old_jobs_are_forgotten_with_their_logs_and_living_ones_are_not(tmp_path
         names = [cluster.submit(f"job-{number}") for number in range(4)]
         for each in cluster.desk.begun[1:]:
             cluster.controller.ended(each.id, TaskExit(0))
-        forgotten = pruning.prune(cluster.store, kept=2)
+        forgotten = cluster.store.prune(kept=2)
         assert forgotten == [each.id for each in cluster.desk.begun[1:3]]
         assert [bool(cluster.store.job(name)) for name in (living, *names)] == [True, False, False, True, True]
-        assert pruning.prune(cluster.store, kept=2) == []
-        pruning.remove_strange_logs(tmp_path, cluster.store)
+        assert cluster.store.prune(kept=2) == []
+        remove_unknown_logs(tmp_path, cluster.store)
         kept = {each.id for each in cluster.desk.begun} - set(forgotten)
         assert {path.name for path in logs_folder(tmp_path).iterdir()} == kept
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from components.openpai.protocol import problems, text_of
-from localcloud.openpai.environment import MOST_PORTS, ports_of
+from localcloud.openpai.attempts import MOST_PORTS, ports_of
 from localcloud.openpai.store import JobRow, JobStore
 from localcloud.openpai.submitting import judged, judged_and_masked
 from localcloud.server.errors import ApiError

@@ -65,7 +65,7 @@ def test_tokens_expire_or_are_revoked(tokens: Tokens, monkeypatch: pytest.Monkey
         with pytest.raises(ApiError, match="invalid"):
             tokens.caller(f"Bearer {token}")
     assert tokens.caller(f"Bearer {program}")
-    tokens.forget_expired()
+    tokens.remove_expired()
     assert tokens.of("user") == [program]
 
 

@@ -16,14 +16,14 @@ from components.openpai.client.jobs import start_of
 from components.openpai.client.status import storages_folder
 from localcloud.oci.store import StateStore
 from localcloud.openpai import accounts
+from localcloud.openpai.console.platform import content_of, sections
 from localcloud.openpai.console.runs import RunBook
-from localcloud.openpai.console.sections import content_of, sections
 from localcloud.openpai.controller import Controller
-from localcloud.openpai.observing import Observer, remembered_under
-from localcloud.openpai.places import Places
+from localcloud.openpai.progress import ProgressObserver, progress_key
 from localcloud.openpai.rest import Parts
 from localcloud.openpai.store import JobRow, JobStore
 from localcloud.openpai.tokens import Tokens
+from localcloud.openpai.virtual_clusters import Allocations
 from localcloud.server import progress
 
 ROLES = {
@@ -41,8 +41,8 @@ def parts(tmp_path: Path) -> Iterator[Parts]:
     folder = accounts.folder(tmp_path)
     folder.mkdir()
     (storages_folder(tmp_path) / "shared").mkdir(parents=True)
-    store, places, faults = JobStore(folder / "state.sqlite3"), Places(lambda name: None), None
-    yield Parts(tmp_path, store, Tokens(folder, store), places, Controller(tmp_path, store, places), faults)  # type: ignore[arg-type]
+    store, allocations, faults = JobStore(folder / "state.sqlite3"), Allocations(lambda name: None), None
+    yield Parts(tmp_path, store, Tokens(folder, store), allocations, Controller(tmp_path, store, allocations), faults)  # type: ignore[arg-type]
     store.close()
 
 
@@ -111,7 +111,7 @@ def test_what_launchers_leave_on_a_storage_is_remembered_and_no_link_is_followed
     os.symlink(tmp_path / "secret.json", place / "1.json")
     os.mkfifo(place / "2.json")
     store = StateStore(tmp_path / "state")
-    observer = Observer(tmp_path, parts.store, store)
+    observer = ProgressObserver(tmp_path, parts.store, store)
     for step in (1, 2, 2):
         (place / "0.json").write_text(json.dumps({"state": "running", "progress": {"step": step, "loss": 1 / step}}))
         observer.observe()
@@ -121,7 +121,7 @@ def test_what_launchers_leave_on_a_storage_is_remembered_and_no_link_is_followed
     observer.observe()
     (place / "0.json").write_text('{"state": "succeeded", "progress": {"step": 4}}')
     observer.observe()
-    points = progress.progress_of(store, remembered_under("shared"), folder, 100)
+    points = progress.progress_of(store, progress_key("shared"), folder, 100)
     store.close()
     assert [(rank, [one.step for one in own]) for rank, own in points.items()] == [(0, [1, 2, 3])], "its end, too"
     (run,) = RunBook(parts).latest()

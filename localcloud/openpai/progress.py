@@ -28,7 +28,7 @@ Place = tuple[str, str]
 log = logging.getLogger("localcloud")
 
 
-def remembered_under(storage: str) -> str:
+def progress_key(storage: str) -> str:
     """The name under which the progress of a storage is recorded, beside those of buckets."""
     return f"file://{storage}"
 
@@ -45,7 +45,7 @@ def read_status(home: Path, place: Place, rank: int) -> Mapping[str, Any]:
 
 
 @dataclass
-class Observer:
+class ProgressObserver:
     """Polls running jobs, and each one once more after its end."""
 
     home: Path
@@ -74,7 +74,7 @@ class Observer:
         if points:
             with self.store.transaction():
                 for storage, name, status in points:
-                    progress.remember(self.store, remembered_under(storage), name, status, http.now())
+                    progress.remember(self.store, progress_key(storage), name, status, http.now())
 
     def _text(self, row: JobRow) -> Job | None:
         return Job.read(row.user, row.job, self.jobs.text(row.name, "config"), [])

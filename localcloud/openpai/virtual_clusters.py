@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives places to tasks: addresses of the cluster's network, and free resources of virtual clusters."""
+"""Virtual clusters and their resources, and what task attempts use of them: resources, and addresses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import ipaddress
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from localcloud.openpai.accounts import VIRTUAL_CLUSTERS, VirtualCluster
 from localcloud.openpai.policies import JobPolicy, RolePolicy
 from localcloud.openpai.tasks import CLUSTER_NETWORK
 
@@ -15,6 +14,23 @@ _NETWORK = ipaddress.IPv4Network(CLUSTER_NETWORK)
 # The first address for tasks. The ones before are reserved for the network and its router.
 _FIRST = 16
 _NAMES = ("gpu", "cpu", "memory", "pod")
+
+
+@dataclass(frozen=True)
+class VirtualCluster:
+    """A share of the cluster, with its resources."""
+
+    name: str
+    gpus: int
+    cpus: int
+    memory_mb: int
+    pods: int
+
+
+VIRTUAL_CLUSTERS = (
+    VirtualCluster("default", 4096, 65_536, 256 * 1024 * 1024, 4096),
+    VirtualCluster("reserved", 64, 1024, 4 * 1024 * 1024, 64),
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +64,7 @@ def needs_of_job(policy: JobPolicy) -> Resources:
     return sum_of(needs(role).times(role.instances) for role in policy.roles)
 
 
-class Places:
+class Allocations:
     """The addresses and resources that task attempts use. `limit` may override the resources of virtual clusters."""
 
     def __init__(self, limit: Callable[[str], int | None]) -> None:
@@ -72,15 +88,15 @@ class Places:
         row = next((each for each in VIRTUAL_CLUSTERS if each.name == cluster), None)
         return self.total(row).minus(self.used(cluster)).lacks(need) if row else ["virtual cluster"]
 
-    def take(self, attempt: str, cluster: str, need: Resources, address: str = "") -> str:
+    def allocate(self, attempt: str, cluster: str, need: Resources, address: str = "") -> str:
         """Gives an attempt its place, and returns its address: this one, or a free one."""
-        number = int(ipaddress.IPv4Address(address)) - int(_NETWORK[0]) if address else self._free()
+        number = int(ipaddress.IPv4Address(address)) - int(_NETWORK[0]) if address else self._free_address()
         self._addresses.add(number)
         self._held[attempt] = (cluster, need, number)
         self._used[cluster] = self.used(cluster).plus(need)
         return str(_NETWORK[number])
 
-    def free(self, attempt: str) -> None:
+    def release(self, attempt: str) -> None:
         if held := self._held.pop(attempt, None):
             cluster, need, number = held
             self._addresses.discard(number)
@@ -91,7 +107,7 @@ class Places:
         self._held.clear()
         self._used.clear()
 
-    def _free(self) -> int:
+    def _free_address(self) -> int:
         """The address that has been free for the longest time, so that no task is taken for a former one."""
         last = _NETWORK.num_addresses - 2
         for _ in range(last):
