@@ -18,7 +18,7 @@ _RECORDER = Path(*MODULE.split(".")).with_suffix(".py")
 # What would make git run other programs, or look elsewhere.
 _GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
-_OLDER = "that revision has no review yet: today's code reads its stack files, so changes of code do not show"
+_OLDER = "that revision has no review yet: today's code reads its stack files, so its own code is not compared"
 
 
 class RevisionError(Exception):
@@ -100,10 +100,9 @@ def _code_of(top: Path, tree: Path) -> tuple[Path, str]:
     own = tree / CHECKOUT.relative_to(top)
     if (own / _RECORDER).is_file():
         return own, ""
-    return (
-        CHECKOUT,
-        "that revision has no review yet: today's code reads its stack files, so its own code is not compared",
-    )
+    # A clone or a release that lies inside the repository of stack files is no part of its revisions.
+    tracked = _git(top, "ls-files", "--", str(CHECKOUT.relative_to(top) / _RECORDER))
+    return CHECKOUT, _OLDER if tracked else ""
 
 
 def _git(folder: Path, *words: str, variables: dict[str, str] | None = None) -> str:

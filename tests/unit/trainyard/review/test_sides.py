@@ -61,6 +61,22 @@ def test_a_repository_of_its_own_is_read_by_this_checkouts_code(stacks: Path) ->
         assert (side.code, side.remark) == (CHECKOUT, "")
 
 
+@pytest.mark.parametrize(("tracked", "remark"), [(False, ""), (True, "that revision has no review yet")])
+def test_a_checkout_inside_the_repository_is_older_only_if_it_is_a_part_of_it(
+    tracked: bool, remark: str, stacks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = stacks.parent / "trainyard"
+    recorder = inside / "trainyard" / "review" / "record.py"
+    recorder.parent.mkdir(parents=True)
+    recorder.touch()
+    git(inside, "init", "-q") if not tracked else git(stacks.parent, "add", "trainyard")
+    monkeypatch.setattr("trainyard.review.sides.CHECKOUT", inside)
+    with revision(stacks, "HEAD") as side:
+        assert side.code == inside
+        assert side.remark.startswith(remark)
+        assert bool(side.remark) == bool(remark)
+
+
 def test_the_working_tree_says_whether_it_is_changed(stacks: Path) -> None:
     commit = git(stacks, "rev-parse", "--short=12", "HEAD")
     assert working_tree(stacks).commit == commit
