@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from catalog.packages import brings, modules_behind, normalized, stands_for
+from catalog.imports import brings, modules_behind, normalized, stands_for
 from catalog.tables import table
 
 if TYPE_CHECKING:

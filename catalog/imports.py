@@ -1,19 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python's code, read without running it: all modules that a team's code imports, also those that it may never reach.
-schemas/imports.py finds those that it certainly imports."""
+schemas/code.py finds those that it certainly imports."""
 
 from __future__ import annotations
 
 import ast
 import os
+import re
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from threading import RLock
 
-from catalog.packages import modules_behind
+from catalog.tables import table
+
+
+def normalized(name: str) -> str:
+    """The name of a package as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@cache
+def packages_of(module: str) -> tuple[str, ...]:
+    """The packages that provide a module, the usual one first."""
+    return (*table("modules")["packages"].get(module, ()), normalized(module))
+
+
+def brings(packages: Collection[str], module: str) -> bool:
+    """Whether one of the packages provides a top-level module."""
+    # `azure-storage-blob` and `ruamel.yaml` share a top-level module with others.
+    own = normalized(module)
+    return any(name in packages for name in packages_of(module)) or any(name.startswith(f"{own}-") for name in packages)
+
+
+def stands_for(package: str) -> tuple[str, ...]:
+    """Other names under which people ask for a package: `tensorflow-cpu` is TensorFlow."""
+    return other_names().get(package, ())
+
+
+def other_names() -> Mapping[str, tuple[str, ...]]:
+    """The packages that people ask for under other names, with these."""
+    return {name: tuple(others) for name, others in table("modules")["stands_for"].items()}
+
+
+def modules_behind(name: str) -> tuple[str, ...]:
+    """The modules that a module, or a package with an extra, imports besides its own: `dask.dataframe` needs pandas."""
+    rows: Mapping[str, list[str]] = table("modules")["needs"]
+    parts = name.split(".")
+    steps = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+    return tuple(module for step in steps for module in rows.get(step, ()))
+
 
 # Python 3.11 counts the depth of a tree once for all threads. Where one begins while another is at it, the count is
 # wrong: "SystemError: AST constructor recursion depth mismatch", which is neither's fault.

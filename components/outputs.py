@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of this stack's last `up`: its outputs, and its resources."""
+"""The results of earlier `up`s: outputs and resources of this stack, and outputs that it takes from another one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pulumi
 
+from components.messages import RefusedError
 from components.plan.model import Plan
+from schemas.findings import Wrong, at
 
 Outputs = Mapping[str, Any]
 T = TypeVar("T")
@@ -73,3 +75,50 @@ def unless_refused(look: Callable[[], Iterable[T]]) -> list[T]:
 def is_ours(plan: Plan, tags: Mapping[str, str] | None) -> bool:
     marks = {"managed-by": "trainyard", "stack": plan.stack}
     return marks.items() <= dict(tags or {}).items()
+
+
+# Concern -> outputs of the other stack, which this stack uses.
+TakenOutputs = Mapping[str, tuple[str, ...]]
+
+
+class Borrowed:
+    """Outputs of the stack under `uses`, for the concerns that this stack takes from it."""
+
+    def __init__(self, plan: Plan, outputs: TakenOutputs) -> None:
+        self._taken = plan.taken
+        self._stack = None
+        self._outputs: Mapping[str, Any] = {}
+        if plan.uses:
+            self._outputs = _require_outputs(plan, plan.uses, outputs)
+            self._stack = pulumi.StackReference(plan.uses)
+
+    def get(self, concern: str, output: str) -> pulumi.Output[str] | None:
+        """An output of the other stack. None if this stack does not take that concern."""
+        if self._stack is None or concern not in self._taken:
+            return None
+        return self._stack.require_output(output)
+
+    def last(self, concern: str, output: str) -> str | None:
+        """The same output, from the other stack's last `up`, without waiting for Pulumi."""
+        return self._outputs.get(output) if concern in self._taken else None
+
+
+def _require_outputs(plan: Plan, stack: str, needed: TakenOutputs) -> Mapping[str, Any]:
+    """Reads the other stack at once: a wrong reference must not stop the program when half of it has run."""
+    try:
+        answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": stack}).value
+    except Exception as problem:  # Pulumi raises nothing more precise
+        message = f"the stack `{stack}` cannot be read: {str(problem).splitlines()[0].rpartition(': ')[2]}"
+        remedy = "correct organization/project/stack; `pulumi stack ls --all` lists the stacks of this backend"
+        raise RefusedError([Wrong(at("uses", "stack"), message, remedy)]) from None
+    outputs: Mapping[str, Any] = answer.get("outputs") or {}
+    if missing := _missing(plan, needed, outputs):
+        message = f"the stack `{stack}` does not export {', '.join(f'`{name}`' for name in missing)}"
+        remedy = f"bring it up first (`pulumi up -s {stack.rpartition('/')[2]}`), or `take` less of it"
+        raise RefusedError([Wrong(at("uses", "take"), message, remedy)])
+    return outputs
+
+
+def _missing(plan: Plan, needed: TakenOutputs, outputs: Collection[str]) -> list[str]:
+    taken = [concern for concern in plan.taken if concern != "logs" or plan.logs.enabled]
+    return [name for concern in taken for name in needed[concern] if name not in outputs]

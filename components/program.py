@@ -13,11 +13,10 @@ import yaml
 from pulumi.runtime import config
 
 from catalog.platforms import platform_with, platforms
+from components.messages import RefusedError, moved, program_error, warn
 from components.outputs import last_outputs
 from components.plan.build import WARNINGS_SHOWN, plan_of
 from components.plan.platform import platform_of
-from components.refusal import RefusedError, moved
-from components.voice import program_error, warn
 from schemas.findings import Path as KeyPath
 from schemas.findings import dotted
 from schemas.judge import Judged, judge_config

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from components.platform.local_cloud import LocalCloud
+from components.platform.calls import LocalCloud
 from components.platform.progress import ProgressPoint
 from localcloud.control import CloudError
 from localcloud.files import WHERE_POSSIBLE

@@ -2,18 +2,92 @@
 """The Pulumi provider `trainyard`. It has the resources that no other provider has."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from catalog.version import VERSION
-from components.platform.calls import ProviderError
+from components.platform.calls import Call, InputFailure, ProviderError
+from components.platform.client import RunPlatforms
 from components.platform.inputs import able_platforms, own_inputs
-from components.platform.values import Properties
-from provider.base.resource import Plugin, ProviderResource
-from provider.keys.resource import KeyPairResource
-from provider.runs.platform import RunPlatforms
+from components.platform.values import UNKNOWN, DiffRules, Properties
+from provider.base.resource import (
+    CheckedInputs,
+    CreatedResource,
+    LiveResource,
+    Plugin,
+    ProviderResource,
+    unknown_where_missing,
+)
 from provider.runs.resource import RunResource
+
+BITS = 4096
+INPUTS = frozenset({"rotation"})
+OUTPUTS = ("publicKey", "privateKey", "fingerprint")
+_DEFAULTS: Mapping[str, Any] = {"rotation": 1}
+
+
+class KeyPairResource(ProviderResource):
+    """Made once. Another `rotation` makes another pair, before the old one goes."""
+
+    rules = DiffRules(replace=INPUTS)
+    secret_outputs = frozenset({"privateKey"})
+
+    def check(self, call: Call, old: Properties, new: Properties) -> CheckedInputs:
+        inputs = {**_DEFAULTS, **{key: value for key, value in new.items() if value is not None}}
+        return CheckedInputs(inputs, tuple(_failures(inputs)))
+
+    def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
+        return unknown_where_missing({**(old_outputs or {}), **inputs}, OUTPUTS)
+
+    def create(self, call: Call, inputs: Properties) -> CreatedResource:
+        call.report.status(f"making an RSA key of {BITS} bits")
+        pair = make_pair()
+        return CreatedResource(pair["fingerprint"], {**inputs, **pair})
+
+    def read(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> LiveResource | None:  # noqa: A002
+        if not all(outputs.get(name) for name in OUTPUTS):
+            raise ProviderError(
+                f"The key pair {id} cannot be imported: only the state that made it has its private key.",
+                "Let `up` make another one.",
+            )
+        return LiveResource(id, outputs, inputs)
+
+    def update(self, call: Call, id: str, outputs: Properties, old: Properties, new: Properties) -> Properties:  # noqa: A002
+        return {**outputs, **new}
+
+    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+        """Nothing is left of it but the state, which the engine forgets."""
+
+
+def make_pair() -> Properties:
+    """A new RSA key in OpenSSH's formats. Its fingerprint is written as `ssh-keygen -l` writes it."""
+    import base64
+    import hashlib
+
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=BITS)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    digest = hashlib.sha256(base64.b64decode(public.split()[1])).digest()
+    return {
+        "publicKey": public.decode(),
+        "privateKey": private.decode(),
+        "fingerprint": f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}",
+    }
+
+
+def _failures(inputs: Properties) -> Iterator[InputFailure]:
+    for key in sorted(set(inputs) - INPUTS - {"__defaults"}):
+        yield InputFailure(key, f"A key pair has no input `{key}`; it has {', '.join(sorted(INPUTS))}.")
+    rotation = inputs["rotation"]
+    if rotation is not UNKNOWN and (isinstance(rotation, bool) or not isinstance(rotation, int) or rotation < 1):
+        yield InputFailure("rotation", f"`{rotation}` is not a positive whole number.")
+
 
 _CONFIGURATION = ("region", "profile", "configFile")
 

@@ -18,8 +18,7 @@ from typing import Any
 from catalog import frameworks
 from catalog.imports import imported_modules
 from catalog.platforms import platforms
-from schemas.code import code_files
-from schemas.imports import Import, certain_imports
+from schemas.code import Import, certain_imports, code_files
 from schemas.model import Job, Requirements, Stack
 from schemas.platforms import stack_file
 from schemas.requirements import PackageList, read_requirements

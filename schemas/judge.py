@@ -11,10 +11,9 @@ from typing import Any
 
 from catalog.platforms import platforms
 from schemas.checks import check, checks_of, rules
-from schemas.checks.registry import at
 from schemas.convert import camel
 from schemas.facts import Facts, gather
-from schemas.findings import Finding, Severity
+from schemas.findings import Finding, Severity, at
 from schemas.findings import Path as KeyPath
 from schemas.load import Loaded, SoundPart, load_config, load_file
 from schemas.model import Stack

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from catalog.packages import normalized
+from catalog.imports import normalized
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement

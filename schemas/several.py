@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from schemas.checks.registry import Wrong, at
-from schemas.findings import Finding
+from schemas.findings import Finding, Wrong, at
 from schemas.findings import Path as FindingPath
 from schemas.judge import OF_SEVERAL, Judged
 from schemas.load import load_file, region_key, stack_name

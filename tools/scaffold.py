@@ -50,7 +50,7 @@ from schemas.model import Layout
 
 if TYPE_CHECKING:
     from components.plan.ports import ResolvedJob
-    from schemas.checks.registry import CheckRule
+    from schemas.findings import CheckRule
 
 
 @dataclass(frozen=True, slots=True)

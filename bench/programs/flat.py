@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pulumi
 
-from components.run import TYPE, Run, RunProvider
+from components.runs import TYPE, Run, RunProvider
 from tests.support.recorder.answers import HOME_OF, HOME_REGION, NAMESPACE, identify
 
 if TYPE_CHECKING:

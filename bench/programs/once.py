@@ -30,7 +30,7 @@ OURS = {"oci": "components.oci.resources.deploy", "aws": "components.aws.resourc
 
 def main(which: str, sdk: str, file: Path, folder: Path) -> None:
     ours = which.startswith("ours")
-    for module in ("components.program", OURS[sdk]) if ours else ("components.run",):
+    for module in ("components.program", OURS[sdk]) if ours else ("components.runs",):
         import_module(module)
     for module in USED[sdk] if which != "ours-lean" else ():
         getattr(import_module(f"pulumi_{sdk}.{module}"), "__all__", None)

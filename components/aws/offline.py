@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from components.aws.plan import TAKEN
-from components.platform.offline import OfflineCloud, OfflineStack, unknown
+from components.platform.review import OfflineCloud, OfflineStack, unknown
 
 # The prefixes of EC2's ids, for types where it is not the type's name in lower case.
 PREFIXES = {

@@ -24,11 +24,10 @@ if TYPE_CHECKING:
     from components.platform.inputs import OwnInputs
     from components.platform.live import LiveQuestion, LiveSide
     from components.platform.local import LocalPlatform
-    from components.platform.offline import OfflineCloud
     from components.platform.rehearsal import RehearsalPlatform
-    from components.platform.review import ReviewPlatform
+    from components.platform.review import OfflineCloud, ReviewPlatform
     from components.platform.values import Properties
-    from schemas.checks.registry import CheckRule
+    from schemas.findings import CheckRule
     from schemas.model import Layout, Run
 
 
@@ -46,7 +45,7 @@ class AwsDl1Platform(Platform):
 
     def rules(self) -> Mapping[str, CheckRule]:
         import components.aws.checks  # noqa: F401  # declares them
-        from components.aws.checks.registry import RULES
+        from components.aws.stack import RULES
 
         return RULES
 
@@ -96,7 +95,7 @@ class AwsDl1Platform(Platform):
 
     def runs(self, config: Properties) -> Runs:
         from components.aws.client.runs import AwsRuns
-        from components.s3.session import Session
+        from components.s3 import Session
 
         return AwsRuns(Session.of(config))
 
@@ -141,7 +140,7 @@ class AwsDl1Platform(Platform):
 
     @property
     def review(self) -> ReviewPlatform:
-        from components.aws.review.answers import AwsReview
+        from components.aws.review.platform import AwsReview
 
         return AwsReview()
 

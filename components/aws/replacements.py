@@ -15,13 +15,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from components.aws.machines import MachineImage
+from components.aws.machines import MachineImage, Recorded, node_settings
 from components.aws.plan import AwsDl1Plan, AwsJobPlan
-from components.aws.recorded import Recorded, node_settings
-from components.context import Borrowed
-from components.outputs import Outputs
-from components.refusal import RefusedError
-from schemas.checks.registry import Wrong, at
+from components.messages import RefusedError
+from components.outputs import Borrowed, Outputs
+from schemas.findings import Wrong, at
 
 # An output of the stack: the settings for which its state has the order of replacement.
 REPLACED_WITH = "machinesReplacedWith"

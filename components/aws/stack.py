@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from schemas.findings import CheckRules
 from schemas.model import Access, Job, NamedAlike, Network, PortRange, Stack, StackPlace
 
 VARIABLES = {
@@ -140,3 +141,7 @@ def gateway_cidr(network: str, nodes: str) -> str | None:
     last = ipaddress.ip_network(f"{whole.broadcast_address}/{SMALLEST_SUBNET}", strict=False)
     first = ipaddress.ip_network(f"{whole.network_address}/{SMALLEST_SUBNET}", strict=False)
     return next((str(block) for block in (last, first) if not block.overlaps(taken)), None)
+
+
+RULES = CheckRules()
+rule = RULES.rule

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from components.oci.plan import TAKEN
-from components.platform.offline import OfflineCloud, OfflineStack, unknown
+from components.platform.review import OfflineCloud, OfflineStack, unknown
 
 # The kinds in OCIDs, for types where it is not the type's name in lower case.
 KINDS = {

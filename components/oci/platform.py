@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from components.platform.inputs import OwnInputs
     from components.platform.live import LiveQuestion, LiveSide
     from components.platform.local import LocalPlatform
-    from components.platform.offline import OfflineCloud
     from components.platform.rehearsal import RehearsalPlatform
-    from components.platform.review import ReviewPlatform
+    from components.platform.review import OfflineCloud, ReviewPlatform
     from components.platform.values import Properties
-    from schemas.checks.registry import CheckRule
+    from schemas.findings import CheckRule
     from schemas.model import Layout, Run
 
 _MEETINGS: Mapping[Layout, Meeting] = {
@@ -50,7 +49,7 @@ class OciPlatform(Platform):
 
     def rules(self) -> Mapping[str, CheckRule]:
         import components.oci.checks  # noqa: F401  # declares them
-        from components.oci.checks.registry import RULES
+        from components.oci.stack import RULES
 
         return RULES
 
@@ -153,7 +152,7 @@ class OciPlatform(Platform):
 
     @property
     def review(self) -> ReviewPlatform:
-        from components.oci.review.answers import OciReview
+        from components.oci.review.platform import OciReview
 
         return OciReview()
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from schemas.findings import CheckRules
 from schemas.model import Access, Job, Logs, NamedAlike, Network, Secret, Shape, Stack, StackPlace
 
 # `${secret.<name>}` is the OCID of a secret of trainyard:vault.
@@ -210,3 +211,7 @@ def share_of(shape: Shape, shapes: Mapping[str, Mapping[str, Any]]) -> MachineSh
     ocpus = shape.ocpus or row.get("vcpus", 0) / 2
     memory = shape.memory_gb or row.get("memory_gib", 0)
     return MachineShare(ocpus, memory, row.get("accelerators", 0)) if ocpus and memory else None
+
+
+RULES = CheckRules()
+rule = RULES.rule

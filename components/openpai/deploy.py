@@ -10,14 +10,13 @@ from typing import Any
 
 import pulumi
 
-from components.artifacts import warn_of_links
+from components.messages import RefusedError
 from components.openpai.job import judged, packed, protocol_of
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
 from components.openpai.protocol import Problem, problems
 from components.plan.model import RunPlan, expand
-from components.refusal import RefusedError
-from components.run import Run, RunProvider, aliases
-from schemas.checks.registry import Wrong, at
+from components.runs import Run, RunProvider, aliases, warn_of_links
+from schemas.findings import Wrong, at
 from schemas.model import Secret
 
 

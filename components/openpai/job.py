@@ -14,8 +14,8 @@ from typing import Any
 
 from catalog.openpai import has_reference, reads, registry_of, same_registry
 from components.openpai import plain
+from components.openpai.client.inputs import carried
 from components.openpai.client.jobs import job_name
-from components.openpai.client.written import carried
 from components.openpai.plain import PlainCommand, as_is_commands, quoted
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, TaskRolePlan
 from components.openpai.stack import IMAGE_NAME, RUNS_COMMANDS, Prerequisite

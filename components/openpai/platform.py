@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from components.platform.rehearsal import RehearsalPlatform
     from components.platform.review import ReviewPlatform
     from components.platform.values import Properties
-    from schemas.checks.registry import CheckRule
+    from schemas.findings import CheckRule
     from schemas.model import Layout
 
 
@@ -39,7 +39,7 @@ class OpenPaiPlatform(Platform):
 
     def rules(self) -> Mapping[str, CheckRule]:
         import components.openpai.checks  # noqa: F401  # declares them
-        from components.openpai.checks.registry import RULES
+        from components.openpai.stack import RULES
 
         return RULES
 

@@ -11,7 +11,6 @@ from catalog.machines import price_of
 from catalog.platforms import platforms
 from catalog.tables import table
 from components.plan.model import RUN_TYPE
-from components.platform.losses import loss_of
 from components.platform.review import (
     UNREAD,
     Ability,
@@ -22,6 +21,7 @@ from components.platform.review import (
     ReviewedResource,
     ReviewPlatform,
     Snapshot,
+    loss_of,
 )
 
 # By this name a team may say what a node costs whichever SKU it is of. The policy pack sees no SKUs.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from catalog.frameworks import Framework, PortRow, RoleRow
+from schemas.findings import CheckRules
 from schemas.model import Bucket, Job, NamedAlike, Role, Secret, Stack, StackPlace
 
 VARIABLES = {
@@ -186,3 +187,7 @@ class OpenPaiStack(Stack):
     def _exists(self, concern: str) -> bool:
         # OpenPAI has jobs only, and what they need exists already.
         return True
+
+
+RULES = CheckRules()
+rule = RULES.rule

@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from components.platform.inputs import OwnInputs
     from components.platform.live import LiveQuestion, LiveSide
     from components.platform.local import LocalPlatform
-    from components.platform.offline import OfflineCloud
     from components.platform.rehearsal import RehearsalPlatform
-    from components.platform.review import ReviewPlatform
+    from components.platform.review import OfflineCloud, ReviewPlatform
     from components.platform.values import Properties
-    from schemas.checks.registry import CheckRule
+    from schemas.findings import CheckRule
     from schemas.model import Stack
 
 
@@ -92,7 +91,7 @@ class PlatformServices:
     @property
     def offline(self) -> OfflineCloud:
         """Replaces the cloud while a program is recorded. Programs of most platforms make no lookups."""
-        from components.platform.offline import OfflineCloud
+        from components.platform.review import OfflineCloud
 
         return OfflineCloud()
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from launcher.escaping import terminal
@@ -183,3 +184,30 @@ def _report_retry(call: Call, what: str, reason: str, elapsed: float, allowed: f
     if first:
         call.report.info(f"{what}: {reason}; trying again for up to {allowed:.0f} s")
     call.report.status(f"{what}: trying again, {elapsed:.0f} of {allowed:.0f} s: {reason}")
+
+
+class LocalCloud(Protocol):
+    """`localcloud.control.Cloud` is one. `compartment` is meant for stacks; `tenancy` is the root compartment."""
+
+    @property
+    def home(self) -> Path: ...
+    @property
+    def endpoint(self) -> str: ...
+    @property
+    def tenancy(self) -> str: ...
+    @property
+    def compartment(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def region(self) -> str: ...
+    @property
+    def config_file(self) -> Path: ...
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment variables with which every client uses this cloud."""
+
+    def env_of_caller(self) -> Mapping[str, str]:
+        """The same, with the credentials of the account that runs the command."""
+
+    def env_for(self, profile: str) -> Mapping[str, str]: ...

@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client of a platform's runs. The provider, every command, local stacks and rehearsals ask it."""
+"""The client of a platform's runs, for the provider, commands, local stacks and rehearsals. It also waits for a run's
+state, with a timeout and with visible progress."""
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from components.platform.base import platform
+from components.platform.calls import Call, ProviderError
+from components.platform.inputs import able_platforms, own_inputs
+from components.platform.runs import UNSUCCESSFUL, NodeRun, RunSpec, overall
+from components.platform.values import Properties, canonical
+from launcher.escaping import terminal
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from components.platform.calls import Call, ProviderError, Tell
-    from components.platform.local_cloud import LocalCloud
-    from components.platform.runs import NodeRun, RunSpec, Try
+    from components.platform.calls import LocalCloud, Tell
+    from components.platform.runs import Try
     from components.platform.status import ConnectionsSeen, MachineSeen, RunStatus, WantedRuns
     from components.platform.tries import PlannedTry, ReadyTry
-    from components.platform.values import Properties
 
 
 # How many seconds the first read retries a cloud that does not answer: the user waits for it. Later reads may take
@@ -164,3 +171,114 @@ class Runs(ABC):
     def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
         """How a run ended whose records are gone, from the files that it left. None if they do not say."""
         return None
+
+
+_FIRST_PAUSE = 0.2
+_LONGEST_PAUSE = 10.0
+_GROWTH = 1.4
+_SECONDS_BETWEEN_LINES = 60.0
+
+
+class NotInTimeError(Exception):
+    """The run did not reach its `until` before the timeout."""
+
+    def __init__(self, minutes: float) -> None:
+        super().__init__(f"{minutes:g} minutes")
+        self.minutes = minutes
+
+
+def reached(until: str, nodes: Sequence[NodeRun]) -> bool:
+    if until == "accepted":
+        return True
+    if until == "started":
+        return all(node.state != "ACCEPTED" for node in nodes)
+    return all(node.over for node in nodes)
+
+
+def broken(nodes: Sequence[NodeRun]) -> list[NodeRun]:
+    """The nodes that ended without success. Nodes that ended because of another node come last."""
+    lost = [node for node in nodes if node.state in UNSUCCESSFUL]
+    return sorted(lost, key=lambda node: (node.state != "FAILED", node.finished_at or "9999"))
+
+
+def settle(call: Call, runs: Runs, spec: RunSpec, nodes: list[NodeRun]) -> list[NodeRun]:
+    """Waits until the run reaches its `until`, or one of its nodes is lost. Updates `nodes` in place."""
+    minutes = {"accepted": spec.timeouts.access, "started": spec.timeouts.started}.get(
+        spec.until, spec.timeouts.started + spec.timeouts.finished
+    )
+    watch = _Watch(call, spec)
+    pause, deadline = _FIRST_PAUSE, call.deadline(minutes * 60)
+    while not (broken(nodes) or reached(spec.until, nodes)):
+        if time.monotonic() > deadline:
+            raise NotInTimeError(minutes)
+        call.stop.wait(pause)
+        pause = min(pause * _GROWTH, _LONGEST_PAUSE)
+        nodes[:] = runs.observe(call, nodes)
+        watch.look(nodes)
+    return nodes
+
+
+def wait_for_end(call: Call, runs: Runs, nodes: list[NodeRun], minutes: float) -> list[NodeRun]:
+    pause, deadline = _FIRST_PAUSE, call.deadline(minutes * 60)
+    while not all(node.over for node in nodes):
+        if time.monotonic() > deadline:
+            raise NotInTimeError(minutes)
+        elapsed = time.monotonic() - call.started
+        call.report.status(f"waiting for {_count([n for n in nodes if not n.over])} to end, {elapsed:.0f} s so far")
+        call.stop.wait(pause)
+        pause = min(pause * _GROWTH, _LONGEST_PAUSE)
+        nodes[:] = runs.observe(call, nodes)
+    return nodes
+
+
+def reason_to_wait(nodes: Sequence[NodeRun]) -> str:
+    """The platform's message about nodes that have not begun, or ""."""
+    waiting = (node for node in nodes if node.state == "ACCEPTED" and node.details)
+    return next((terminal(node.details) for node in waiting), "")
+
+
+class _Watch:
+    """Reports the run's progress: always as the status line, and as a new line when it changes or takes long."""
+
+    def __init__(self, call: Call, spec: RunSpec) -> None:
+        self._call, self._spec = call, spec
+        self._reported, self._reported_at = "", time.monotonic()
+
+    def look(self, nodes: Sequence[NodeRun]) -> None:
+        now, elapsed = overall(nodes), time.monotonic() - self._call.started
+        states = ", ".join(f"{node.name} {node.state}" for node in nodes[:4]) + (" …" if len(nodes) > 4 else "")
+        why = reason_to_wait(nodes)
+        because = f": {why}" if why else ""
+        self._call.report.status(f"{now} after {elapsed:.0f} s, waiting until {self._spec.until}: {states}{because}")
+        if now + why != self._reported or time.monotonic() - self._reported_at > _SECONDS_BETWEEN_LINES:
+            self._call.report.info(f"run {self._spec.display_name}: {now} after {elapsed:.0f} s ({states}){because}")
+            self._reported, self._reported_at = now + why, time.monotonic()
+
+
+def _count(nodes: Sequence[NodeRun]) -> str:
+    return "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
+
+
+class RunPlatforms:
+    """The platforms of one configured provider, made when first needed."""
+
+    def __init__(self, config: Properties) -> None:
+        self._config = config
+        self._made: dict[tuple[str, str], Runs] = {}
+
+    def of(self, inputs: Properties, run_id: str = "") -> Runs:
+        """The platform of a run. An imported run has only its id."""
+        name = inputs.get("platform") or _platform_that_knows(run_id)
+        own = own_inputs(name)
+        connects = {key: inputs[key] for key in own.connecting if inputs.get(key)} if own else {}
+        key = (name, canonical(connects))
+        if key not in self._made:
+            self._made.setdefault(key, platform(name).runs({**self._config, **connects}))
+        return self._made[key]
+
+
+def _platform_that_knows(run_id: str) -> str:
+    for name in able_platforms():
+        if platform(name).knows(run_id):
+            return name
+    raise ProviderError(f"`{run_id}` is not the id of a run on any platform.", "Give the id of the main node's run.")

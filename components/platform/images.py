@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from catalog.packages import other_names
+from catalog.imports import other_names
 from components.plan.model import JobPlan, Plan, expand
 from components.platform.base import answers
 from schemas.names import suggestion

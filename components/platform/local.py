@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from components.plan.model import Plan, RunPlan
-from components.platform.calls import ProviderError, Tell
-from components.platform.local_cloud import LocalCloud
+from components.platform.calls import LocalCloud, ProviderError, Tell
 from components.platform.status import duration, shorten
 
 Row = Mapping[str, Any]

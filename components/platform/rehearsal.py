@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from components.plan.model import JobPlan, Plan, RunPlan, expand
-from components.platform.calls import Tell
+from components.platform.calls import LocalCloud, Tell
 from components.platform.client import Runs
 from components.platform.evidence import AccessFacts, Mutation, PlannedNeeds, RecordedCall
 from components.platform.local import Outputs, Row
-from components.platform.local_cloud import LocalCloud
 from components.platform.runs import NodeRun
 from components.platform.values import Properties
 from schemas.model import EnvValue, Secret

@@ -9,9 +9,9 @@ from typing import Any
 
 from catalog.tables import table
 from components.plan.model import RUN_TYPE
-from components.platform.diff import DiffRules, compare, is_touched
 from components.platform.inputs import mutable_inputs
 from components.platform.review import ReviewedResource
+from components.platform.values import DiffRules, compare, is_touched
 
 TRIGGER = "replacementTrigger"
 # Inputs whose keys users choose: there, a missing key is a change. In other inputs, the cloud fills in missing keys.

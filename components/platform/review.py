@@ -8,9 +8,11 @@ as JSON.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+
+from catalog.tables import table
 
 # Replace values in a resource's inputs: those that only a cloud knows, and secrets.
 UNKNOWN, SECRET = "(unknown)", "(secret)"
@@ -199,3 +201,67 @@ class ReviewPlatform(Protocol):
     def costs(self, side: Snapshot, prices: Mapping[str, Any]) -> Costs:
         """`prices`: a team's own rows, which take precedence over those of the catalog."""
         return Costs()
+
+
+_NAME = "{name}"
+
+
+def loss_of(resource: ReviewedResource, rows: Mapping[str, Mapping[str, Any]]) -> Loss | None:
+    """None if nothing is lost: the type has no row, or Pulumi retains the resource in the cloud."""
+    row = rows.get(resource.type) or table("review")["loss"].get(resource.type)
+    if row is None or resource.retain:
+        return None
+    called = (resource.inputs.get(key) for key in row.get("called", ()))
+    name = f"`{next((one for one in called if isinstance(one, str) and one), resource.name)}`"
+    # Not `format`: a name may have braces of its own.
+    return Loss(row["words"].replace(_NAME, name), row.get("avoid", "").replace(_NAME, name))
+
+
+def unknown(what: str) -> str:
+    return f"{UNKNOWN} {what}"
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineStack:
+    """The stack whose program is recorded: its name, and its configuration as values."""
+
+    name: str
+    config: Mapping[str, Any]
+
+    def texts(self) -> frozenset[str]:
+        """Every text of the file. Resources that they name are assumed to exist."""
+        return frozenset(_texts(self.config))
+
+
+class OfflineCloud:
+    """Methods with a body are defaults, for platforms without a cloud."""
+
+    def prepare(self) -> None:
+        """Imports the modules of its programs in advance, so that not each of them has to."""
+
+    def identify(self, token: str, name: str, inputs: Mapping[str, Any]) -> str:
+        """The id of a new resource. It is readable, and the same each time."""
+        return name
+
+    def outputs(self, token: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The outputs that the cloud adds to a new resource's inputs, as far as components read them."""
+        return {}
+
+    def answer(self, function: str, arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
+        """The result of a lookup. Raises LookupError for a missing resource, or if it cannot be known."""
+        raise LookupError(f"{function} cannot be asked without a cloud")
+
+    def borrowed(self) -> tuple[str, ...]:
+        """The outputs of another stack that a stack may use."""
+        return ()
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)

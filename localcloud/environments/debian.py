@@ -16,7 +16,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from catalog.packages import normalized
+from catalog.imports import normalized
 from localcloud.environments import apt
 from localcloud.environments.commands import MakeError, MakeProgress
 from localcloud.environments.rows import EnvironmentRow

@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 
 from catalog.environments import Choice, EnvironmentFacts, Need, choose, environments, requirement_lines, versions_in
-from catalog.packages import normalized
+from catalog.imports import normalized
 from localcloud.environments import cache, layout, port_shim
 from localcloud.environments.cache import Stamp
 from localcloud.environments.layout import Layout

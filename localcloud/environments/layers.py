@@ -22,7 +22,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from catalog.environments import versions_in
-from catalog.packages import stands_for
+from catalog.imports import stands_for
 from localcloud.environments import cache, port_shim
 from localcloud.environments.cache import Stamp
 from localcloud.environments.commands import DiskGuard, MakeError, MakeProgress, pip, run_watched

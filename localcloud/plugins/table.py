@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from catalog.tables import table
 from components.platform.calls import Call, InputFailure, PartialFailureError, ProviderError
-from components.platform.diff import Diff, DiffRules, changed_keys, compare
-from components.platform.values import Properties, canonical
+from components.platform.values import Diff, DiffRules, Properties, canonical, changed_keys, compare
 from localcloud.plugins.recorded import note_deleted, recorded_ids, recorded_parent
 from localcloud.plugins.remedies import commands
 from localcloud.plugins.rows import TypeRow

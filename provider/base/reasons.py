@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from components.platform.diff import Diff, join
-from components.platform.values import UNKNOWN, Properties, Secret, canonical, redact, reveal, secret_texts
+from components.platform.values import UNKNOWN, Diff, Properties, Secret, canonical, join, redact, reveal, secret_texts
 from launcher.escaping import terminal
 
 _MOST = 4

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.platform.calls import Call, InputFailure
-from components.platform.diff import Diff, DiffRules, compare
-from components.platform.values import UNKNOWN, Properties
+from components.platform.values import UNKNOWN, Diff, DiffRules, Properties, compare
 
 
 @dataclass(frozen=True)

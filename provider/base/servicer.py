@@ -12,8 +12,18 @@ import grpc
 from google.protobuf import empty_pb2
 
 from components.platform.calls import GO_ON, Call, InputFailure, PartialFailureError, ProviderError, Stop
-from components.platform.diff import Change, Diff
-from components.platform.values import Properties, Secret, canonical, has_unknown, redact, reveal, seal, secret_texts
+from components.platform.values import (
+    Change,
+    Diff,
+    Properties,
+    Secret,
+    canonical,
+    has_unknown,
+    redact,
+    reveal,
+    seal,
+    secret_texts,
+)
 from launcher.escaping import terminal_lines
 from provider.base.reasons import as_path, reasons
 from provider.base.resource import Plugin, ProviderResource

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from components.platform.calls import Call, Cancelled, PartialFailureError, ProviderError
-from components.platform.client import Runs
-from components.platform.diff import Change, Diff, DiffRules, compare
+from components.platform.client import NotInTimeError, RunPlatforms, Runs, broken, reason_to_wait, settle, wait_for_end
 from components.platform.inputs import UNTIL, failures, missing, mutable_inputs, own_inputs, with_defaults
 from components.platform.runs import (
     DELETED,
@@ -21,13 +20,10 @@ from components.platform.runs import (
     run_spec,
     wants_access,
 )
-from components.platform.values import Properties
-from components.platform.waiting import NotInTimeError, broken, reason_to_wait, settle, wait_for_end
+from components.platform.values import Change, Diff, DiffRules, Properties, compare
 from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
 from provider.runs.lost import LastLines, first_failure
-from provider.runs.platform import RunPlatforms
-from provider.runs.starting_again import JobTries, failure_mark, marks_of, reason_to_start, remedy
-from provider.runs.turns import Turns
+from provider.runs.starting import JobTries, Turns, failure_mark, marks_of, reason_to_start, remedy
 
 _LAST_LINES = 20
 # Words for states that the platform gives no reason for.

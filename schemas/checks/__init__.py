@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 
 # Importing a file of checks declares them.
 from schemas.checks import access, commands, env, images, names, network, ports, roles, runs, storage, waivers  # noqa: F401
-from schemas.checks.registry import RULES, CheckRule
 from schemas.facts import Facts
-from schemas.findings import Finding
+from schemas.findings import RULES, CheckRule, Finding
 from schemas.model import Stack
 from schemas.platforms import stack_file
 

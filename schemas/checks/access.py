@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 
 from schemas.checks.network import is_production
-from schemas.checks.registry import Wrong, at, rule
 from schemas.convert import default_of
 from schemas.facts import Facts
-from schemas.findings import Path
+from schemas.findings import Path, Wrong, at, rule
 from schemas.model import Job, Role, Stack
 from schemas.names import listing
 

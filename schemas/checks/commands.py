@@ -11,9 +11,8 @@ from functools import lru_cache
 
 from catalog import frameworks
 from catalog.frameworks.sound import OF_A_NODE, OF_A_PROCESS, OF_TENSORFLOW
-from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts
-from schemas.findings import Path
+from schemas.findings import Path, Wrong, at, rule
 from schemas.model import Job, Stack
 from schemas.names import plural
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from catalog.frameworks import Framework
 from catalog.secret_looks import SECRET_NAME, gives_secret, holds_secret, looks_secret, names_secret
-from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts
-from schemas.findings import Path
+from schemas.findings import Path, Wrong, at, rule
 from schemas.model import EnvValue, Stack
 
 # Name or prefix -> why it is reserved, on every platform. A prefix ends with an underscore.

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from catalog.environments import Choice, Conflict, Need, choose, requirement_lines, requirement_of
-from catalog.packages import brings, packages_of
+from catalog.imports import brings, packages_of
 from catalog.tables import table
-from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts, UnnamedFile
+from schemas.findings import Wrong, at, rule
 from schemas.model import Job, Stack
 from schemas.requirements import PackageList
 

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
 from schemas import each
-from schemas.checks.registry import Wrong, at, rule
 from schemas.convert import camel
 from schemas.each import keys_of
 from schemas.facts import Facts
-from schemas.findings import Path
+from schemas.findings import Path, Wrong, at, rule
 from schemas.model import Job, Role, Run, Stack
 from schemas.names import REFERENCES, names_in, suggestion
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from catalog.frameworks import PortRow
-from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts
-from schemas.job_on_platform import JobOnPlatform
+from schemas.findings import Wrong, at, rule
 from schemas.model import PortRange, Stack
 from schemas.names import suggestion
+from schemas.platforms import JobOnPlatform
 
 # Linux uses ports of this range for outgoing connections by default.
 EPHEMERAL = PortRange(32768, 60999)

@@ -7,11 +7,11 @@ import math
 from collections.abc import Iterator
 
 from catalog.frameworks import Framework, OptionRow
-from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts
-from schemas.job_on_platform import JobOnPlatform
+from schemas.findings import Wrong, at, rule
 from schemas.model import Role, Stack
 from schemas.names import listing, plural, suggestion
+from schemas.platforms import JobOnPlatform
 
 
 def _called(framework: Framework) -> str:

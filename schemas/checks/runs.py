@@ -9,13 +9,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from schemas.checks.commands import commands, words_of
-from schemas.checks.registry import Wrong, at, rule
 from schemas.each import LONGEST_KEY, MOST_RUNS, count, keys_of, names_in, text_of
 from schemas.facts import CodeFolder, Facts
-from schemas.findings import Path
-from schemas.job_on_platform import JobOnPlatform
+from schemas.findings import Path, Wrong, at, rule
 from schemas.model import STALL_MINUTES, Job, Run, Stack
 from schemas.names import listing, nearest, plural
+from schemas.platforms import JobOnPlatform
 
 # The longest reasonable wait of a deployment: a day.
 LONGEST_WAIT = 24 * 60

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from schemas.checks.network import is_production
-from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts
+from schemas.findings import Wrong, at, rule
 from schemas.model import Stack
 
 # Files that usually hold keys. Everybody who may read the job may read its code.

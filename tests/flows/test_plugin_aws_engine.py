@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import pytest
 
-from components.s3.session import Session
+from components.s3 import Session
 from localcloud.control import Cloud
 from tests.support.local_team import LONGEST_SECONDS, summary
 from trainyard.engine.local import environment

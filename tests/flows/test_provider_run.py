@@ -21,7 +21,7 @@ from localcloud import control
 from localcloud.admin import push_image
 from localcloud.oci.plugin.plugin import LocalOci
 from provider.plugin import Trainyard
-from provider.runs.starting_again import RETRY_FAILED
+from provider.runs.starting import RETRY_FAILED
 from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import runs_may_log
 from tests.support.provider_client import Failed, Resource, engine_side

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from components.artifacts import ARTIFACTS
+from components.runs import ARTIFACTS
 from tests.support.examples import STACKS, stack_file
 from tests.support.recorder.client import Client
 

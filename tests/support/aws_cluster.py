@@ -22,7 +22,7 @@ import botocore.session
 from botocore.exceptions import ClientError
 
 from components.platform.values import Properties
-from components.s3.session import Session
+from components.s3 import Session
 from provider.plugin import Trainyard
 from tests.support.aws_machines import REGION, moto
 from tests.support.provider_client import EngineSide, engine_side

@@ -10,16 +10,16 @@ from typing import Any
 
 import click
 
+from components.messages import moved
 from components.plan.build import WARNINGS_SHOWN
 from components.plan.model import Plan
 from components.platform.base import platform
 from components.platform.calls import Tell
 from components.platform.local import LocalFile
-from components.refusal import moved
 from localcloud import admin, control
 from localcloud.environments import network_tools
 from localcloud.files import REQUIRED, WHERE_POSSIBLE
-from provider.runs.starting_again import RETRY_FAILED
+from provider.runs.starting import RETRY_FAILED
 from schemas.findings import dotted
 from schemas.source import read
 from trainyard.cli.out import say, say_aside

@@ -21,7 +21,7 @@ from components.platform.runs import TERMINAL, NodeRun
 from components.platform.status import WantedRuns
 from launcher.escaping import terminal, terminal_lines
 from localcloud import admin, control
-from provider.runs.starting_again import marks_of
+from provider.runs.starting import marks_of
 from schemas.names import plural
 from schemas.source import read
 from trainyard.cli.out import say, say_aside

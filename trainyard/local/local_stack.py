@@ -25,7 +25,7 @@ from components.platform.calls import GO_ON, Tell
 from components.platform.local import PROJECT_NAME, LocalFile, LocalPlatform, LocalStackError, State, states
 from localcloud import control
 from localcloud.code_age import why_older
-from provider.runs.starting_again import RETRY_FAILED
+from provider.runs.starting import RETRY_FAILED
 from schemas.source import read
 from trainyard.engine.local import environment
 from trainyard.engine.tools import tools_home

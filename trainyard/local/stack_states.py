@@ -16,7 +16,7 @@ from typing import Any
 
 from components.plan.model import RUN_TYPE, JobPlan, Plan
 from components.platform.local import LocalPlatform, Row, State
-from provider.runs.starting_again import FAILED
+from provider.runs.starting import FAILED
 from schemas.names import plural
 from trainyard.local.local_stack import LocalStack
 

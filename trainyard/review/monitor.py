@@ -14,7 +14,7 @@ import yaml
 from google.protobuf.json_format import MessageToDict
 
 from catalog import engine_values
-from components.platform.offline import OfflineCloud, OfflineStack, unknown
+from components.platform.review import OfflineCloud, OfflineStack, unknown
 
 STACK_OUTPUTS = "pulumi:pulumi:readStackOutputs"
 STACK_RESOURCES = "pulumi:pulumi:readStackResourceOutputs"

@@ -3,7 +3,7 @@
 
 A line of JSON in (file, root, state), a line of JSON out (a `Recorded`, or an error). Each program runs in a fork, so
 none leaves anything behind for the next; Pulumi is imported once, before the first fork. No engine, no cloud, no
-credentials: what a program looks up is answered from its own stack file (components/platform/offline.py), and what it
+credentials: what a program looks up is answered from its own stack file (components/platform/review.py), and what it
 asks of its own state from the other side's recording.
 """
 
@@ -25,13 +25,12 @@ from typing import Any
 import pulumi
 
 from catalog.platforms import platform_in
-from components.artifacts import ARTIFACTS
 from components.plan.build import WARNINGS_SHOWN, plan_of
 from components.plan.show import plain as plain_plan
 from components.platform.base import answers
-from components.platform.offline import OfflineStack
-from components.platform.review import SECRET, Snapshot
+from components.platform.review import SECRET, OfflineStack, Snapshot
 from components.program import STACKS, run
+from components.runs import ARTIFACTS
 from schemas.judge import judge_file
 from trainyard.review.monitor import ORGANIZATION, Cloud, Recorder, configuration, encrypted_texts, plain
 from trainyard.review.recorder import Recorded, masked, resource_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from components.platform.local_cloud import LocalCloud
+from components.platform.calls import LocalCloud
 from components.platform.status import ConnectionsSeen, RunStatus
 from components.platform.traffic import RehearsedNode, read_traffic, wanted_drops
 from localcloud import admin

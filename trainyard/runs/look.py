@@ -9,7 +9,7 @@ from typing import Any
 
 from catalog.platforms import platform_in
 from components.platform.base import answers
-from components.platform.calls import Call, ProviderError, call_of
+from components.platform.calls import Call, LocalCloud, ProviderError, call_of
 from components.platform.client import (
     FIRST_PATIENCE,
     FolderPlace,
@@ -19,7 +19,6 @@ from components.platform.client import (
     UnknownPlaceError,
     Where,
 )
-from components.platform.local_cloud import LocalCloud
 from components.platform.progress import ProgressPoint, crowded, read_point
 from components.platform.runs import NodeRun, overall
 from components.platform.status import MachineSeen, RunStatus, WantedRuns, find_cause

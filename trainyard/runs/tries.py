@@ -18,8 +18,8 @@ from components.platform.inputs import with_defaults
 from components.platform.runs import NodeRun, RunSpec, fingerprint_of_try, run_spec
 from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, WantedTry, new_name
 from schemas.checks import check
-from schemas.checks.registry import at
 from schemas.each import with_each
+from schemas.findings import at
 from schemas.judge import Judged
 from schemas.model import EnvValue, Job, Run, Secret, Stack
 from schemas.names import listing, plural, suggestion

@@ -6,14 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from components.aws.checks.registry import rule
-from components.aws.stack import AwsDl1Stack, AwsJob, Cluster
-from schemas.checks.registry import Wrong, at
+from components.aws.stack import AwsDl1Stack, AwsJob, Cluster, rule
 from schemas.checks.runs import disks_within, runtimes_within
 from schemas.facts import Facts
-from schemas.findings import Path
-from schemas.job_on_platform import JobOnPlatform
+from schemas.findings import Path, Wrong, at
 from schemas.names import listing, plural, suggestion
+from schemas.platforms import JobOnPlatform
 
 SSH_OF_THE_MACHINE = 22
 RELEASE = "{release}"

@@ -6,11 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from components.aws.checks.registry import rule
-from components.aws.stack import NAME, AwsDl1Stack
+from components.aws.stack import NAME, AwsDl1Stack, rule
 from schemas.checks.names import OUR_TAGS
-from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
+from schemas.findings import Wrong, at
 from schemas.names import suggestion
 
 _BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")

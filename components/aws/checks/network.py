@@ -7,13 +7,12 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from components.aws.checks.registry import rule
-from components.aws.stack import AwsDl1Stack, gateway_cidr
+from components.aws.stack import AwsDl1Stack, gateway_cidr, rule
 from schemas.checks.images import OURS, images_of, path_of
 from schemas.checks.network import is_production
-from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
-from schemas.job_on_platform import JobOnPlatform
+from schemas.findings import Wrong, at
+from schemas.platforms import JobOnPlatform
 
 SMALLEST_DEFAULT = 24
 _ECR = re.compile(r"\d{12}\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com")

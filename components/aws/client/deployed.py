@@ -20,8 +20,7 @@ from components.platform.calls import Call
 from components.platform.runs import liked_by
 from components.platform.tries import Overlay, PlannedTry, ReadyTry, TryError, filled
 from components.platform.values import Properties
-from components.s3.calls import pages
-from components.s3.session import Session
+from components.s3 import Session, pages
 from schemas.model import EnvValue, Secret
 
 # References of a plan that only AWS fills in.

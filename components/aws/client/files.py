@@ -1,20 +1,202 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Amazon S3, as `components.platform.files` asks for it."""
+"""`trainyard data` in Amazon S3: implements the store and the opener of `components.platform.files`.
+
+Checksums are MD5, which S3 returns as the ETag, in hexadecimal. If the bucket encrypts with a KMS key, ETags are not
+MD5. Then an object that was uploaded whole has its MD5 in its metadata, and one uploaded in parts has no checksum.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any, TypeVar
 
 from components.aws.client.runs import parse_folder
 from components.aws.client.session import session_of_caller
 from components.platform.calls import Call, ProviderError, call_of
-from components.platform.files import StoreRequest, TransferError
-from components.s3.calls import ACCESS_CODES, code_of
-from components.s3.session import Session
-from components.s3.store import BucketStore
+from components.platform.files import (
+    Content,
+    ContentChangedError,
+    ObjectChangedError,
+    Sink,
+    StoredObject,
+    StoredPart,
+    StoreRequest,
+    TransferError,
+)
+from components.platform.streams import BLOCK_BYTES, as_text, body_of, drain, of_parts
+from components.s3 import ACCESS_CODES, Session, attempt, code_of, pages, read_if_exists, status_of
+
+T = TypeVar("T")
+# The metadata keys for an object's MD5 and for the size of the parts of its upload.
+_MD5, _PART_BYTES = "trainyard-md5", "trainyard-part-bytes"
+_DIGEST = re.compile(r'"?([0-9a-f]{32})(-[0-9]+)?"?')
+_MOVED_ON = frozenset({"PreconditionFailed", "NoSuchKey", "NoSuchUpload", "InvalidPart", "InvalidPartOrder"})
+_CHANGED = frozenset({"BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch"})
+
+
+@dataclass
+class BucketStore:
+    """Implements `components.platform.files.Store`. `explain` adds the remedy to an error that may be a refusal."""
+
+    session: Session
+    call: Call
+    bucket: str
+    explain: Callable[[ProviderError], ProviderError]
+    # MD5 of parts that this process sent, by upload, number and ETag. S3 verified each on arrival.
+    _sent: dict[tuple[str, int, str], str] = field(default_factory=dict, repr=False)
+    # Whether ETags are MD5. None: not known yet.
+    _plain: bool | None = None
+
+    @property
+    def address(self) -> str:
+        return f"s3://{self.bucket}"
+
+    def list(self, prefix: str) -> Iterator[StoredObject]:
+        what = f"List the objects of {self.bucket}"
+        request: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix}
+        try:
+            for page in pages(self.call, what, self._client, "list_objects_v2", **request):
+                for row in page.get("Contents") or ():
+                    checksum = checksum_of(row["ETag"]) if self._is_plain(row["Key"]) else ""
+                    yield StoredObject(row["Key"], row["Size"], checksum, row["ETag"], _time(row["LastModified"]))
+        except ProviderError as error:
+            raise self.explain(error) from error.__cause__
+
+    def _is_plain(self, name: str) -> bool:
+        """Whether ETags of a list are MD5. Lists do not say how objects are encrypted, so one object is looked up: the
+        bucket encrypts all in the same way."""
+        if self._plain is None:
+            head = self._head(name)
+            self._plain = head is None or _is_plain(head)
+        return self._plain
+
+    def look(self, name: str) -> tuple[StoredObject, int | None] | None:
+        head = self._head(name)
+        if head is None:
+            return None
+        metadata = head.get("Metadata") or {}
+        checksum = checksum_of(head["ETag"]) if _is_plain(head) else str(metadata.get(_MD5, ""))
+        stated = str(metadata.get(_PART_BYTES, ""))
+        part = int(stated) if stated.isdecimal() and len(stated) < 16 else None
+        found = StoredObject(name, head["ContentLength"], checksum, head["ETag"], _time(head["LastModified"]))
+        return found, part
+
+    def _head(self, name: str) -> Any:
+        ask = partial(self._client.head_object, Bucket=self.bucket, Key=name)
+        try:
+            return read_if_exists(self.call, f"Look at {name}", ask)
+        except ProviderError as error:
+            raise self.explain(error) from error.__cause__
+
+    def read(self, item: StoredObject, start: int, length: int, sink: Sink) -> None:
+        def fetch() -> None:
+            sink.restart()
+            wanted = f"bytes={start}-{start + length - 1}"
+            answer = self._client.get_object(Bucket=self.bucket, Key=item.name, Range=wanted, IfMatch=item.etag)
+            with closing(answer["Body"]) as body:
+                drain(body.iter_chunks(BLOCK_BYTES), sink, length)
+
+        self._attempt(f"Fetch {item.name}", fetch)
+
+    def put(self, name: str, content: Content, replaces: StoredObject | None) -> None:
+        self._attempt(
+            f"Put {name}",
+            lambda: self._client.put_object(
+                Bucket=self.bucket, Key=name, Body=body_of(content), ContentLength=content.size,
+                ContentMD5=content.md5, Metadata={_MD5: content.md5}, **_condition(replaces),
+            ),
+        )  # fmt: skip
+
+    def begin(self, name: str, part_bytes: int, replaces: StoredObject | None) -> str:
+        begin = partial(
+            self._client.create_multipart_upload, Bucket=self.bucket, Key=name, Metadata={_PART_BYTES: str(part_bytes)}
+        )
+        return str(self._attempt(f"Begin the upload of {name}", begin)["UploadId"])
+
+    def parts(self, name: str, upload: str) -> dict[int, StoredPart] | None:
+        made: dict[int, StoredPart] = {}
+        request: dict[str, Any] = {"Bucket": self.bucket, "Key": name, "UploadId": upload}
+        try:
+            for page in pages(self.call, f"List the parts of {name}", self._client, "list_parts", **request):
+                for row in page.get("Parts") or ():
+                    number, etag = row["PartNumber"], row["ETag"]
+                    md5 = self._sent.get((upload, number, etag)) or checksum_of(etag)
+                    made[number] = StoredPart(row["Size"], md5, etag)
+        except ProviderError as error:
+            if code_of(error.__cause__) == "NoSuchUpload":
+                return None
+            raise self.explain(error) from error.__cause__
+        return made
+
+    def put_part(self, name: str, upload: str, number: int, content: Content) -> None:
+        answer = self._attempt(
+            f"Put part {number} of {name}",
+            lambda: self._client.upload_part(
+                Bucket=self.bucket, Key=name, UploadId=upload, PartNumber=number, Body=body_of(content),
+                ContentLength=content.size, ContentMD5=content.md5,
+            ),
+        )  # fmt: skip
+        self._sent[upload, number, answer["ETag"]] = content.md5
+
+    def commit(self, name: str, upload: str, parts: Mapping[int, StoredPart], replaces: StoredObject | None) -> str:
+        each = [{"PartNumber": number, "ETag": part.etag} for number, part in sorted(parts.items())]
+        commit = partial(
+            self._client.complete_multipart_upload, Bucket=self.bucket, Key=name, UploadId=upload,
+            MultipartUpload={"Parts": each}, **_condition(replaces),
+        )  # fmt: skip
+        answer = self._attempt(f"Complete the upload of {name}", commit)
+        if not _is_plain(answer):
+            # S3 has verified each part, but returns no digest of the whole.
+            return of_parts(base64.b64decode(part.md5) for _, part in sorted(parts.items()))
+        return checksum_of(answer["ETag"])
+
+    def abandon(self, name: str, upload: str) -> None:
+        abort = partial(self._client.abort_multipart_upload, Bucket=self.bucket, Key=name, UploadId=upload)
+        # If this fails, the parts only take up space. The error that led here is reported anyway.
+        with suppress(ProviderError):
+            attempt(replace(self.call, patience=0.0), f"Abandon the upload of {name}", abort)
+
+    @property
+    def _client(self) -> Any:
+        return self.session.client("s3")
+
+    def _attempt(self, what: str, operation: Callable[[], T]) -> T:
+        try:
+            return attempt(self.call, what, operation)
+        except ProviderError as error:
+            cause = error.__cause__
+            if status_of(cause) == 412 or code_of(cause) in _MOVED_ON:
+                raise ObjectChangedError from None
+            if code_of(cause) in _CHANGED:
+                raise ContentChangedError from None
+            raise self.explain(error) from cause
+
+
+def checksum_of(etag: str) -> str:
+    """The ETag's checksum in the form of components/platform/streams.py. Empty if it is not an MD5."""
+    match = _DIGEST.fullmatch(etag)
+    return as_text(bytes.fromhex(match[1])) + (match[2] or "") if match else ""
+
+
+def _is_plain(answer: Mapping[str, Any]) -> bool:
+    """Whether the ETag of this answer is an MD5. It is not if a KMS key or the client's own key encrypts the object."""
+    kms = str(answer.get("ServerSideEncryption") or "").startswith("aws:kms")
+    return not kms and not answer.get("SSECustomerAlgorithm")
+
+
+def _condition(replaces: StoredObject | None) -> dict[str, str]:
+    return {"IfMatch": replaces.etag} if replaces is not None else {"IfNoneMatch": "*"}
+
+
+def _time(moment: Any) -> str:
+    return str(moment.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
 
 _LIST, _READ = ("s3:ListBucket",), ("s3:GetObject",)
 _WRITE = ("s3:AbortMultipartUpload", "s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject")

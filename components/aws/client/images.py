@@ -27,8 +27,7 @@ from components.platform.images import (
     WantedImage,
     explain,
 )
-from components.s3.calls import code_of, refusal
-from components.s3.session import Session
+from components.s3 import Session, code_of, refusal
 
 # ECR gives every caller's token to this user.
 USER = "AWS"

@@ -9,15 +9,14 @@ from typing import Any
 
 from components.aws.client.live_access import JUDGED as ACCESS_JUDGED
 from components.aws.client.live_access import AccessReader
-from components.aws.client.live_documents import as_declared, principals_in
 from components.aws.client.live_ec2 import JUDGED as EC2_JUDGED
 from components.aws.client.live_ec2 import Ec2Reader
 from components.aws.client.session import session_of_caller
+from components.aws.iam.documents import as_declared, principals_in
 from components.platform.calls import call_of
 from components.platform.live import LiveQuestion, LiveSide, Reading
 from components.platform.review import ReviewedResource
-from components.s3.calls import ACCESS_CODES, attempt, code_of, is_gone
-from components.s3.session import Session
+from components.s3 import ACCESS_CODES, Session, attempt, code_of, is_gone
 
 BUCKET, REPOSITORY = "aws:s3/bucket:Bucket", "aws:ecr/repository:Repository"
 PRIVATE = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"

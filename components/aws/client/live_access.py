@@ -17,8 +17,7 @@ from typing import Any
 from components.aws.iam.decide import fits_action, fits_arn
 from components.platform.calls import call_of
 from components.platform.live import LiveQuestion, Reading, foreign_stack
-from components.s3.calls import attempt, pages
-from components.s3.session import Session
+from components.s3 import Session, attempt, pages
 
 ROLE, POLICY = "aws:iam/role:Role", "aws:iam/policy:Policy"
 PROFILE = "aws:iam/instanceProfile:InstanceProfile"

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from components.aws.client.live_documents import as_declared
+from components.aws.iam.documents import as_declared
 from components.platform.calls import Call
 from components.platform.live import Reading
 from components.platform.review import ReviewedResource
-from components.s3.calls import attempt, pages
-from components.s3.session import Session
+from components.s3 import Session, attempt, pages
 
 VPC, SUBNET = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"
 ROUTE = "aws:ec2/route:Route"

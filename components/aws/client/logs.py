@@ -12,8 +12,7 @@ from components.aws.client.queue import Queue
 from components.aws.client.tickets import RunId, Ticket
 from components.platform.calls import Call
 from components.platform.status import NodeStatus, RunStatus
-from components.s3.calls import read_if_exists
-from components.s3.session import Session
+from components.s3 import Session, read_if_exists
 from launcher.redraws import Lines, whole_lines
 
 # Lines can be read a moment after they are written.

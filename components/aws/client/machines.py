@@ -12,7 +12,7 @@ from typing import Any
 
 from components.aws.client.queue import NodeReport, Queue
 from components.platform.calls import Call, ProviderError
-from components.s3.calls import CAPACITY_CODES, attempt, code_of, pages
+from components.s3 import CAPACITY_CODES, attempt, code_of, pages
 from launcher.escaping import terminal
 
 WAKE = "/opt/trainyard/bin/trainyard-node wake"

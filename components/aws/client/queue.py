@@ -12,8 +12,7 @@ from typing import Any
 
 from components.aws.client.tickets import Cluster, Ticket, number_of
 from components.platform.calls import Call, ProviderError, read_at_once
-from components.s3.calls import attempt, code_of, pages, read_if_exists
-from components.s3.session import Session
+from components.s3 import Session, attempt, code_of, pages, read_if_exists
 
 # Objects that are read at once.
 _AT_ONCE = 16

@@ -30,8 +30,7 @@ from components.platform.runs import (
 )
 from components.platform.status import LONGEST_BYTES, RunStatus, WantedRuns
 from components.platform.values import Properties
-from components.s3.calls import ACCESS_CODES, code_of, pages, read_if_exists
-from components.s3.session import Session
+from components.s3 import ACCESS_CODES, Session, code_of, pages, read_if_exists
 
 if TYPE_CHECKING:
     from components.platform.tries import PlannedTry, ReadyTry

@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from catalog.tables import table
-from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.calls import LocalCloud, ProviderError, Tell, call_of
 from components.platform.client import Where
 from components.platform.local import Row
-from components.platform.local_cloud import LocalCloud
-from components.s3.calls import attempt, code_of, is_gone
-from components.s3.calls import pages as _pages
-from components.s3.session import Session
+from components.s3 import Session, attempt, code_of, is_gone
+from components.s3 import pages as _pages
 
 REGION_KEY = "aws:region"
 PROFILE_KEY = "aws:profile"

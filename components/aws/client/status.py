@@ -17,7 +17,7 @@ from components.platform.calls import Call, ProviderError
 from components.platform.client import RunReader
 from components.platform.runs import NodeRun, launch_document
 from components.platform.status import MachineSeen, NodeStatus, RunStatus, WantedRuns, run_key
-from components.s3.calls import ACCESS_CODES, code_of
+from components.s3 import ACCESS_CODES, code_of
 from launcher.escaping import terminal
 
 _LONGEST_REASON = 500

@@ -17,7 +17,7 @@ from components.aws.iam.documents import PolicyDocument, statements_of
 from components.aws.plan import AwsDl1Plan
 from components.aws.statements import AwsStatement, policies
 from components.plan.model import INTERNET
-from components.platform.calls import ProviderError
+from components.platform.calls import LocalCloud, ProviderError
 from components.platform.evidence import (
     LostCall,
     PlannedNeeds,
@@ -27,7 +27,6 @@ from components.platform.evidence import (
     RecordedCall,
     StatementMutation,
 )
-from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import Artifact, People, StartedRun
 from components.platform.runs import NodeRun
 from components.platform.traffic import EVERY_PROTOCOL, RuleInForce, is_network

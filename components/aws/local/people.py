@@ -18,11 +18,10 @@ from components.aws.local.stacks import least_access
 from components.aws.plan import AwsAccessPlan, AwsDl1Plan, AwsJobPlan
 from components.aws.run_inputs import run_inputs
 from components.plan.model import Plan, RunPlan
-from components.platform.calls import ProviderError, Tell, call_of
-from components.platform.local_cloud import LocalCloud
+from components.platform.calls import LocalCloud, ProviderError, Tell, call_of
 from components.platform.rehearsal import People, Placeholders, RehearsedConfig
 from components.platform.values import Properties
-from components.s3.session import Session
+from components.s3 import Session
 from localcloud.aws.account import ACCOUNT
 from localcloud.files import write_secret
 from schemas.model import Secret

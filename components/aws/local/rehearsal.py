@@ -15,10 +15,9 @@ from components.aws.local.evidence import canonical, planned_needs
 from components.aws.local.people import small_machines
 from components.aws.plan import aws_dl1_job, aws_dl1_plan
 from components.plan.model import JobPlan, Plan, RunPlan
-from components.platform.calls import Tell
+from components.platform.calls import LocalCloud, Tell
 from components.platform.evidence import Mutation, PlannedNeeds, RecordedCall, RuleMutation, StatementMutation
 from components.platform.local import Outputs, Row
-from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import (
     Artifact,
     People,

@@ -14,7 +14,8 @@ from components.aws.client.runs import AwsRuns
 from components.aws.client.session import DEPLOYER, ask, ask_if_there, pages, region_of, regions, session_of
 from components.aws.client.tickets import Cluster, RunId, Ticket
 from components.plan.model import RunPlan
-from components.platform.calls import Tell, call_of
+from components.platform.calls import LocalCloud, Tell, call_of
+from components.platform.client import wait_for_end
 from components.platform.local import (
     LiveRun,
     Removal,
@@ -25,11 +26,9 @@ from components.platform.local import (
     has_address,
     named_results,
 )
-from components.platform.local_cloud import LocalCloud
 from components.platform.runs import NodeRun
 from components.platform.status import duration
-from components.platform.waiting import wait_for_end
-from components.s3.session import Session
+from components.s3 import Session
 from schemas.names import plural
 
 BUCKET = "aws:s3/bucket:Bucket"

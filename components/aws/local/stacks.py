@@ -17,9 +17,8 @@ from components.aws.local.stand_ins import RECORD, StandIns, widen_vpc
 from components.aws.plan import AwsDl1Plan, aws_dl1_plan
 from components.aws.statements import policies
 from components.plan.model import Plan, RunPlan
-from components.platform.calls import Tell
+from components.platform.calls import LocalCloud, Tell
 from components.platform.local import LocalFile, LocalPlatform, LocalStackError, Outputs, Removal, Row, State
-from components.platform.local_cloud import LocalCloud
 from localcloud.aws import account, kept
 from localcloud.aws.account import ACCOUNT
 from localcloud.environments.apt import install_command

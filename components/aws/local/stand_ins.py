@@ -13,9 +13,8 @@ from typing import Any
 
 from components.aws.client.session import DEPLOYER, ask, ask_if_there, session_of
 from components.aws.local.removal import empty
-from components.platform.calls import Tell
+from components.platform.calls import LocalCloud, Tell
 from components.platform.local import network_around
-from components.platform.local_cloud import LocalCloud
 from localcloud.aws.account import GROUPS
 from schemas.each import lies_outside
 

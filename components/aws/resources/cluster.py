@@ -18,7 +18,7 @@ from components.aws.resources.access import KeyPair, keep_secret, secret_variabl
 from components.aws.resources.context import PUBLIC_ADDRESS, Context, resource_tags
 from components.aws.run_inputs import run_inputs
 from components.plan.model import RunPlan
-from components.run import Run, RunProvider, aliases
+from components.runs import Run, RunProvider, aliases
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ import pulumi_aws
 
 from components import lean
 from components.aws.plan import AwsDl1Plan
-from components.context import Borrowed, Filler
+from components.outputs import Borrowed
+from components.runs import Filler
 
 # The tag that says why something has a public address. People, auditors and policy packs look for it.
 PUBLIC_ADDRESS = "public-address"

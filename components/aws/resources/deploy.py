@@ -11,10 +11,8 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from components.artifacts import artifacts_folder, code_artifact
-from components.aws.machines import MachinePlace
+from components.aws.machines import MachinePlace, read_recorded
 from components.aws.plan import TAKEN, AwsDl1Plan
-from components.aws.recorded import read_recorded
 from components.aws.replacements import (
     PLACE,
     REPLACED_WITH,
@@ -32,10 +30,9 @@ from components.aws.resources.network import Network, NetworkArgs
 from components.aws.resources.storage import Storage, StorageArgs
 from components.aws.run_inputs import build_archive
 from components.aws.statements import endpoint_policies
-from components.context import Borrowed
-from components.outputs import last_outputs
-from components.run import RunProvider
-from components.voice import warn
+from components.messages import warn
+from components.outputs import Borrowed, last_outputs
+from components.runs import RunProvider, artifacts_folder, code_artifact
 from schemas.code import CodeArtifact
 from schemas.findings import dotted
 

@@ -9,16 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.tables import table
-from components.aws.machines import MachineImage
+from components.aws.machines import MachineImage, Recorded
 from components.aws.plan import AwsDl1Plan, ClusterPlan
-from components.aws.recorded import Recorded
 from components.aws.resources.context import lookup
+from components.messages import RefusedError, warn
 from components.outputs import PROTECTED, Outputs, last_outputs
-from components.refusal import RefusedError
-from components.voice import warn
-from schemas.checks.registry import Wrong, at
 from schemas.each import lies_outside
-from schemas.findings import Path, dotted
+from schemas.findings import Path, Wrong, at, dotted
 from schemas.names import listing
 
 _MAY_BE_UNSEEN = "correct it, or allow the deployer to read it: `trainyard access` prints what the deployer needs"

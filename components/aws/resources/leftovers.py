@@ -15,12 +15,12 @@ from typing import Any
 
 import pulumi
 
+from components.aws.machines import INSTANCE, Recorded
 from components.aws.plan import AwsDl1Plan
-from components.aws.recorded import INSTANCE, Recorded
 from components.aws.resources.context import lookup
 from components.aws.statements import policies
-from components.refusal import RefusedError
-from schemas.checks.registry import Wrong, at
+from components.messages import RefusedError
+from schemas.findings import Wrong, at
 
 _ALIVE = ["pending", "running", "stopping", "stopped"]
 

@@ -6,10 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from components.oci.checks.registry import rule
-from components.oci.stack import Narrow, OciStack, is_ocid
-from schemas.checks.registry import Wrong, at
+from components.oci.stack import Narrow, OciStack, is_ocid, rule
 from schemas.facts import Facts
+from schemas.findings import Wrong, at
 from schemas.names import suggestion
 
 # Names of groups and identity domains are part of policy statements. A group's name may begin with its domain, if that

@@ -6,13 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from components.oci.checks.registry import rule
-from components.oci.stack import OciStack, is_ocid
+from components.oci.stack import OciStack, is_ocid, rule
 from schemas.checks.names import OUR_TAGS
-from schemas.checks.registry import Wrong, at
 from schemas.convert import camel
 from schemas.facts import Facts
-from schemas.findings import Path
+from schemas.findings import Path, Wrong, at
 from schemas.names import suggestion
 
 _BUCKET = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.-]{1,256}")

@@ -7,14 +7,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from components.oci.checks.registry import rule
-from components.oci.stack import ComputeTarget, OciJob, OciStack, is_flexible, share_of
+from components.oci.stack import ComputeTarget, OciJob, OciStack, is_flexible, rule, share_of
 from schemas.checks.images import OURS, images_of, path_of
-from schemas.checks.registry import Wrong, at
 from schemas.checks.runs import disks_within, runtimes_within
 from schemas.each import MOST_RUNS, live_at_once
 from schemas.facts import Facts
-from schemas.findings import Path
+from schemas.findings import Path, Wrong, at
 from schemas.model import EnvValue, Shape
 from schemas.names import plural, suggestion
 

@@ -12,12 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from catalog.tables import table
-from components.oci.checks.registry import rule
-from components.oci.stack import OciStack
+from components.oci.stack import OciStack, rule
 from schemas.checks.images import images_of, path_of
-from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
-from schemas.findings import Path
+from schemas.findings import Path, Wrong, at
 from schemas.model import EnvValue, Job
 
 _DEVICES, _OFF, _PLUGIN = "NCCL_IB_HCA", "NCCL_IB_DISABLE", "NCCL_NET_PLUGIN"

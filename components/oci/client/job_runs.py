@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from components.oci.client import sdk
+from components.oci.client.session import sdk_module
 from components.platform.runs import LAUNCH_VARIABLE, TERMINAL, NodeRun, NodeSpec, RunSpec, Try, liked_by
 from components.platform.values import Properties, Secret
 
@@ -27,7 +27,7 @@ _GROUP_STATES = {"CREATING": "ACCEPTED", "ACTIVE": "IN_PROGRESS", "DELETING": "I
 
 
 def models() -> Any:
-    return sdk.module("data_science.models")
+    return sdk_module("data_science.models")
 
 
 def tags(spec: RunSpec, node: NodeSpec | None) -> dict[str, str]:

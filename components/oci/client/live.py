@@ -13,10 +13,9 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from components.oci.client import sdk
 from components.oci.client.calls import ACCESS_CODES, attempt, pages
 from components.oci.client.live_policies import POLICY, PolicyReader
-from components.oci.client.session import Session, session_of_caller
+from components.oci.client.session import Session, sdk_module, session_of_caller
 from components.platform.calls import call_of
 from components.platform.live import LiveQuestion, LiveSide, Reading, foreign_stack
 from components.platform.review import ReviewedResource
@@ -263,7 +262,7 @@ def _is_gone(row: Any) -> bool:
 
 def _plain(value: Any) -> Any:
     """A value of the SDK as the program writes it."""
-    return _camel(sdk.module("util").to_dict(value)) if value is not None else None
+    return _camel(sdk_module("util").to_dict(value)) if value is not None else None
 
 
 def _camel(value: Any) -> Any:

@@ -9,9 +9,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from components.oci.client import sdk
 from components.oci.client.calls import attempt
-from components.oci.client.session import Session
+from components.oci.client.session import Session, sdk_module
 from components.platform.calls import Call
 from components.platform.status import NodeStatus, RunStatus
 from launcher.redraws import Lines, whole_lines
@@ -104,7 +103,7 @@ def _page(
 def _search(
     session: Session, call: Call, query: str, what: str, since: datetime, limit: int, page: str | None
 ) -> tuple[list[Any], str | None]:
-    details = sdk.module("loggingsearch.models").SearchLogsDetails(
+    details = sdk_module("loggingsearch.models").SearchLogsDetails(
         time_start=since, time_end=datetime.now(UTC) + _AHEAD, search_query=query
     )
     client = session.client("log_search")

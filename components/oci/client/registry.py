@@ -10,9 +10,8 @@ from functools import partial
 from typing import Any
 
 from catalog.tables import table
-from components.oci.client import sdk
 from components.oci.client.calls import attempt
-from components.oci.client.session import Session
+from components.oci.client.session import Session, sdk_module
 from components.oci.plan import oci_plan, registry_host
 from components.plan.model import JobPlan, Plan
 from components.platform import images as neutral
@@ -266,7 +265,7 @@ def _exists(session: Session, call: Call, image: RegistryImage, compartment: str
 
 def _other_region(session: Session, image: RegistryImage) -> str | None:
     """The image's region in the SDK's words. None if it is the session's own region, or its key is unknown."""
-    regions = sdk.module("regions")
+    regions = sdk_module("regions")
     region = regions.get_region_from_short_name(image.region) if "-" not in image.region else image.region
     return None if region in (session.credentials["region"], image.region.split("-")[0]) else str(region)
 

@@ -7,13 +7,13 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from components.oci.client import sdk
-from components.platform.calls import ProviderError
+from components.platform.calls import LocalCloud, ProviderError
 from components.platform.client import Where
-from components.platform.local_cloud import LocalCloud
 
 OVERRIDES_VARIABLES = ("TF_VAR_CLIENT_HOST_OVERRIDES", "OCI_CLIENT_HOST_OVERRIDES", "CLIENT_HOST_OVERRIDES")
 
@@ -105,15 +105,15 @@ class Session:
         options: dict[str, Any] = {
             "timeout": _TIMEOUT,
             # We retry ourselves (components.oci.client.calls): visibly, for a limited time, and until Ctrl-C.
-            "retry_strategy": sdk.module("retry").NoneRetryStrategy(),
-            "circuit_breaker_strategy": sdk.module("circuit_breaker").NoCircuitBreakerStrategy(),
+            "retry_strategy": sdk_module("retry").NoneRetryStrategy(),
+            "circuit_breaker_strategy": sdk_module("circuit_breaker").NoCircuitBreakerStrategy(),
         }
         if class_name in self.endpoints:
             options["service_endpoint"] = self.endpoints[class_name]
         signer = self.signer or self._signer(config)
         if signer is not None:
             options["signer"] = signer
-        return getattr(sdk.module(module), class_name)(config, **options)
+        return getattr(sdk_module(module), class_name)(config, **options)
 
     def _signer(self, config: Mapping[str, Any]) -> Any:
         """One for all clients: the SDK would check the private key for each, which takes 70 ms. None where the profile
@@ -123,14 +123,14 @@ class Session:
         if "authentication_type" in config:
             return None
         if self._key_signer is None:
-            self._key_signer = sdk.module("signer").Signer(
+            self._key_signer = sdk_module("signer").Signer(
                 config["tenancy"], config["user"], config["fingerprint"], config.get("key_file"),
                 pass_phrase=config.get("pass_phrase"), private_key_content=config.get("key_content"),
             )  # fmt: skip
         return self._key_signer
 
     def _read_credentials(self) -> dict[str, Any]:
-        oci_config = sdk.module("config")
+        oci_config = sdk_module("config")
         file = self.config_file or oci_config.DEFAULT_LOCATION
         profile = self.profile or oci_config.DEFAULT_PROFILE
         try:
@@ -151,8 +151,8 @@ class Session:
 def _session_token_signer(config: Mapping[str, Any]) -> Any:
     """For profiles made by `oci session authenticate`, which have a token in place of an uploaded key."""
     token = Path(config["security_token_file"]).expanduser().read_text(encoding="utf-8").strip()
-    key = sdk.module("signer").load_private_key_from_file(config["key_file"], config.get("pass_phrase"))
-    return sdk.module("auth.signers").SecurityTokenSigner(token, key)
+    key = sdk_module("signer").load_private_key_from_file(config["key_file"], config.get("pass_phrase"))
+    return sdk_module("auth.signers").SecurityTokenSigner(token, key)
 
 
 def session_of_caller(where: Where) -> Session:
@@ -173,3 +173,18 @@ def compartment_of_caller(where: Where) -> str:
 def session_of(cloud: LocalCloud, profile: str) -> Session:
     """By the profile in the cloud's own configuration file."""
     return Session(profile=profile, config_file=str(cloud.config_file), endpoints=host_overrides(cloud.env))
+
+
+_SDK_LOCK = threading.RLock()
+
+
+def sdk_module(name: str) -> Any:
+    """Imports `oci.<name>`, one thread at a time. The engine asks about many resources at once, and the SDK's modules
+    import each other in circles: two threads at once would see modules that are only half imported."""
+    with _SDK_LOCK:
+        return _imported(name)
+
+
+@cache
+def _imported(name: str) -> Any:
+    return import_module(f"oci.{name}")

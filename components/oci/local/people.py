@@ -17,9 +17,8 @@ from components.oci.plan import OciAccessPlan, OciPlan
 from components.oci.run_inputs import Where, run_inputs
 from components.oci.statements import matching_rule, policies
 from components.plan.model import JobPlan, Plan, RunPlan
-from components.platform.calls import Tell
+from components.platform.calls import LocalCloud, Tell
 from components.platform.local import Row
-from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import People, Placeholders, RehearsedConfig
 from components.platform.values import Properties
 from localcloud import admin

@@ -24,7 +24,7 @@ from components.oci.local.people import small_shapes
 from components.oci.local.stacks import TARGETS
 from components.oci.plan import OciPlan, oci_plan
 from components.plan.model import JobPlan, Plan, RunPlan
-from components.platform.calls import Tell
+from components.platform.calls import LocalCloud, Tell
 from components.platform.evidence import (
     Mutation,
     PlannedNeeds,
@@ -36,7 +36,6 @@ from components.platform.evidence import (
     StatementMutation,
 )
 from components.platform.local import Outputs, Row
-from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import (
     Artifact,
     People,

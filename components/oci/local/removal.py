@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from components.oci.client import job_runs, sdk
+from components.oci.client import job_runs
 from components.oci.client.calls import ask, attempt, is_gone, unless_gone
 from components.oci.client.job_runs import start_of
 from components.oci.client.runs import OciRuns
-from components.oci.client.session import DEPLOYER, Session, session_of
+from components.oci.client.session import DEPLOYER, Session, sdk_module, session_of
 from components.oci.plan import registry_host
 from components.oci.stack import is_ocid
 from components.plan.model import RunPlan
-from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.calls import LocalCloud, ProviderError, Tell, call_of
+from components.platform.client import wait_for_end
 from components.platform.local import (
     LiveRun,
     Removal,
@@ -29,9 +30,7 @@ from components.platform.local import (
     name_of,
     named_results,
 )
-from components.platform.local_cloud import LocalCloud
 from components.platform.runs import TERMINAL
-from components.platform.waiting import wait_for_end
 from schemas.names import plural
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"
@@ -136,7 +135,7 @@ class RemovalReader:
             return False
 
     def _list(self, what: str, operation: Callable[..., Any], *place: str, **more: Any) -> list[Any]:
-        list_all = sdk.module("pagination").list_call_get_all_results
+        list_all = sdk_module("pagination").list_call_get_all_results
         return list(self._ask(f"List the {what}", lambda: list_all(operation, *place, **more).data))
 
     def _records(self, rows: Sequence[Row], runs: Sequence[Any]) -> Iterator[str]:

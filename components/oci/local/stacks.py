@@ -13,9 +13,8 @@ from components.oci.local.stand_ins import KINDS, StandIns
 from components.oci.plan import oci_plan, registry_host
 from components.oci.stack import is_ocid
 from components.plan.model import Plan, RunPlan, expand
-from components.platform.calls import Tell
+from components.platform.calls import LocalCloud, Tell
 from components.platform.local import LocalFile, LocalPlatform, Outputs, Removal, Row, State
-from components.platform.local_cloud import LocalCloud
 from localcloud import admin
 from schemas.names import plural
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from components.oci.client import sdk
-from components.oci.client.session import Session
+from components.oci.client.session import Session, sdk_module
 from components.oci.plan import OciNetworkPlan
 from components.oci.rules import TCP, SecurityRule, security_rules
 from components.platform.local import network_around
@@ -64,4 +63,4 @@ def _services(session: Session) -> Any:
 
 
 def _models() -> Any:
-    return sdk.module("core.models")
+    return sdk_module("core.models")

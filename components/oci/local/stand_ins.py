@@ -13,15 +13,13 @@ from functools import partial
 from ipaddress import ip_network
 from typing import Any, TypeVar
 
-from components.oci.client import sdk
 from components.oci.client.calls import ask, make_once, unless_gone
-from components.oci.client.session import DEPLOYER, session_of
+from components.oci.client.session import DEPLOYER, sdk_module, session_of
 from components.oci.local import stand_in_network as network_of_others
 from components.oci.local.removal import empty_and_delete
 from components.oci.plan import OciNetworkPlan
 from components.oci.stack import is_ocid
-from components.platform.calls import ProviderError, Tell, call_of
-from components.platform.local_cloud import LocalCloud
+from components.platform.calls import LocalCloud, ProviderError, Tell, call_of
 
 RECORD = "stand-ins.json"
 # Only resources with this tag are removed: users may make resources with the same names.
@@ -281,4 +279,4 @@ class StandIns:
         draft.replace(self._file)
 
     def _models(self, client: str) -> Any:
-        return sdk.module(f"{client}.models")
+        return sdk_module(f"{client}.models")

@@ -14,8 +14,9 @@ import pulumi_oci
 import pulumi_oci as oci
 
 from components import lean
-from components.context import Borrowed, Filler
 from components.oci.plan import OciPlan, registry_host
+from components.outputs import Borrowed
+from components.runs import Filler
 
 # Credentials of the `oci` provider. A provider for another region needs the same.
 CREDENTIALS = ("auth", "configFileProfile", "fingerprint", "privateKeyPath", "tenancyOcid", "userOcid")

@@ -10,8 +10,7 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
-from components.artifacts import code_artifact
-from components.context import Borrowed
+from components.messages import warn
 from components.oci.plan import TAKEN, OciNetworkPlan, OciPlan, registry_host
 from components.oci.resources.access import Access, AccessArgs
 from components.oci.resources.context import Context, credentials, make_lean, namespace_of
@@ -21,9 +20,8 @@ from components.oci.resources.network import Network, NetworkArgs
 from components.oci.resources.refusals import find_refusals
 from components.oci.resources.storage import Logs, LogsArgs, Storage, StorageArgs, make_flow_log
 from components.oci.rules import security_rules
-from components.outputs import Recorded, recorded_resources
-from components.run import RunProvider
-from components.voice import warn
+from components.outputs import Borrowed, Recorded, recorded_resources
+from components.runs import RunProvider, code_artifact
 from schemas.findings import dotted
 
 CONSOLE = "https://cloud.oracle.com"

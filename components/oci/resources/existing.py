@@ -12,13 +12,12 @@ from typing import Any
 import pulumi_oci as oci
 
 from catalog.tables import table
+from components.messages import RefusedError
 from components.oci.plan import ComputeTargetPlan, OciLogsPlan, OciNetworkPlan, OciPlan
 from components.oci.stack import FlowLog, is_ocid
 from components.outputs import PROTECTED, Outputs, is_ours, last_outputs, unless_refused
-from components.refusal import RefusedError
-from schemas.checks.registry import Wrong, at
 from schemas.each import lies_outside
-from schemas.findings import Path
+from schemas.findings import Path, Wrong, at
 from schemas.names import nearest, plural
 
 GONE = frozenset({"TERMINATING", "TERMINATED", "DELETING", "DELETED"})

@@ -19,7 +19,7 @@ from components.oci.resources.context import Context
 from components.oci.run_inputs import Where, job_tags, launch_tags, run_inputs
 from components.oci.stack import MachineShare
 from components.plan.model import JobPlan, RunPlan
-from components.run import Run, RunProvider, aliases
+from components.runs import Run, RunProvider, aliases
 from schemas.code import CodeArtifact, folder_digest, folder_entries
 
 # The only existing type of targets, and of jobs on them.

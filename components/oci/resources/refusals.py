@@ -16,12 +16,12 @@ import pulumi
 import pulumi_oci as oci
 
 from catalog.tables import table
+from components.messages import RefusedError
 from components.oci.plan import OciPlan
 from components.oci.resources.storage import VERSIONING
 from components.outputs import Outputs, Recorded, unless_refused
-from components.refusal import RefusedError
-from schemas.checks.registry import Wrong, at
 from schemas.each import lies_outside
+from schemas.findings import Wrong, at
 from schemas.names import listing
 
 GONE = frozenset({"TERMINATING", "TERMINATED"})

@@ -35,8 +35,7 @@ from components.oci.review.access import (
     stands_for,
     unlisted,
 )
-from components.oci.review.conditions import PERMISSION, comparisons, values
-from components.oci.review.members import memberships
+from components.oci.review.conditions import PERMISSION, comparisons, memberships, values
 from components.platform.circumstances import OTHER, Circumstances, combinations, described, settled
 from components.platform.review import EVERYBODY, UNREAD, Ability, Snapshot
 

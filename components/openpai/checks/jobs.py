@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 from catalog.secret_looks import looks_secret, names_secret
 from catalog.tables import table
-from components.openpai.checks.registry import rule
-from components.openpai.stack import END_OF_PARAMETER, IMAGE_NAME, OpenPaiJob, OpenPaiStack
+from components.openpai.stack import END_OF_PARAMETER, IMAGE_NAME, OpenPaiJob, OpenPaiStack, rule
 from schemas.checks.env import owner, set_by
-from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
+from schemas.findings import Wrong, at
 from schemas.model import STALL_MINUTES, Shape
 from schemas.names import listing, suggestion
 from schemas.scalars import holds_secret

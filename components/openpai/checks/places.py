@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from catalog.openpai import changed_in_password, has_reference, ignores_password, image_problem, reads, registry_of
-from components.openpai.checks.registry import rule
-from components.openpai.stack import RUNS_COMMANDS, OpenPaiJob, OpenPaiStack
+from components.openpai.stack import RUNS_COMMANDS, OpenPaiJob, OpenPaiStack, rule
 from schemas.checks.images import OURS, has_capitals, images_of
-from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
+from schemas.findings import Wrong, at
 
 _Place = tuple[str | int, ...]
 

@@ -10,10 +10,10 @@ from itertools import zip_longest
 from pathlib import Path as Folder
 from typing import Any
 
+from components.openpai.client.inputs import without_forms
 from components.openpai.client.jobs import Job, described_inputs
 from components.openpai.client.runs import OpenPaiRuns
 from components.openpai.client.session import Session
-from components.openpai.client.written import without_forms
 from components.openpai.deploy import read_files, run_inputs
 from components.openpai.plain import document, exported
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, openpai_job, openpai_plan

@@ -16,7 +16,7 @@ from components.openpai.deploy import read_files, run_inputs
 from components.openpai.local.stacks import USER, output_folder, session_of
 from components.openpai.plan import OpenPaiPlan, openpai_job, openpai_plan
 from components.plan.model import JobPlan, Plan, RunPlan, expand
-from components.platform.calls import Tell
+from components.platform.calls import LocalCloud, Tell
 from components.platform.evidence import (
     LostCall,
     Mutation,
@@ -26,7 +26,6 @@ from components.platform.evidence import (
     StatementMutation,
 )
 from components.platform.local import Outputs, Row
-from components.platform.local_cloud import LocalCloud
 from components.platform.rehearsal import (
     Artifact,
     People,

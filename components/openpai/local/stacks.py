@@ -19,7 +19,8 @@ from components.openpai.client.session import Session
 from components.openpai.client.states import JobDetail
 from components.openpai.client.status import Storages, storages_folder
 from components.plan.model import Plan, RunPlan
-from components.platform.calls import ProviderError, Tell, call_of
+from components.platform.calls import LocalCloud, ProviderError, Tell, call_of
+from components.platform.client import wait_for_end
 from components.platform.local import (
     LiveRun,
     LocalFile,
@@ -31,8 +32,6 @@ from components.platform.local import (
     name_of,
     named_results,
 )
-from components.platform.local_cloud import LocalCloud
-from components.platform.waiting import wait_for_end
 from launcher.walking import Budget, open_file, regular_files
 from localcloud.openpai.tasks import ABSENT_PLUGINS
 from localcloud.openpai.virtual_clusters import VIRTUAL_CLUSTERS

@@ -7,7 +7,7 @@ from typing import Any
 
 from components.platform.calls import Call, ProviderError, Stop
 from components.platform.values import Properties
-from components.s3.calls import attempt, code_of
+from components.s3 import attempt, code_of
 from localcloud.aws.plugin.rows import fill
 from localcloud.aws.plugin.session import ATTEMPT, AwsSession, visible
 from localcloud.aws.plugin.shapes import search, shown

@@ -10,7 +10,7 @@ from typing import Any
 
 from components.platform.calls import ProviderError
 from components.platform.values import Properties
-from components.s3.session import Session
+from components.s3 import Session
 from localcloud.aws.plugin.shapes import Judged
 from localcloud.plugins.plugin import must_be_local, without_endpoint_error
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
-from components.s3.calls import attempt, code_of, is_gone
+from components.s3 import attempt, code_of, is_gone
 from localcloud.aws.plugin.properties import AwsProperties
 from localcloud.aws.plugin.rows import Added, Change, Read, fill, names_in
 from localcloud.aws.plugin.session import ATTEMPT, all_tags, tags_for, visible

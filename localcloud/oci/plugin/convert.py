@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from components.oci.client import sdk
+from components.oci.client.session import sdk_module
 from components.platform.calls import ProviderError
 from components.platform.values import Properties
 
@@ -42,7 +42,7 @@ def pulumi_name(api_name: str, swagger_type: str = "") -> str:
 
 
 def models_of(service: str) -> Any:
-    return sdk.module(f"{service}.models")
+    return sdk_module(f"{service}.models")
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 from components.aws.client import images
 from components.aws.client.images import make
 from components.platform.images import ImageError, RegisteredImage, WantedImage
-from components.s3.session import Session
+from components.s3 import Session
 from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients
 from tests.support.aws_plans import ACCOUNT, REGION, aws_plan

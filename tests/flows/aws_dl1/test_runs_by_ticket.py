@@ -14,7 +14,7 @@ from unittest.mock import patch
 import pytest
 
 from components.aws.client import machines
-from provider.runs.starting_again import RETRY_FAILED
+from provider.runs.starting import RETRY_FAILED
 from tests.support.aws_cluster import GROUP, STACK, AwsWorld, aws_engine, aws_world
 from tests.support.provider_client import Failed
 from tests.support.waiting import eventually

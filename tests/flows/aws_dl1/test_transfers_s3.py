@@ -13,12 +13,11 @@ import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
-from components.aws.client.files import make
+from components.aws.client.files import BucketStore, checksum_of, make
 from components.platform import streams
 from components.platform.calls import ProviderError
 from components.platform.client import Where
 from components.platform.files import StoreRequest
-from components.s3.store import BucketStore, checksum_of
 from tests.support.aws_cluster import STACK, AwsWorld, aws_world
 from trainyard.cli.main import main
 

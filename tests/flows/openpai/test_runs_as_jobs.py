@@ -18,7 +18,7 @@ from components.platform.inputs import with_defaults
 from components.platform.runs import NodeRun, fingerprint_of_try, run_spec
 from components.platform.values import Properties
 from localcloud import control
-from provider.runs.starting_again import RETRY_FAILED
+from provider.runs.starting import RETRY_FAILED
 from tests.support.cloud_fixture import kill
 from tests.support.openpai_runs import RUN, RunsWorld, runs_world
 from tests.support.provider_client import Failed, Resource

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.code import code_files
-from schemas.imports import certain_imports
+from schemas.code import certain_imports, code_files
 
 
 def imports(folder: Path, files: Mapping[str, str | bytes], command: str = "train.py --epochs 2") -> set[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
-from components.s3.calls import code_of
+from components.s3 import code_of
 from localcloud.aws.plugin.table import AwsResource
 
 # AWS keeps at most this many versions of a policy.

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from components.platform.calls import Call, InputFailure, ProviderError
-from components.platform.diff import Diff, DiffRules, compare
-from components.platform.values import Properties
-from components.s3.calls import code_of
+from components.platform.values import Diff, DiffRules, Properties, compare
+from components.s3 import code_of
 from localcloud.aws.plugin.session import ATTEMPT, all_tags, tags_for
 from localcloud.aws.plugin.shapes import Judged
 from localcloud.aws.plugin.table import AwsResource

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.platform.calls import Call, InputFailure, ProviderError
-from components.platform.diff import Diff, DiffRules, compare
-from components.platform.values import UNKNOWN, Properties, canonical
+from components.platform.values import UNKNOWN, Diff, DiffRules, Properties, canonical, compare
 from localcloud.aws.plugin.behaviours.access import NamedResource
 from localcloud.aws.plugin.session import visible
 from localcloud.aws.plugin.shapes import Judged

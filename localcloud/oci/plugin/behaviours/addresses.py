@@ -7,8 +7,7 @@ from typing import Any
 
 from components.oci.client.calls import attempt
 from components.platform.calls import Call, ProviderError
-from components.platform.diff import Diff, changed_keys
-from components.platform.values import Properties, has_unknown
+from components.platform.values import Diff, Properties, changed_keys, has_unknown
 from localcloud.oci.plugin.convert import models_of
 from localcloud.oci.plugin.table import OciResource
 from localcloud.oci.plugin.work_requests import finished

@@ -8,8 +8,7 @@ from typing import Any
 
 from components.oci.client.calls import attempt
 from components.platform.calls import Call, ProviderError
-from components.platform.diff import Diff
-from components.platform.values import Properties
+from components.platform.values import Diff, Properties
 from localcloud.oci.plugin.table import OciResource
 from localcloud.plugins.table import unchangeable_error
 

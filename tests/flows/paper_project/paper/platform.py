@@ -47,8 +47,8 @@ class PaperPlatform(Platform):
         return PaperStack
 
     def rules(self) -> Mapping[str, Any]:
-        from schemas.checks.registry import CheckRules, Wrong, at
         from schemas.facts import Facts
+        from schemas.findings import CheckRules, Wrong, at
 
         own = CheckRules()
 
@@ -75,7 +75,7 @@ class PaperPlatform(Platform):
         import pulumi
 
         from components.plan.show import json_text
-        from components.run import Run, RunProvider
+        from components.runs import Run, RunProvider
 
         if not pulumi.runtime.is_dry_run():
             (folder / plan.sheet).write_text(json_text(plan))

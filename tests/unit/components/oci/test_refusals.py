@@ -11,12 +11,12 @@ import pulumi_oci as oci
 import pytest
 
 from catalog.tables import table
+from components.messages import RefusedError
 from components.oci.plan import OciPlan
 from components.oci.resources.refusals import find_refusals
 from components.oci.stack import OciNetwork, Vault
 from components.outputs import Recorded
-from components.refusal import RefusedError
-from schemas.checks.registry import Wrong
+from schemas.findings import Wrong
 from schemas.model import Bucket, Secret
 from tests.support.samples import job, plan
 

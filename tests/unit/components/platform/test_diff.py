@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.platform.diff import DiffRules, changed_keys, compare
-from components.platform.values import UNKNOWN
+from components.platform.values import UNKNOWN, DiffRules, changed_keys, compare
 
 _RULES = DiffRules(
     replace=frozenset({"name", "code.image", "whole"}),

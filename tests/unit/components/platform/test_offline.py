@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from components.platform.base import platform
-from components.platform.offline import OfflineStack
-from components.platform.review import UNKNOWN
+from components.platform.review import UNKNOWN, OfflineStack
 
 FILE = {
     "trainyard:account": "123456789012",

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
+from components.platform.client import broken, reached
 from components.platform.inputs import MUTABLE
 from components.platform.runs import NodeRun, fingerprint, outputs, overall, run_spec
 from components.platform.values import Properties
-from components.platform.waiting import broken, reached
 
 _INPUTS: Properties = {
     "platform": "oci",

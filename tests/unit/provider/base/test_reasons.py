@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.platform.diff import Change, Diff, DiffRules, compare
-from components.platform.values import UNKNOWN, Secret, reveal
+from components.platform.values import UNKNOWN, Change, Diff, DiffRules, Secret, compare, reveal
 from provider.base.reasons import as_path, reasons
 
 _RULES = DiffRules(replace=frozenset({"nodes", "image"}))

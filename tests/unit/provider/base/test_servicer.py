@@ -11,8 +11,7 @@ import psutil
 import pytest
 
 from components.platform.calls import Call, Cancelled, InputFailure, PartialFailureError, ProviderError
-from components.platform.diff import DiffRules
-from components.platform.values import UNKNOWN, Properties, Secret
+from components.platform.values import UNKNOWN, DiffRules, Properties, Secret
 from provider.base.resource import CheckedInputs, CreatedResource, Function, LiveResource, Plugin, ProviderResource
 from tests.support.hostile import PLANTED, orders
 from tests.support.provider_client import EngineSide, Failed, engine_side

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from components.platform.calls import Call, PartialFailureError, ProviderError, Stop
-from components.platform.client import Runs
+from components.platform.client import RunPlatforms, Runs
 from components.platform.runs import ACCESS_MINUTES, NodeRun, RunSpec, Try
 from components.platform.values import Properties
 from provider.base.wire import Engine, UrnReporter
-from provider.runs.platform import RunPlatforms
 from provider.runs.resource import RunResource
-from provider.runs.starting_again import RETRY_FAILED
+from provider.runs.starting import RETRY_FAILED
 
 _INPUTS: Properties = {
     "platform": "oci",

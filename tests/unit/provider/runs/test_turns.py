@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from components.platform.calls import Call, Cancelled, Stop
+from components.platform.client import RunPlatforms
 from components.platform.inputs import failures
 from components.platform.runs import NodeRun, RunSpec, fingerprint
 from components.platform.values import Properties
 from provider.base.wire import Engine, UrnReporter
-from provider.runs.platform import RunPlatforms
 from provider.runs.resource import RunResource
 
 TURNS = {"atMost": 2, "names": "sweep-lr-"}
@@ -68,9 +68,9 @@ class _Place(RunPlatforms):
 
 @pytest.fixture(autouse=True)
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("provider.runs.turns._FIRST_PAUSE", 0.01)
-    monkeypatch.setattr("provider.runs.turns._LONGEST_PAUSE", 0.01)
-    monkeypatch.setattr("provider.runs.turns._STOP_SECONDS", 0.01)
+    monkeypatch.setattr("provider.runs.starting._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("provider.runs.starting._LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr("provider.runs.starting._STOP_SECONDS", 0.01)
 
 
 def test_no_more_runs_of_a_sweep_are_alive_than_may_be_and_all_have_their_turn() -> None:

@@ -25,8 +25,8 @@ def closed() -> str:
 
 def test_s3_that_cannot_be_reached_hides_nothing(call: Call, closed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("botocore")
-    from components.s3.session import Session
-    from components.s3.store import BucketStore
+    from components.aws.client.files import BucketStore
+    from components.s3 import Session
 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "mine")

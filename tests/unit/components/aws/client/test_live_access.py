@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from components.aws.client.live_access import POLICY, ROLE, AccessReader
-from components.aws.client.live_documents import as_declared, principals_in
+from components.aws.iam.documents import as_declared, principals_in
 from components.platform.client import Where
 from components.platform.live import LiveQuestion, LiveSide, Reading
 from components.platform.review import ReviewedResource, Snapshot

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from components.aws.review.words import operation_words, resource_words
+from components.aws.review.platform import operation_words, resource_words
 from components.platform.base import platform
 from components.platform.review import ReviewedResource, Snapshot
 from tests.support.reviews import resource, sentences

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.aws.review.answers import AwsReview
+from components.aws.review.platform import AwsReview
 from components.platform.review import ReviewedResource, Snapshot
 from tests.support.reviews import id_of, resource
 from trainyard.review.reach import Reach, changed, is_outside, words

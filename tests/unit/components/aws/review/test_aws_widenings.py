@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide
 from components.aws.iam.documents import PolicyDocument, statements_of
-from components.aws.review.answers import AwsReview
+from components.aws.review.platform import AwsReview
 from components.platform.review import Snapshot
 from tests.support.counts import FIRST, wanted
 from tests.support.reviews import resource, sentences

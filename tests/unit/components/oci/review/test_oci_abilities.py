@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from components.oci.iam.permissions import verb_covers
-from components.oci.review.words import operation_words, resource_words
+from components.oci.review.platform import operation_words, resource_words
 from components.platform.review import Snapshot
 from tests.support.reviews import resource, sentences
 from tests.support.samples import COMPARTMENT, TENANCY

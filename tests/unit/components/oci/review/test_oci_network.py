@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from components.oci.review.answers import OciReview
+from components.oci.review.platform import OciReview
 from components.platform.review import UNKNOWN, Passage, ReviewedResource, Snapshot
 from tests.support.reviews import id_of, resource
 from trainyard.review.reach import Reach, changed, is_outside, words

@@ -25,7 +25,7 @@ from components.oci.iam.judge import (
 )
 from components.oci.iam.parse import parse
 from components.oci.iam.permissions import verb_covers
-from components.oci.review.answers import OciReview
+from components.oci.review.platform import OciReview
 from components.platform.review import ReviewedResource, Snapshot
 from tests.support.counts import FIRST, wanted
 from tests.support.reviews import resource, sentences

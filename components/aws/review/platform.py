@@ -1,17 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions and ARNs in words: `read and write objects`, `objects in bucket vision-dev`."""
+"""Implements `ReviewPlatform` (components/platform/review.py) for AWS."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from catalog.machines import accelerators_of, price_of
 from catalog.tables import table
 from components.aws.iam.decide import fits_arn
-from components.aws.review.abilities import OPAQUE, READ, WITHOUT_BOUNDARY
+from components.aws.review import access
+from components.aws.review.abilities import OPAQUE, READ, WITHOUT_BOUNDARY, abilities
 from components.aws.review.conditions import OWN
+from components.aws.review.network import network_of
 from components.platform.circumstances import OTHER, merged, parted
-from schemas.names import and_list
+from components.platform.review import (
+    Ability,
+    Costs,
+    Loss,
+    Machines,
+    Network,
+    ReviewedResource,
+    ReviewPlatform,
+    Snapshot,
+    Standing,
+    loss_of,
+)
+from schemas.names import and_list, plural
+
+
+def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
+    jobs = {name: _machines(job["cluster"], prices) for name, job in (side.plan.get("jobs") or {}).items()}
+    return Costs(jobs, tuple(_standing(side, prices)))
+
+
+def _machines(cluster: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
+    """The costs of machines, which stay between runs and stop when they are idle."""
+    shape = str(cluster["instanceType"])
+    gpus = accelerators_of(shape, table("aws_dl1")["shapes"])
+    idle, nodes = int(cluster.get("stopWhenIdleMinutes") or 0), len(cluster["nodes"])
+    return Machines(shape, nodes, gpus, *price_of(shape, prices), True, idle)
+
+
+def _standing(side: Snapshot, prices: Mapping[str, Any]) -> Iterator[Standing]:
+    for row in table("aws_review")["standing"]:
+        only = row.get("only", {})
+        number = sum(all(one.inputs.get(key) == value for key, value in only.items()) for one in side.of(row["type"]))
+        if number:
+            price = price_of(row["what"], prices)
+            yield Standing(plural(number, row["what"]), price.of(number), price.source)
+    yield from _disks(side)
+
+
+def _disks(side: Snapshot) -> Iterator[Standing]:
+    """The costs of disks, also while machines are stopped."""
+    sizes = Counter(
+        int(job["cluster"].get("diskGb") or 0)
+        for job in (side.plan.get("jobs") or {}).values()
+        for _ in job["cluster"]["nodes"]
+    )
+    if total := sum(size * number for size, number in sizes.items()):
+        yield Standing(f"disks of the machines: {total} GB, also while they are stopped", None)
+
 
 # The most kinds that are named. Further ones are only counted.
 _MOST = 6
@@ -123,3 +175,32 @@ def covers(resource: str, other: str) -> bool:
         return False
     pattern = wide.replace(OWN, OTHER).replace(OTHER, "*")
     return pattern == "*" or (OTHER in wide and narrow != "*" and fits_arn(pattern, narrow))
+
+
+class AwsReview(ReviewPlatform):
+    def network(self, side: Snapshot) -> Network:
+        return network_of(side)
+
+    def abilities(self, sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
+        return abilities(sides)
+
+    def statements(self, side: Snapshot) -> tuple[str, ...]:
+        return access.statements(side)
+
+    def without_statements(self, side: Snapshot, texts: frozenset[str]) -> Snapshot:
+        return access.without_statements(side, texts)
+
+    def operation_words(self, operations: frozenset[str]) -> str:
+        return operation_words(operations)
+
+    def resource_words(self, resources: frozenset[str]) -> str:
+        return resource_words(resources)
+
+    def covers(self, resource: str, other: str) -> bool:
+        return covers(resource, other)
+
+    def loss(self, resource: ReviewedResource) -> Loss | None:
+        return loss_of(resource, table("aws_review")["loss"])
+
+    def costs(self, side: Snapshot, prices: Mapping[str, Any]) -> Costs:
+        return costs_of(side, prices)

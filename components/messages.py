@@ -1,12 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors that only the cloud can reveal, such as a missing bucket. They are found before anything is made."""
+"""Messages of the program to people, and errors that only the cloud can reveal, such as a missing bucket.
+
+The engine prints messages as they are, so terminal commands in them are escaped. Pulumi is imported on first use:
+`trainyard up` needs `moved` only.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from catalog.platforms import PLATFORM_KEY
-from schemas.checks.registry import Wrong, at
+from launcher.escaping import terminal_lines
+from schemas.findings import Wrong, at
+
+if TYPE_CHECKING:
+    import pulumi
+
+
+def warn(text: str) -> None:
+    """Shows one or more lines and goes on."""
+    import pulumi
+
+    pulumi.log.warn(terminal_lines(text))
+
+
+def program_error(text: str) -> pulumi.RunError:
+    """The exception to raise if the stack cannot be made. The engine shows its text without a traceback."""
+    import pulumi
+
+    return pulumi.RunError(terminal_lines(text))
 
 
 class RefusedError(Exception):

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
+from components import s3
 from components.platform.calls import Call, ProviderError, Stop
-from components.s3 import calls
-from components.s3.session import Session
+from components.s3 import Session
 from provider.base.wire import Engine, UrnReporter
 
 PROFILE = "[profile deployer]\nregion = us-west-2\n"
@@ -111,10 +111,10 @@ def test_what_an_answer_means(error: Exception, retried: bool, text: str) -> Non
         return "made"
 
     if retried:
-        assert calls.attempt(_call(), "Do it", operation) == "made"
+        assert s3.attempt(_call(), "Do it", operation) == "made"
     else:
         with pytest.raises(ProviderError) as refused:
-            calls.attempt(_call(), "Do it", operation)
+            s3.attempt(_call(), "Do it", operation)
         assert text in str(refused.value)
         assert "Do it" in refused.value.cause
 
@@ -131,11 +131,11 @@ def test_a_page_that_failed_once_is_asked_for_again(variables: dict[str, str], m
         return {"IsTruncated": bool(more), "Contents": [{"Key": str(len(asked))}], **more}
 
     monkeypatch.setattr(client, "list_objects_v2", list_page)
-    seen = [page["Contents"][0]["Key"] for page in calls.pages(_call(), "List", client, "list_objects_v2", Bucket="b")]
+    seen = [page["Contents"][0]["Key"] for page in s3.pages(_call(), "List", client, "list_objects_v2", Bucket="b")]
     assert (seen, asked) == (["1", "3"], [None, "b", "b"])
 
 
 def test_words_of_strangers_are_escaped() -> None:
-    assert "\x1b" not in calls.error_text(_refused("NoSuchKey", 404, "\x1b[2J"))
-    assert calls.is_gone(_refused("NoSuchKey", 404))
-    assert not calls.is_gone(_refused("AccessDenied", 403))
+    assert "\x1b" not in s3.error_text(_refused("NoSuchKey", 404, "\x1b[2J"))
+    assert s3.is_gone(_refused("NoSuchKey", 404))
+    assert not s3.is_gone(_refused("AccessDenied", 403))

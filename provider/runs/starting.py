@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 from components.platform.calls import Call, ProviderError
-from components.platform.client import Runs
-from components.platform.diff import Diff, changed_keys
+from components.platform.client import Runs, wait_for_end
 from components.platform.inputs import own_inputs
-from components.platform.runs import Try, never_began
-from components.platform.values import Properties, canonical
-from components.platform.waiting import wait_for_end
+from components.platform.runs import RunSpec, Try, never_began
+from components.platform.values import Diff, Properties, canonical, changed_keys
 from launcher.escaping import terminal
 
 # The state key of a run that `up` saw fail before it began. Nothing ran, so the next `up` always starts it again.
@@ -138,3 +139,56 @@ def _job_of(inputs: Properties) -> str:
 
 def _names(tries: Sequence[Try]) -> str:
     return terminal(", ".join(sorted(one.title for one in tries)))
+
+
+_FIRST_PAUSE, _GROWTH, _LONGEST_PAUSE = 0.5, 1.5, 20.0
+# While another run is next, a run looks this often whether `up` was asked to stop.
+_STOP_SECONDS = 0.5
+
+
+class Turns:
+    """The runs of a sweep start one after the other: the one that is next asks the platform which others are alive.
+
+    All runs of an `up` are started by one process, so a lock is enough. Runs of an earlier `up` are seen on the
+    platform, which is also how this one finds those that it started itself.
+    """
+
+    def __init__(self) -> None:
+        self._locks: dict[tuple[str, str], threading.Lock] = {}
+        self._guard = threading.Lock()
+
+    @contextmanager
+    def turn(self, call: Call, runs: Runs, spec: RunSpec, inputs: Properties) -> Iterator[Call]:
+        """Inside, the run may start. Gives the call with the time after the wait: no timeout of the run includes it."""
+        turns = inputs.get("turns")
+        if not turns:
+            yield call
+            return
+        lock = self._lock((spec.tags.get("job", ""), turns["names"]))
+        while not lock.acquire(timeout=_STOP_SECONDS):
+            call.stop.check()
+        try:
+            self._wait(call, runs, spec, inputs)
+            yield replace(call, started=time.monotonic())
+        finally:
+            lock.release()
+
+    def _lock(self, sweep: tuple[str, str]) -> threading.Lock:
+        with self._guard:
+            return self._locks.setdefault(sweep, threading.Lock())
+
+    def _wait(self, call: Call, runs: Runs, spec: RunSpec, inputs: Properties) -> None:
+        most, names, pause, said = inputs["turns"]["atMost"], inputs["turns"]["names"], _FIRST_PAUSE, ""
+        while True:
+            alive = runs.living(call, inputs)
+            others = sorted(run for run in alive.values() if run.startswith(names))
+            # A run that an interrupted `up` has started is adopted, however many others there are.
+            if spec.fingerprint in alive or len(others) < most:
+                return
+            words = f"waits for its turn: at most {most} of the sweep at once, {', '.join(others[:4])} not over"
+            call.report.status(words)
+            if words != said:
+                call.report.info(f"run {spec.display_name}: {words}")
+                said = words
+            call.stop.wait(pause)
+            pause = min(pause * _GROWTH, _LONGEST_PAUSE)

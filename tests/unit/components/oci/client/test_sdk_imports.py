@@ -7,13 +7,13 @@ import sys
 # Threads switch as often as they can, which breaks plain imports of these in most processes.
 FROM_ALL_SIDES = """\
 import sys, threading
-from components.oci.client import sdk
+from components.oci.client.session import sdk_module
 sys.setswitchinterval(1e-5)
 names = ["config", "retry", "regions", "circuit_breaker", "logging.models", "vault.models", "artifacts"]
 begin, whole = threading.Barrier(len(names)), []
 def ask(name):
     begin.wait()
-    whole.append(sdk.module(name).__name__)
+    whole.append(sdk_module(name).__name__)
 threads = [threading.Thread(target=ask, args=(name,)) for name in names]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]

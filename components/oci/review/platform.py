@@ -1,18 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Permissions and resources in words: `read and change objects`, `any bucket in the tenancy`."""
+"""Implements `ReviewPlatform` (components/platform/review.py) for OCI."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+from catalog.machines import COMPUTE_TARGET, Price, accelerators_of, price_of
 from catalog.tables import table
 from components.oci.iam.permissions import resource_types, type_of, verb_covers
 from components.oci.iam.statement import VERBS
+from components.oci.review import access
+from components.oci.review.abilities import abilities
 from components.oci.review.access import REST, is_stand_in
-from components.oci.review.members import MEMBER
+from components.oci.review.conditions import MEMBER
+from components.oci.review.network import network_of
 from components.platform.circumstances import merged, parted
-from schemas.names import and_list
+from components.platform.review import (
+    Ability,
+    Costs,
+    Loss,
+    Machines,
+    Network,
+    ReviewedResource,
+    ReviewPlatform,
+    Snapshot,
+    Standing,
+    loss_of,
+)
+from schemas.names import and_list, plural
+
+
+def costs_of(side: Snapshot, prices: Mapping[str, Any]) -> Costs:
+    targets: Mapping[str, Any] = side.plan.get("computeTargets") or {}
+    jobs = {name: _machines(job, targets, prices) for name, job in (side.plan.get("jobs") or {}).items()}
+    return Costs(jobs, tuple(_standing(targets, prices)))
+
+
+def _machines(job: Mapping[str, Any], targets: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
+    nodes = sum(int(role["replicas"]) for role in job["roles"])
+    if target := job.get("computeTarget"):
+        # Machines of a target cost money while it exists, whether a job runs or not, so they are standing costs. The
+        # price of an existing target, which the stack did not make, is not known.
+        made = bool((targets.get(target) or {}).get("shape"))
+        price = Price(0.0, "its machines are paid for as they stand") if made else price_of(COMPUTE_TARGET, prices)
+        gpus = int((job.get("share") or {}).get("gpus") or 0)
+        return Machines(f"compute target {target}", nodes, gpus, *price, stays=True)
+    name = str(job["shape"]["name"])
+    return Machines(name, nodes, accelerators_of(name, table("shapes")), *_price(job["shape"], prices))
+
+
+def _standing(targets: Mapping[str, Any], prices: Mapping[str, Any]) -> Iterator[Standing]:
+    for key, target in targets.items():
+        shape = target.get("shape")
+        if not shape:
+            continue
+        number = int(target.get("instances") or 0)
+        what = f"compute target {key}: {plural(number, 'machine')} of {shape['name']}"
+        price = _price(shape, prices)
+        yield Standing(what, price.of(number), price.source)
+
+
+def _price(shape: Mapping[str, Any], prices: Mapping[str, Any]) -> Price:
+    return price_of(str(shape["name"]), prices, shape.get("ocpus"), shape.get("memoryGb"))
+
 
 READ = "READ"
 # The most kinds that are named. Further ones are only counted.
@@ -145,3 +197,29 @@ def _things(names: list[str]) -> Iterator[str]:
             said = {*named, f"no certain {kind}", f"any other {kind}"}
             names = [name for name in names if name not in said] + [f"any {kind}" if named else f"any other {kind}"]
     yield from names
+
+
+class OciReview(ReviewPlatform):
+    def network(self, side: Snapshot) -> Network:
+        return network_of(side)
+
+    def abilities(self, sides: Sequence[Snapshot]) -> tuple[frozenset[Ability], ...]:
+        return abilities(sides)
+
+    def statements(self, side: Snapshot) -> tuple[str, ...]:
+        return access.statements(side)
+
+    def without_statements(self, side: Snapshot, texts: frozenset[str]) -> Snapshot:
+        return access.without_statements(side, texts)
+
+    def operation_words(self, operations: frozenset[str]) -> str:
+        return operation_words(operations)
+
+    def resource_words(self, resources: frozenset[str]) -> str:
+        return resource_words(resources)
+
+    def loss(self, resource: ReviewedResource) -> Loss | None:
+        return loss_of(resource, table("oci_review")["loss"])
+
+    def costs(self, side: Snapshot, prices: Mapping[str, Any]) -> Costs:
+        return costs_of(side, prices)
