@@ -74,7 +74,7 @@ class Cloud:
 
     def _variables(self, profile: str, aws_profile: str) -> Mapping[str, str]:
         from localcloud.aws.account import client_variables as aws_variables
-        from localcloud.oci.clients import client_variables
+        from localcloud.oci.sdk import client_variables
         from localcloud.openpai.accounts import client_variables as openpai_variables
 
         return {

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides, by the policies in force, whether a principal may do something. It knows nothing of API calls."""
+"""Decides by the policies in force whether a principal may do something, and records each decision.
+
+This module knows nothing of API calls.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,6 +17,7 @@ from typing import Any
 from components.oci.iam.evaluate import time_variables
 from components.oci.iam.explain import explain
 from components.oci.iam.judge import (
+    AccessDecision,
     AttachedPolicy,
     Compartments,
     CompiledPolicies,
@@ -26,8 +31,8 @@ from components.oci.iam.matching import MatchableResource as Member
 from components.oci.iam.matching import matches, parse_rule
 from components.oci.iam.parse import parse
 from components.oci.iam.permissions import operation as needs_of
+from components.oci.iam.printing import to_text
 from localcloud.oci import tenancy
-from localcloud.oci.judgements import Judgements
 from localcloud.oci.principals import Caller
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.oci.tenancy import groups_of
@@ -37,6 +42,99 @@ _SERVICE = Caller("service datascience", "datascience", tenancy.TENANCY, resourc
 # A field that OCI's models lack, so clients never see it: when a change takes effect, and the value until then.
 LATER = "inForce"
 log = logging.getLogger("localcloud")
+# The rows of the decision log: enough for days of training. Older ones are dropped and counted.
+MOST_ROWS = 20_000
+_Key = tuple[Any, ...]
+
+
+@dataclass
+class _Decision:
+    number: int
+    first: float
+    last: float
+    times: int
+    operation: str
+    principal: Principal
+    permissions: tuple[str, ...]
+    target: Target
+    verdict: AccessDecision
+
+
+class DecisionLog:
+    """The access decisions, the newest last. It has no calls of administrators, because these need no policies.
+
+    Each row has everything that is needed to evaluate the call again under other statements. Calls that differ only in
+    their time share one row with a count. Otherwise nodes that poll would fill the log.
+    """
+
+    def __init__(self, most: int = MOST_ROWS) -> None:
+        self._most = most
+        self._rows: OrderedDict[_Key, _Decision] = OrderedDict()
+        self._number = 0
+        self.forgotten = 0
+
+    def record(
+        self,
+        operation: str,
+        principal: Principal,
+        permissions: tuple[str, ...],
+        target: Target,
+        verdict: AccessDecision,
+    ) -> None:
+        """Records one decision."""
+        self._number += 1
+        moment = http.now()
+        # The key contains groups and statements, so that after a change of these the call gets another row.
+        by = tuple((one.permission, one.policy, one.statement) for one in verdict.by)
+        groups = tuple(one.ocid for one in (*principal.groups, *principal.dynamic_groups))
+        variables = tuple(sorted(target.variables.items()))
+        key = (operation, principal.ocid or principal.name, groups, permissions, target.compartment, variables, by)
+        row = self._rows.pop(key, None) or _Decision(
+            0, moment, moment, 0, operation, principal, permissions, target, verdict
+        )
+        row.number, row.last, row.times = self._number, moment, row.times + 1
+        self._rows[key] = row
+        while len(self._rows) > self._most:
+            self._rows.popitem(last=False)
+            self.forgotten += 1
+
+    def since(self, number: int) -> list[dict[str, Any]]:
+        """The rows after this number, which is the `id` of an earlier row."""
+        return [_shown(row) for row in self._rows.values() if row.number > number]
+
+
+def _shown(row: _Decision) -> dict[str, Any]:
+    return {
+        "id": row.number,
+        "first": http.rfc3339(row.first),
+        "time": http.rfc3339(row.last),
+        "times": row.times,
+        "operation": row.operation,
+        "principal": _principal(row.principal),
+        "target": {"compartment": row.target.compartment, "variables": dict(row.target.variables)},
+        "permissions": list(row.permissions),
+        "allowed": row.verdict.allowed,
+        "by": [
+            {"permission": one.permission, "policy": one.policy, "statement": to_text(one.statement)}
+            for one in row.verdict.by
+        ],
+        "missing": list(row.verdict.missing),
+    }
+
+
+def _principal(principal: Principal) -> dict[str, Any]:
+    return {
+        "type": principal.type,
+        "id": principal.ocid,
+        "name": principal.name,
+        "compartment": principal.compartment,
+        "groups": _members(principal.groups),
+        "dynamicGroups": _members(principal.dynamic_groups),
+    }
+
+
+def _members(rows: Iterable[Membership]) -> list[dict[str, str]]:
+    return [{"id": row.ocid, "name": row.name, "domain": row.domain} for row in rows]
 
 
 @dataclass
@@ -44,7 +142,7 @@ class AccessControl:
     """The policies and dynamic groups of a tenancy, compiled when first needed after a change."""
 
     store: StateStore
-    judgements: Judgements = field(default_factory=Judgements)
+    decisions: DecisionLog = field(default_factory=DecisionLog)
     _policies: CompiledPolicies | None = None
     _members: dict[tuple[str, str], Principal] | None = None
     _good_until: float = math.inf
@@ -104,7 +202,7 @@ class AccessControl:
         subject, policies = self.subject(principal), self.policies()
         request = _request(operation)
         verdict = judge(policies, subject, permissions, target, request)
-        self.judgements.note(operation, subject, permissions, target, verdict)
+        self.decisions.record(operation, subject, permissions, target, verdict)
         if not verdict.allowed:
             refusal = explain(policies, subject, verdict.missing, target, request)
             log.warning("refused %s: %s", operation, refusal.text().replace("\n", "; "))

@@ -15,10 +15,9 @@ from components.oci.iam.statement import StatementError
 from localcloud.oci import tenancy
 from localcloud.oci.access import LATER
 from localcloud.oci.errors import not_found
-from localcloud.oci.finders import ReferenceTarget, pushed_repository
 from localcloud.oci.ocids import fixed_ocid
 from localcloud.oci.operations import ApiCall
-from localcloud.oci.references import Reference, References
+from localcloud.oci.references import Reference, References, ReferenceTarget, pushed_repository
 from localcloud.oci.store import StoredResource
 from localcloud.server import http
 from localcloud.server.errors import ApiError

@@ -16,10 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from localcloud.oci import access, authorization, manifests, registry_tokens, tenancy
+from localcloud.oci import access, authorization, container_images, registry_tokens, tenancy
+from localcloud.oci.container_images import Digest, Manifest, is_digest, is_repository
 from localcloud.oci.dispatch import dispatch
-from localcloud.oci.image_address import is_repository
-from localcloud.oci.manifests import Digest, Manifest, is_digest
 from localcloud.oci.operations import ApiCall, OciCloud
 from localcloud.oci.principals import Caller
 from localcloud.oci.services import artifacts
@@ -77,7 +76,7 @@ class RegistryRequest:
         """Whether this repository has a blob. A blob that was pushed into another repository does not count."""
         query = "SELECT 1 FROM blobs WHERE repository = ? AND digest = ?"
         row = self.cloud.store.connection.execute(query, (self.repository, digest.text)).fetchone()
-        return row is not None and manifests.is_file(self.blob(digest))
+        return row is not None and container_images.is_file(self.blob(digest))
 
     def hold(self, digest: Digest) -> None:
         query = "INSERT OR IGNORE INTO blobs (repository, digest) VALUES (?, ?)"
@@ -100,7 +99,7 @@ async def answer(cloud: OciCloud, request: Request, receive: Receive) -> tuple[R
         return await _route_request(cloud, request, principal, receive)
     except RegistryError as error:
         return error.reply, str(error)
-    except manifests.UnreadableManifestError as error:
+    except container_images.UnreadableManifestError as error:
         refused = RegistryError(400, "MANIFEST_INVALID", f"the manifest cannot be read: {error}")
         return refused.reply, str(refused)
     except ApiError as error:
@@ -195,7 +194,7 @@ async def _manifest(visit: RegistryRequest) -> Reply:
     pulls = repositories and _may_read(visit, repositories[0])
     if not pulls or not visit.holds(Digest(digest)):
         raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
-    return _file_reply(file, digest, manifests.media_type(manifests.read_blob(file)))
+    return _file_reply(file, digest, container_images.media_type(container_images.read_blob(file)))
 
 
 def _digest_of_tag(visit: RegistryRequest, tag: str) -> str:
@@ -228,7 +227,7 @@ def _image_of(visit: RegistryRequest, sent: Upload, digest: str) -> dict[str, An
     if is_digest(reference) and reference != digest:
         raise RegistryError(400, "DIGEST_INVALID", f"the manifest has the digest {digest}")
     manifest = _manifest_of(visit, sent)
-    start = manifests.read_start(_read_pushed_blob(visit, manifest.config))
+    start = container_images.read_start(_read_pushed_blob(visit, manifest.config))
     missing = [layer.digest.text for layer in manifest.layers if not visit.holds(layer.digest)]
     if missing:
         raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"the layer {missing[0]} was not pushed")
@@ -243,18 +242,18 @@ def _image_of(visit: RegistryRequest, sent: Upload, digest: str) -> dict[str, An
 
 def _manifest_of(visit: RegistryRequest, sent: Upload) -> Manifest:
     """The manifest, or the first manifest of an index."""
-    manifest = manifests.read_manifest(manifests.read_blob(sent.path))
+    manifest = container_images.read_manifest(container_images.read_blob(sent.path))
     if isinstance(manifest, Digest):
-        manifest = manifests.read_manifest(_read_pushed_blob(visit, manifest))
+        manifest = container_images.read_manifest(_read_pushed_blob(visit, manifest))
     if isinstance(manifest, Digest):
-        raise manifests.UnreadableManifestError("an index names another index")
+        raise container_images.UnreadableManifestError("an index names another index")
     return manifest
 
 
 def _read_pushed_blob(visit: RegistryRequest, digest: Digest) -> bytes:
     try:
         if visit.holds(digest):
-            return manifests.read_blob(visit.blob(digest))
+            return container_images.read_blob(visit.blob(digest))
     except OSError:
         pass  # its file is gone
     raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"{digest.text} was not pushed")

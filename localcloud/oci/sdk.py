@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The type tables of the installed `oci` package, read from its source.
+"""Oracle's SDK: its type tables, read from the source of the installed `oci` package; and how its clients reach us.
 
 Importing one service of the package takes a tenth of a second and tens of megabytes.
 Reading the few models in use takes a millisecond each.
@@ -82,7 +82,7 @@ def model(service: str, name: str) -> Model:
     body = next(node for node in parse(source).body if isinstance(node, ast.ClassDef)).body
     functions = [node for node in body if isinstance(node, ast.FunctionDef)]
     types, wire_names = _tables(next(f for f in functions if f.name == "__init__"))
-    required, allowed = _judgements(functions)
+    required, allowed = _constraints(functions)
     fields = {
         wire: Field(wire, types[attribute], attribute in required, allowed.get(attribute, frozenset()))
         for attribute, wire in wire_names.items()
@@ -101,7 +101,7 @@ def _tables(init: ast.FunctionDef) -> tuple[dict[str, str], dict[str, str]]:
     return tables["swagger_types"], tables["attribute_map"]
 
 
-def _judgements(functions: list[ast.FunctionDef]) -> tuple[set[str], dict[str, frozenset[str]]]:
+def _constraints(functions: list[ast.FunctionDef]) -> tuple[set[str], dict[str, frozenset[str]]]:
     required, allowed = set(), {}
     for function in functions:
         if "**[Required]**" in (ast.get_docstring(function) or "")[:40]:
@@ -133,3 +133,30 @@ def operation_name(method: str, path: str) -> str:
             if candidate == method and re.fullmatch(pattern, path):
                 return name
     return f"{method} {path}"
+
+
+OVERRIDABLE = (
+    "oci_artifacts.ArtifactsClient",
+    "oci_core.VirtualNetworkClient",
+    "oci_datascience.DataScienceClient",
+    "oci_identity.IdentityClient",
+    "oci_limits.LimitsClient",
+    "oci_logging.LoggingManagementClient",
+    "oci_loggingingestion.LoggingClient",
+    "oci_loggingsearch.LogSearchClient",
+    "oci_monitoring.MonitoringClient",
+    "oci_object_storage.ObjectStorageClient",
+    "oci_secrets.SecretsClient",
+    "oci_vault.VaultsClient",
+    "oci_work_requests.WorkRequestClient",
+)
+
+
+def client_variables(endpoint: str, object_storage: str = "") -> dict[str, str]:
+    """The endpoints, without credentials: a run has its own."""
+    own = {"oci_object_storage.ObjectStorageClient": object_storage or endpoint}
+    return {
+        "CLIENT_HOST_OVERRIDES": ";".join(f"{client}={own.get(client, endpoint)}" for client in OVERRIDABLE),
+        "OCI_ODSC_SERVICE_ENDPOINT": endpoint,
+        "OCI_CLI_ENDPOINT": endpoint,
+    }

@@ -25,8 +25,8 @@ import oci
 from components.oci.client.job_runs import MAIN_VARIABLE, start_of
 from components.plan.model import NodePlan
 from localcloud.admin import issue_resource_principal
-from localcloud.oci.clients import client_variables
 from localcloud.oci.ocids import new_ocid
+from localcloud.oci.sdk import client_variables
 from schemas.model import Job, Retry, Role
 from tests.support.cloud_world import World
 from tests.support.samples import job, plan

@@ -28,11 +28,11 @@ from localcloud.hosts.assignment import (
 from localcloud.hosts.workplace import METADATA
 from localcloud.oci import tenancy
 from localcloud.oci.access import may_attach, may_mount, may_pull, may_write_log
-from localcloud.oci.clients import client_variables
 from localcloud.oci.job_runs import images, rules, run_principal
 from localcloud.oci.job_runs.rules import rules_of
 from localcloud.oci.job_runs.run_principal import NodeLog
 from localcloud.oci.operations import OciCloud
+from localcloud.oci.sdk import client_variables
 from localcloud.oci.services.network import subnets
 from localcloud.oci.services.object_storage import buckets, listing
 from localcloud.oci.store import StateStore, StoredResource

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from localcloud.oci import kinds, ocids, tenancy
+from localcloud.oci.container_images import is_repository, parse_address
 from localcloud.oci.errors import incorrect_state, not_found
-from localcloud.oci.image_address import is_repository, parse_address
 from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.ocids import new_ocid
 from localcloud.oci.operations import ApiCall, ApiOperation

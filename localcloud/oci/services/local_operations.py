@@ -22,7 +22,7 @@ def _list_calls(call: ApiCall) -> Reply:
     since = whole_number(call.query.get("since", "0"))
     if since is None:
         raise invalid("since must be a number: the id of a row")
-    records = {"": call.cloud.access.judgements, **call.cloud.records}
+    records = {"": call.cloud.access.decisions, **call.cloud.records}
     judged = records.get(call.query.get("of", ""))
     if judged is None:
         raise invalid(f"of must be one of {', '.join(sorted(call.cloud.records))}, or absent")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from localcloud.oci.finders import pushed_repository
-from localcloud.oci.image_address import is_repository, parse_address
+from localcloud.oci.container_images import is_repository, parse_address
+from localcloud.oci.references import pushed_repository
 from localcloud.server import marker
 from localcloud.server.errors import ApiError
 from localcloud.server.http import Request, query_parameters, read_json, require_once, without_secrets

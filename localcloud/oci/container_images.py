@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses the image manifests that container tools push, into validated values: a digest has 64 hexadecimal digits, a
-size is a number. So other modules can use them as paths or numbers.
+"""Parses what container tools send: addresses of images, and manifests.
+
+The results are validated: a digest has 64 hexadecimal digits, a size is a number. Other modules can use them as paths or
+numbers. No other module parses an address, so that a push is authorized and carried out for the same repository.
 """
 
 from __future__ import annotations
@@ -150,3 +152,28 @@ def _words(value: Any, what: str) -> tuple[str, ...]:
     if not all(isinstance(word, str) for word in words):
         raise UnreadableManifestError(f"{what} is not a list of texts")
     return tuple(words)
+
+
+_REPOSITORY = re.compile(r"[a-z0-9]+(?:[._/-][a-z0-9]+)*")
+_ADDRESS = re.compile(r"([^/]+)/([^/]+)/([^:@]+?)(?::([\w.-]+))?(?:@(sha256:[0-9a-f]{64}))?")
+
+
+@dataclass(frozen=True)
+class ImageAddress:
+    """A full address, such as `iad.ocir.io/namespace/team/name:tag`."""
+
+    registry: str
+    namespace: str
+    repository: str
+    tag: str
+    digest: str
+
+
+def parse_address(address: Any) -> ImageAddress | None:
+    match = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
+    return ImageAddress(match[1], match[2], match[3], match[4] or "", match[5] or "") if match else None
+
+
+def is_repository(name: str) -> bool:
+    """Whether a repository may have this name."""
+    return bool(_REPOSITORY.fullmatch(name))
