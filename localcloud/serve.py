@@ -33,13 +33,14 @@ from localcloud.console import page
 from localcloud.control import ALREADY_RUNNING
 from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.runs import Hosts
-from localcloud.oci import measuring, pruning, tenancy
+from localcloud.oci import background_tasks, tenancy
 from localcloud.oci.access import AccessControl
 from localcloud.oci.api import TAIL, OciApi
 from localcloud.oci.job_runs.dispatch import JobRuns
 from localcloud.oci.operations import OciCloud
 from localcloud.oci.principals import Caller
-from localcloud.oci.services import identity, people, tables
+from localcloud.oci.services import identity, users
+from localcloud.oci.services import operations as oci_operations
 from localcloud.oci.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
 from localcloud.oci.services.object_storage.listing import files_in_use
 from localcloud.oci.store import FaultTable, StateStore
@@ -129,7 +130,7 @@ async def _serve(home: Path, port: int) -> None:
     aws.after_put = partial(progress.take_up, cloud.store)
     cloud.records["aws"] = aws.record
     openpai = OpenPaiCluster(home, cloud.endpoint, cloud.faults)
-    cloud.apis = (aws, openpai, page.Console(cloud), OciApi(cloud, Router(tables.operations(), TAIL)))
+    cloud.apis = (aws, openpai, page.Console(cloud), OciApi(cloud, Router(oci_operations(), TAIL)))
     cloud.facts = {**tenancy.facts(), **account.facts(), "openpaiUri": cloud.endpoint}
     application = Application(cloud)
     config = uvicorn.Config(
@@ -156,7 +157,7 @@ async def _serve(home: Path, port: int) -> None:
     await openpai.recover(tasks)
     _announce(home, listener.getsockname()[1])
     upkeep = (
-        _leave_with_the_home(home, server), pruning.keep_pruned(cloud), measuring.keep_measured(cloud),
+        _leave_with_the_home(home, server), background_tasks.keep_pruned(cloud), background_tasks.keep_measured(cloud),
         openpai.keep_pruned(), ProgressObserver(home, openpai.parts.store, cloud.store).keep_observed(),
     )  # fmt: skip
     watches = [asyncio.create_task(watch) for watch in upkeep]
@@ -198,8 +199,8 @@ def _open(home: Path) -> OciCloud:
     with store.transaction():
         identity.seed(store)
     _sweep(home / "objects", files_in_use(store))
-    pruning.remove_folders(home / "runs", (run.id for run in store.live("job-run")))
-    credentials = tenancy.load_credentials(home, partial(people.find_key, store), partial(current_principal, store))
+    background_tasks.remove_folders(home / "runs", (run.id for run in store.live("job-run")))
+    credentials = tenancy.load_credentials(home, partial(users.find_key, store), partial(current_principal, store))
     return OciCloud(home=home, store=store, credentials=credentials)
 
 

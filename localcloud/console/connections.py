@@ -11,8 +11,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address, ip_netw
 from typing import Any
 
 from components.platform.traffic import PROTOCOL_NAMES
-from localcloud.console.platform import Evidence, PlaceNames
-from localcloud.console.runs import RunNode, TrainingRun
+from localcloud.console.platform import Evidence, PlaceNames, RunNode, TrainingRun
 
 ELSEWHERE, ANYWHERE = "other addresses", "anywhere"
 NO_ROLE = "node"

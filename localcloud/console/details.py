@@ -10,8 +10,7 @@ from typing import Any
 
 from components.platform.progress import ProgressPoint, metric_names
 from localcloud.console.connections import connections
-from localcloud.console.platform import ConsolePlatform, PlaceNames, Points, RunContent
-from localcloud.console.runs import RunNode, TrainingRun
+from localcloud.console.platform import ConsolePlatform, PlaceNames, Points, RunContent, RunNode, TrainingRun
 from localcloud.server.cloud import ServedCloud
 from provider.runs.lost import read_lost, total_words
 

@@ -13,13 +13,11 @@ from typing import Any
 
 from catalog.version import VERSION
 from localcloud.console.details import EvidenceBook, run_details
-from localcloud.console.platform import ConsolePlatform, Section, console_platforms
-from localcloud.console.runs import MOST_RUNS, TrainingRun
+from localcloud.console.platform import MOST_RUNS, ConsolePlatform, Section, TrainingRun, console_platforms
 from localcloud.server import http
-from localcloud.server.cloud import ServedCloud
+from localcloud.server.cloud import ServedCloud, is_for_this_machine
 from localcloud.server.errors import ApiError
 from localcloud.server.http import Body, FilePart, Reply, Request, plain_refusal, require_once
-from localcloud.server.marker import is_for_this_machine
 
 SHOWN = 60
 _TAIL_BYTES = 64 * 1024

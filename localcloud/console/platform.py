@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface between the console and the platforms. Each platform implements it in its folder, from its own
-state."""
+"""The interface between the console and the platforms, with the runs that the console shows.
+
+Each platform implements it in its folder, from its own state.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from typing import Any, Protocol, TypeVar
 
 from catalog.platforms import platform_folder, platforms
 from components.platform.progress import ProgressPoint
+from components.platform.runs import NodeRun, overall
 from launcher.redraws import Lines
-from localcloud.console.runs import TrainingRun
 from localcloud.server.cloud import ServedCloud
 
 # Items shown per section.
@@ -22,9 +24,48 @@ MANY = 100
 LINES, LONGEST_LINE = 40, 2_000
 # Log entries read for these lines: a progress bar consists of several.
 ENTRIES = 100
+# Runs shown, and ranks of each.
+MOST_RUNS = 100
+MOST_RANKS = 256
+LONGEST_NAME = 100
 Item = dict[str, Any]
 Evidence = Mapping[str, Any]
 Points = Mapping[int, Sequence[ProgressPoint]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunNode:
+    """A rank. `log`: where it prints. `machine`: the id under which the hosts have its firewall's counts."""
+
+    rank: int
+    role: str
+    run: NodeRun
+    log: str = ""
+    machine: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRun:
+    """A start of a run. `key`: its unique id in the cloud, which is that of its first node's run. `variables`: the
+    names of its environment variables."""
+
+    key: str
+    stack: str
+    title: str
+    attempt: int | None
+    created: float
+    nodes: tuple[RunNode, ...]
+    variables: tuple[str, ...]
+
+    @property
+    def state(self) -> str:
+        return overall(node.run for node in self.nodes)
+
+    @property
+    def over(self) -> bool:
+        return all(node.run.over for node in self.nodes)
+
+
 R = TypeVar("R", bound=TrainingRun)
 
 

@@ -16,7 +16,8 @@ from localcloud.oci import registry, sdk, signatures
 from localcloud.oci.dispatch import admit, dispatch
 from localcloud.oci.errors import not_authenticated, not_implemented
 from localcloud.oci.operations import ApiCall, ApiOperation, OciCloud
-from localcloud.server import faults, marker
+from localcloud.server import faults
+from localcloud.server.cloud import MARKER_PATH
 from localcloud.server.errors import ApiError
 from localcloud.server.http import Body, CallInput, Reply, Request, plain_refusal, require_once
 from localcloud.server.routing import Router
@@ -56,7 +57,7 @@ class OciApi:
 
     async def _answer(self, call: ApiCall, admitted: int | None) -> Reply:
         # Faults never strike our own operations, or nobody could end them.
-        faulty = not call.operation.path.startswith(marker.PATH)
+        faulty = not call.operation.path.startswith(MARKER_PATH)
         try:
             if faulty:
                 await faults.strike_before(self._cloud.faults, call.operation.name)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses what container tools send: addresses of images, and manifests.
 
-The results are validated: a digest has 64 hexadecimal digits, a size is a number. Other modules can use them as paths or
-numbers. No other module parses an address, so that a push is authorized and carried out for the same repository.
+The results are validated: a digest has 64 hexadecimal digits, a size is a number. So other modules can use them as
+paths or numbers. No other module parses an address, so that a push is authorized and carried out for one repository.
 """
 
 from __future__ import annotations

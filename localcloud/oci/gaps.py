@@ -8,8 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from localcloud.oci import sdk
-from localcloud.oci.services import tables
+from localcloud.oci import sdk, services
 
 # The SDK's clients of the services that the local cloud has, at least in part.
 SERVICES = {
@@ -54,7 +53,7 @@ class Coverage:
 
 
 def coverage() -> Iterator[Coverage]:
-    rows = {(row.method, _shape(row.path)) for row in tables.operations()}
+    rows = {(row.method, _shape(row.path)) for row in services.operations()}
     for title, client in SERVICES.items():
         there: set[str] = set()
         lacking: set[str] = set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of each resource a tenancy may have: one row per limit, and the count that it applies to.
+"""Limits: how much of each resource a tenancy may have, and the operations that list them.
 
 The limits of network, object storage and registry have OCI's names. Those of Data Science are derived from the names
 of the shapes, because no document at hand gives OCI's.
@@ -7,16 +7,20 @@ of the shapes, because no document at hand gives OCI's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
 from catalog.tables import table
+from localcloud.oci import tenancy
+from localcloud.oci.errors import not_found
 from localcloud.oci.ocids import RUN_ACTIVE
-from localcloud.oci.operations import ApiCall
-from localcloud.server.errors import ApiError
+from localcloud.oci.operations import ApiCall, ApiOperation
+from localcloud.oci.paging import plain_page
+from localcloud.server.errors import ApiError, invalid
+from localcloud.server.http import Reply
 
 _LIMIT_CODE = "LimitExceeded"
 
@@ -146,4 +150,66 @@ def nodes_of(infrastructure: Mapping[str, Any], layout: Mapping[str, Any]) -> li
             group.get("replicas", 1),
         )
         for group in groups
+    ]
+
+
+SERVICE = "limits"
+VERSION = "/20190729"
+_SCOPE = "REGION"
+
+
+def _page(call: ApiCall, items: Sequence[Any]) -> Reply:
+    if call.needed("compartmentId") != tenancy.TENANCY:
+        raise invalid("compartmentId must be the tenancy: limits belong to the tenancy")
+    page, headers = plain_page(items, call.query)
+    return Reply(200, page, headers)
+
+
+def _services(call: ApiCall) -> Reply:
+    return _page(call, [{"name": name, "description": text} for name, text in SERVICES.items()])
+
+
+def _asked_for(call: ApiCall, service: str) -> list[Limit]:
+    name = call.query.get("name")
+    return [row for row in limits() if service in ("", row.service) and name in (None, row.name)]
+
+
+def _values(call: ApiCall) -> Reply:
+    rows = _asked_for(call, call.needed("serviceName"))
+    if call.query.get("scopeType", _SCOPE) != _SCOPE:
+        rows = []
+    return _page(call, [{"name": row.name, "scopeType": _SCOPE, "value": value_of(call, row)} for row in rows])
+
+
+def _definitions(call: ApiCall) -> Reply:
+    rows = _asked_for(call, call.query.get("serviceName", ""))
+    shown = [
+        {
+            "name": row.name, "serviceName": row.service, "description": row.described, "scopeType": _SCOPE,
+            "areQuotasSupported": False, "isResourceAvailabilitySupported": True, "isDeprecated": False,
+            "isEligibleForLimitIncrease": True, "isDynamic": False,
+        }
+        for row in rows
+    ]  # fmt: skip
+    return _page(call, shown)
+
+
+def _availability(call: ApiCall) -> Reply:
+    call.needed("compartmentId")
+    limit = find(call.params["serviceName"], call.params["limitName"])
+    if limit is None:
+        raise not_found(f"limit {call.params['limitName']} of the service {call.params['serviceName']}")
+    used, value = count_used(call, limit), value_of(call, limit)
+    available = max(0, value - used)
+    fractions = {"fractionalUsage": float(used), "fractionalAvailability": float(available)}
+    return Reply(200, {"used": used, "available": available, **fractions, "effectiveQuotaValue": float(value)})
+
+
+def operations() -> list[ApiOperation]:
+    one = f"{VERSION}/services/{{serviceName}}/limits/{{limitName}}/resourceAvailability"
+    return [
+        ApiOperation("ListServices", "GET", f"{VERSION}/services", _services, SERVICE),
+        ApiOperation("ListLimitValues", "GET", f"{VERSION}/limitValues", _values, SERVICE),
+        ApiOperation("ListLimitDefinitions", "GET", f"{VERSION}/limitDefinitions", _definitions, SERVICE),
+        ApiOperation("GetResourceAvailability", "GET", one, _availability, SERVICE),
     ]

@@ -15,8 +15,8 @@ from localcloud.oci.errors import etag_mismatch
 from localcloud.oci.log_query import FITS
 from localcloud.oci.ocids import new_ocid
 from localcloud.server import http
+from localcloud.server.cloud import StateFile
 from localcloud.server.http import texts_in
-from localcloud.server.state import State
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS resources (
@@ -95,7 +95,7 @@ class StoredResource:
             raise etag_mismatch()
 
 
-class StateStore(State):
+class StateStore(StateFile):
     """The tables of one tenancy."""
 
     def __init__(self, path: Path) -> None:

@@ -18,7 +18,7 @@ from components.openpai.client.status import storages_folder
 from launcher.walking import open_file
 from localcloud.openpai.store import JobRow, JobStore
 from localcloud.server import http, progress
-from localcloud.server.state import State
+from localcloud.server.cloud import StateFile
 
 # Launchers report every five seconds.
 EVERY_SECONDS = 2.0
@@ -50,7 +50,7 @@ class ProgressObserver:
 
     home: Path
     jobs: JobStore
-    store: State
+    store: StateFile
     # The texts of running jobs, which never change. None: the job is not ours.
     _texts: dict[str, Job | None] = field(default_factory=dict)
 

@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 
 from components.platform.calls import ProviderError
 from components.platform.values import Properties
-from localcloud.plugins.rows import TypeRow
-from localcloud.plugins.table import TableResource
+from localcloud.plugins.table import TableResource, TypeRow
 from provider.base.resource import Plugin, ProviderResource
 
 Row = TypeVar("Row", bound=TypeRow)

@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import Any
 
 from localcloud.files import open_regular_file
-from localcloud.server import connections, faults, marker
-from localcloud.server.cloud import ServedCloud
+from localcloud.server import connections, faults
+from localcloud.server.cloud import MARKER_PATH, ServedCloud, answer_marker
 from localcloud.server.connections import CLIENT_SECONDS, FOR_NODES
 from localcloud.server.errors import INTERNAL_ERROR, ApiError, failure_of, too_large, too_late
 from localcloud.server.http import MAXIMUM_BODY, Body, FilePart, HttpApi, Reply, Request, Upload, whole_number
@@ -62,8 +62,8 @@ class Application:
 
     async def _reply(self, request: Request, body: Body) -> tuple[Reply, str]:
         """The reply, and its summary for the server's log."""
-        if request.path == marker.PATH:
-            return marker.answer(self._cloud, request), "marker"
+        if request.path == MARKER_PATH:
+            return answer_marker(self._cloud, request), "marker"
         api = next(api for api in self._cloud.apis if api.takes(request))
         return await answered(api, request, body, self._cloud.home)
 

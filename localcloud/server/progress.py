@@ -17,7 +17,7 @@ from typing import Any
 
 from components.platform.progress import ProgressPoint, crowded, read_point, thin, written_point
 from localcloud.server import http
-from localcloud.server.state import State
+from localcloud.server.cloud import StateFile
 
 # docs/contracts.md names the object. A launcher writes far less than this.
 _STATUS = re.compile(r"(?:.*/)?status/[0-9]{1,6}\.json", re.DOTALL)
@@ -35,7 +35,7 @@ def is_status(name: str, size: int) -> bool:
     return size <= LONGEST_BYTES and _STATUS.fullmatch(name) is not None
 
 
-def remember(store: State, bucket: str, name: str, status: Mapping[str, Any], moment: float) -> None:
+def remember(store: StateFile, bucket: str, name: str, status: Mapping[str, Any], moment: float) -> None:
     """Records the numbers of a status object that was put."""
     point = read_point(moment, status.get("progress"))
     if point is None:
@@ -53,7 +53,7 @@ def remember(store: State, bucket: str, name: str, status: Mapping[str, Any], mo
         store.connection.execute("DELETE FROM progress WHERE sequence = ?", (rows[gone][0],))
 
 
-def take_up(store: State, bucket: str, name: str, content: bytes) -> None:
+def take_up(store: StateFile, bucket: str, name: str, content: bytes) -> None:
     """Records a status object of another API. If that fails, the put itself still succeeds."""
     if is_status(name, len(content)):
         try:
@@ -80,7 +80,7 @@ def parse_status(content: bytes) -> Mapping[str, Any]:
     return status if isinstance(status, dict) else {}
 
 
-def progress_of(store: State, bucket: str, folder: str, most: int) -> dict[int, list[ProgressPoint]]:
+def progress_of(store: StateFile, bucket: str, folder: str, most: int) -> dict[int, list[ProgressPoint]]:
     """The recorded progress of a run's folder, by rank: at most `most` points of each, the oldest first."""
     rows = store.connection.execute(
         "SELECT name, moment, point FROM progress WHERE bucket = ? AND name >= ? AND name < ? ORDER BY sequence",

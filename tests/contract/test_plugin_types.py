@@ -10,8 +10,7 @@ import pytest
 from pulumi import _types
 
 from catalog.tables import table
-from localcloud.oci.plugin.functions import FUNCTIONS
-from localcloud.oci.plugin.plugin import LocalOci
+from localcloud.oci.plugin.plugin import FUNCTIONS, LocalOci
 from localcloud.oci.plugin.rows import ROWS
 from localcloud.oci.plugin.table import MAPS, OciResource
 

@@ -15,11 +15,10 @@ from urllib.parse import quote
 
 from hypothesis import strategies as st
 
-from localcloud.oci import sdk
+from localcloud.oci import sdk, services
 from localcloud.oci.operations import ApiOperation
-from localcloud.oci.services import tables
 
-ROWS = tables.operations()
+ROWS = services.operations()
 _CLIENTS = (
     "core/virtual_network_client", "identity/identity_client", "artifacts/artifacts_client",
     "work_requests/work_request_client", "data_science/data_science_client", "limits/limits_client",

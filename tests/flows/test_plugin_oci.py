@@ -13,8 +13,7 @@ from catalog.tables import table
 from components.oci.client.session import Session
 from components.platform.values import UNKNOWN, Properties, Secret
 from localcloud import control
-from localcloud.oci.plugin.functions import FUNCTIONS
-from localcloud.oci.plugin.plugin import LocalOci
+from localcloud.oci.plugin.plugin import FUNCTIONS, LocalOci
 from localcloud.oci.plugin.rows import ROWS
 from tests.support.call_record import listening
 from tests.support.cloud_fixture import local_cloud

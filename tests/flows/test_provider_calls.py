@@ -9,7 +9,7 @@ import pytest
 
 from catalog.tables import table
 from localcloud.control import Cloud
-from localcloud.oci.plugin.functions import FUNCTIONS
+from localcloud.oci.plugin.plugin import FUNCTIONS
 from localcloud.oci.plugin.rows import ROWS
 from tests.support.call_record import listening, step_of
 from tests.support.plugin_world import BUCKET, CASES, World, plugin_world

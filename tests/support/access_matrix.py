@@ -13,15 +13,14 @@ from typing import Any
 from urllib.parse import quote
 
 from catalog.tables import table
-from localcloud.oci import sdk
+from localcloud.oci import sdk, services
 from localcloud.oci.operations import ApiOperation
 from localcloud.oci.references import kinds_of, rows_of
-from localcloud.oci.services import tables
-from localcloud.oci.services.network.gateways import services
+from localcloud.oci.services.network.gateways import gateway_services
 from localcloud.server.http import texts_in
 from tests.support.two_teams import Team, now
 
-ROWS = tables.operations()
+ROWS = services.operations()
 OPAQUE: Mapping[str, str] = table("references")["opaque"]
 _CLIENTS = {
     "core": "core/virtual_network_client", "identity": "identity/identity_client",
@@ -271,6 +270,6 @@ def _opaque(whose: Team, name: str) -> Any:
     known = {
         "namespaceName": "trainyardlocal", "objectName": whose.mark, "uploadId": whose.things.get("upload"),
         "vaultId": f"vault-{whose.mark}", "fingerprint": whose.things.get("fingerprint"),
-        "serviceId": services()[0]["id"], **_TEXTS,
+        "serviceId": gateway_services()[0]["id"], **_TEXTS,
     }  # fmt: skip
     return known.get(name) or "x"

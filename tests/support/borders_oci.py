@@ -24,9 +24,8 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
 from catalog.tables import table
 from localcloud.control import Cloud
-from localcloud.oci import sdk
+from localcloud.oci import sdk, services
 from localcloud.oci.operations import ApiOperation
-from localcloud.oci.services import tables
 from localcloud.oci.signatures import METHODS_WITH_BODY, signing_string
 from tests.support.registry_client import CONFIG, Tool, digest_of, manifest
 from tests.support.seams import Asked, Draw, torn
@@ -41,7 +40,10 @@ _TWO_NAMES = frozenset(
     {"CopyObject", "RenameObject", "BatchDeleteObjects", "UploadPart", "CommitMultipartUpload", "AbortMultipartUpload"}
 )
 _ROWS = tuple(
-    row for row in tables.operations() if row.name not in _NOT_ASKED for _ in range(10 if row.name in _TWO_NAMES else 1)
+    row
+    for row in services.operations()
+    if row.name not in _NOT_ASKED
+    for _ in range(10 if row.name in _TWO_NAMES else 1)
 )
 _REGISTRY = (
     ("POST", "/v2/{name}/blobs/uploads/"), ("PATCH", "/v2/{name}/blobs/uploads/{upload}"),

@@ -16,7 +16,7 @@ from components.aws.client.tickets import ROOT, Cluster, Ticket
 from components.platform.runs import NodeRun, launch_document
 from launcher.escaping import terminal
 from localcloud.aws.account import ACCOUNT
-from localcloud.console.runs import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
+from localcloud.console.platform import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
 from localcloud.server import http
 
 _LONGEST_TITLE, _MOST_VARIABLES = 200, 500

@@ -15,8 +15,7 @@ from localcloud.aws.account import ACCOUNT, REGION
 from localcloud.aws.console.runs import AwsRun, InnerQueue, aware, buckets, instance_of, objects_of, tags_of
 from localcloud.aws.judge.policies import attached
 from localcloud.aws.machines import GroupRule
-from localcloud.console.platform import ENTRIES, MANY, Item, Points, RunContent, Section, shown_lines
-from localcloud.console.runs import RunNode
+from localcloud.console.platform import ENTRIES, MANY, Item, Points, RunContent, RunNode, Section, shown_lines
 from localcloud.server import http, progress
 
 _TITLES = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.platform.values import Properties
-from localcloud.plugins.rows import TypeRow
+from localcloud.plugins.table import TypeRow
 
 # A name in a template.
 _NAME = re.compile(r"\{(\w+)\}")

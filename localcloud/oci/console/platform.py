@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from localcloud.console.platform import MANY, RunContent, Section
+from localcloud.console.platform import RunContent, Section
 from localcloud.oci import tenancy
-from localcloud.oci.console.network import network, unused_defaults
 from localcloud.oci.console.runs import OciRun, RunBook
-from localcloud.oci.console.sections import access, buckets, content_of, jobs
+from localcloud.oci.console.sections import access, buckets, content_of, jobs, network, unused_defaults
 from localcloud.oci.operations import OciCloud
 from localcloud.oci.services.network import gateways
 
@@ -45,11 +44,11 @@ class OciConsole:
     async def sections(self) -> Sequence[Section]:
         store = self._cloud.store
         return (
-            Section("Networks", list(network(store, MANY)), "No network."),
+            Section("Networks", list(network(store)), "No network."),
             Section("Who may do what", list(access(store)), "No policies."),
             Section("Buckets", list(buckets(store)), "No buckets."),
             Section("Jobs", list(jobs(store)), "No jobs."),
-            Section("Defaults that no subnet uses", list(unused_defaults(store, MANY)), last=True),
+            Section("Defaults that no subnet uses", list(unused_defaults(store)), last=True),
         )
 
     def facts(self) -> Sequence[tuple[str, str]]:

@@ -12,7 +12,7 @@ from typing import Any
 from components.oci.client import calls, job_runs
 from components.oci.client.calls import StatusFolder
 from components.platform.runs import NodeRun, launch_document, ranks_of
-from localcloud.console.runs import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
+from localcloud.console.platform import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
 from localcloud.oci.store import StateStore, StoredResource
 
 # How many job runs, the newest ones, are read.

@@ -28,9 +28,9 @@ from localcloud.hosts.assignment import (
 from localcloud.hosts.workplace import METADATA
 from localcloud.oci import tenancy
 from localcloud.oci.access import may_attach, may_mount, may_pull, may_write_log
-from localcloud.oci.job_runs import images, rules, run_principal
+from localcloud.oci.job_runs import rules, run_resources
 from localcloud.oci.job_runs.rules import rules_of
-from localcloud.oci.job_runs.run_principal import NodeLog
+from localcloud.oci.job_runs.run_resources import NodeLog, principal_of
 from localcloud.oci.operations import OciCloud
 from localcloud.oci.sdk import client_variables
 from localcloud.oci.services.network import subnets
@@ -159,11 +159,11 @@ class _Run:
 
 async def assignment_of(cloud: OciCloud, run: StoredResource, folder: Path) -> Assignment:
     """Issues the run's token, attaches its VNICs, and checks whether it may use the resources that it names."""
-    seconds = await run_principal.write(cloud, run, folder)
+    seconds = await run_resources.write_token(cloud, run, folder)
     job, project = (cloud.store.get(run.body[name]) for name in ("jobId", "projectId"))
     if job is None or project is None:
         raise CannotStartError("The job or the project of the run is gone")
-    whole, principal, outline = _Run(run, job, project), run_principal.principal_of(run), outline_of(run, job)
+    whole, principal, outline = _Run(run, job, project), principal_of(run), outline_of(run, job)
     subnet = cloud.store.get(run.body.get("subnet", ""))
     attached = _attach(cloud, run, subnet, len(outline.placed)) if subnet else []
     may_write = partial(may_write_log, cloud.access, principal)
@@ -184,7 +184,7 @@ async def assignment_of(cloud: OciCloud, run: StoredResource, folder: Path) -> A
         subnet=_subnet(subnet) if subnet else None,
         interfaces=[_interface(cloud, vnic) for vnic in attached],
         lines=lambda group, rank: lines(group, rank).give,
-        upkeep=partial(run_principal.keep_renewed, cloud, run.id, folder, seconds),
+        upkeep=partial(run_resources.keep_token_renewed, cloud, run.id, folder, seconds),
     )
 
 
@@ -217,17 +217,19 @@ def _interface(cloud: OciCloud, vnic: StoredResource) -> Interface:
     return Interface(vnic.id, str(vnic.body["privateIp"]), str(vnic.body["macAddress"]), reach)
 
 
-def _works(cloud: OciCloud, whole: _Run, modules: frozenset[str], may_pull: images.MayPull) -> Iterator[NodeWork]:
+def _works(
+    cloud: OciCloud, whole: _Run, modules: frozenset[str], may_pull: run_resources.MayPull
+) -> Iterator[NodeWork]:
     groups = [each for each in groups_of(whole.run, whole.job) for _ in range(each.group.replicas)]
     for rank, each in enumerate(groups):
         image = str(each.container.get("image", ""))
         variables = each.configuration.get("environmentVariables", {})
         yield NodeWork(
-            images.command(cloud.store, each.container, may_pull),
+            run_resources.image_command(cloud.store, each.container, may_pull),
             tuple(shlex.split(each.configuration.get("commandLineArguments", ""))),
             variables.get(_ENTRY, ""),
             partial(_environment, whole, each, rank, len(groups)),
-            images.stand_in_name(cloud.store, image, variables.get(_LAUNCH, ""), modules),
+            run_resources.stand_in_name(cloud.store, image, variables.get(_LAUNCH, ""), modules),
             image,
             each.memory,
             each.disk,
@@ -239,7 +241,7 @@ def _environment(
 ) -> Mapping[str, str]:
     variables = {
         **client_variables(*endpoints),
-        **run_principal.environment(given),
+        **run_resources.token_variables(given),
         **each.configuration.get("environmentVariables", {}),
         **whole.identities(),
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 from localcloud.hosts import evidence
 from localcloud.hosts.assignment import Assignment, CannotStartError, Outline, RunVerdict
-from localcloud.oci.job_runs import run_principal
+from localcloud.oci.job_runs import run_resources
 from localcloud.oci.job_runs.assignments import assignment_of, outline_of
 from localcloud.oci.ocids import RUN_ACTIVE, RUN_TERMINAL
 from localcloud.oci.operations import OciCloud
@@ -60,7 +60,7 @@ class JobRuns:
             ]
         self._record_flows(run, folder)
         self._change(run, verdict.state, verdict.details, **more)
-        run_principal.forget(folder)
+        run_resources.remove_token(folder)
 
     def _record_flows(self, run: str, folder: Path) -> None:
         """Records flows before the run's VNICs are removed. A flow log keeps its records."""

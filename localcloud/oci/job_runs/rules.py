@@ -12,7 +12,7 @@ from typing import Any
 
 from localcloud.hosts.firewall import ICMP, TCP, UDP, Direction, FirewallRule, Range, UnreadableRuleError
 from localcloud.oci.services.network import security
-from localcloud.oci.services.network.gateways import addresses_of, services
+from localcloud.oci.services.network.gateways import addresses_of, gateway_services
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server.errors import ApiError
 
@@ -113,7 +113,7 @@ def _through(gateway: StoredResource, destination: str) -> Iterator[str]:
         yield destination
     elif gateway.kind == "service-gateway":
         attached = {service["serviceId"] for service in gateway.body.get("services") or []}
-        if any(service["id"] in attached and service["cidrBlock"] == destination for service in services()):
+        if any(service["id"] in attached and service["cidrBlock"] == destination for service in gateway_services()):
             yield from addresses_of(destination)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from catalog.tables import table
-from localcloud.plugins.rows import TypeRow
+from localcloud.plugins.table import TypeRow
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def _as_the_provider_waits(token: str, row: ResourceTypeRow) -> ResourceTypeRow:
 
 
 _ROWS: Mapping[str, ResourceTypeRow] = {
-    "oci:Core/vcn:Vcn": _core("vcn", "Vcn", behaviour="addresses.VcnResource"),
+    "oci:Core/vcn:Vcn": _core("vcn", "Vcn", behaviour="network.VcnResource"),
     "oci:Core/subnet:Subnet": _core("subnet", "Subnet"),
     "oci:Core/securityList:SecurityList": _core(
         "security_list", "SecurityList", behaviour="network.SecurityListResource"
@@ -114,7 +114,7 @@ _ROWS: Mapping[str, ResourceTypeRow] = {
         entity="loggroup",
         existing="logs: {{ existing: {{ group: {} }} }}",
         listed="list_log_groups",
-        behaviour="logging.LoggingResource",
+        behaviour="jobs.WorkRequestResource",
     ),
     "oci:Logging/log:Log": ResourceTypeRow(
         "logging",
@@ -125,7 +125,7 @@ _ROWS: Mapping[str, ResourceTypeRow] = {
         within=("logGroupId",),
         existing="logs: {{ existing: {{ group: GROUP, log: {} }} }}",
         listed="list_logs",
-        behaviour="logging.LogResource",
+        behaviour="jobs.LogResource",
     ),
     "oci:DataScience/project:Project": ResourceTypeRow("data_science", "data_science", "project", "Project"),
     "oci:DataScience/job:Job": ResourceTypeRow(
@@ -136,7 +136,7 @@ _ROWS: Mapping[str, ResourceTypeRow] = {
         defaults={"deleteRelatedJobRuns": False},
         extra=frozenset({"jobArtifact", "artifactContentLength", "artifactContentDisposition", "deleteRelatedJobRuns"}),
         delete_options={"delete_related_job_runs": "deleteRelatedJobRuns"},
-        behaviour="science.JobResource",
+        behaviour="jobs.JobResource",
     ),
     "oci:DataScience/computeTarget:ComputeTarget": ResourceTypeRow(
         "data_science",
@@ -145,7 +145,7 @@ _ROWS: Mapping[str, ResourceTypeRow] = {
         "ComputeTarget",
         entity="compute-target",
         renamed={"computeTargetSystemDatas": "computeTargetSystemData"},
-        behaviour="science.ComputeTargetResource",
+        behaviour="jobs.ComputeTargetResource",
     ),
     "oci:Vault/secret:Secret": ResourceTypeRow(
         "vault",
@@ -153,7 +153,7 @@ _ROWS: Mapping[str, ResourceTypeRow] = {
         "secret",
         "Secret",
         renamed={"sourceRegionInformations": "sourceRegionInformation"},
-        behaviour="vault.SecretResource",
+        behaviour="jobs.SecretResource",
     ),
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A resource type from a row, in the way that most of OCI's types share: `create_vcn`, `get_vcn`, `update_vcn`, …"""
 
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -213,3 +214,38 @@ def _or_empty(value: Any, kind: str) -> Any:
     if value is None and kind.startswith(("list[", "dict(")):
         return [] if kind.startswith("list[") else {}
     return value
+
+
+_SECONDS = 300.0
+
+
+def finished(call: Call, client: Any, answer: Any, entity: str, action: str) -> str:
+    """Waits for the answer's work request, and returns the OCID of its resource.
+
+    As Oracle's provider, it fails if the work request names no such entity, either with this action or in progress.
+    """
+    request_id = answer.headers["opc-work-request-id"]
+    pause, deadline = 0.05, call.deadline(_SECONDS)
+    while True:
+        request = attempt(call, "Read the work request", lambda: client.get_work_request(request_id)).data
+        if request.status == "SUCCEEDED":
+            return _about(call, request, entity, {action, "IN_PROGRESS"})
+        if request.status in {"FAILED", "CANCELED"} or time.monotonic() > deadline:
+            raise ProviderError(
+                f"{call.name}: its work request is {request.status}: {_reasons(call, client, request_id)}"
+            )
+        call.report.status(f"work request {request.status}, {request.percent_complete or 0:.0f} %")
+        call.stop.wait(pause)
+        pause = min(pause * 1.5, 5.0)
+
+
+def _about(call: Call, request: Any, entity: str, actions: set[str]) -> str:
+    for one in request.resources:
+        if entity in one.entity_type.lower() and one.action_type in actions:
+            return str(one.identifier)
+    raise ProviderError(f"{call.name}: its work request {request.id} names no {entity} that is {' or '.join(actions)}.")
+
+
+def _reasons(call: Call, client: Any, request_id: str) -> str:
+    errors = attempt(call, "Read the work request", lambda: client.list_work_request_errors(request_id)).data
+    return "; ".join(error.message for error in errors) or "no reason given"

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our own operations, beside those of the platforms: access decisions, counts of firewalls, faults, and progress."""
+"""Our own operations, which no platform has: access decisions, counts of firewalls, faults, progress, tokens."""
 
 from __future__ import annotations
 
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
 from components.platform.progress import MOST_POINTS
+from localcloud.oci import tenancy
 from localcloud.oci.errors import not_found
 from localcloud.oci.operations import ApiCall, ApiOperation
+from localcloud.oci.principals import TOKEN_SECONDS, Caller
 from localcloud.server import progress
 from localcloud.server.errors import invalid
 from localcloud.server.http import Reply, whole_number
@@ -16,6 +21,9 @@ EVIDENCE_PATH = "/.trainyard/evidence"
 HOSTS_PATH = "/.trainyard/hosts"
 FAULTS_PATH = "/.trainyard/faults"
 PROGRESS_PATH = "/.trainyard/progress"
+TOKENS_PATH = "/.trainyard/tokens"
+# The name of each kind in matching rules.
+RESOURCE_TYPES = {"job-run": "datasciencejobrun", "notebook-session": "datasciencenotebooksession"}
 
 
 def _list_calls(call: ApiCall) -> Reply:
@@ -78,6 +86,31 @@ def _read_progress(call: ApiCall) -> Reply:
     )
 
 
+def _issue_token(call: ApiCall) -> Reply:
+    """Issues the token of a notebook session or job run, so that a person can act as it."""
+    body = call.json()
+    if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in ("resource", "publicKey")):
+        raise invalid("resource and publicKey are required, both as text")
+    resource = call.store.get(body["resource"])
+    if resource is None or not resource.live or resource.kind not in RESOURCE_TYPES:
+        raise not_found("notebook session or job run")
+    try:
+        key = serialization.load_pem_public_key(body["publicKey"].encode())
+    except ValueError:
+        key = None
+    if not isinstance(key, RSAPublicKey):
+        raise invalid("publicKey must be an RSA public key in PEM form")
+    principal = Caller(
+        resource.id,
+        resource.id,
+        tenancy.TENANCY,
+        resource_kind=RESOURCE_TYPES[resource.kind],
+        compartment=resource.compartment,
+    )
+    seconds = call.cloud.faults.seconds("token", call.operation.name) or TOKEN_SECONDS
+    return Reply(200, {"token": call.cloud.credentials.issue(principal, key, seconds)})
+
+
 def operations() -> list[ApiOperation]:
     return [
         ApiOperation("ListCalls", "GET", CALLS_PATH, _list_calls, SERVICE),
@@ -88,4 +121,5 @@ def operations() -> list[ApiOperation]:
         ApiOperation("ClearFaults", "DELETE", FAULTS_PATH, _clear, SERVICE),
         ApiOperation("ClearFault", "DELETE", f"{FAULTS_PATH}/{{faultId}}", _clear_one, SERVICE),
         ApiOperation("ReadProgress", "GET", PROGRESS_PATH, _read_progress, SERVICE),
+        ApiOperation("IssueToken", "POST", TOKENS_PATH, _issue_token, SERVICE),
     ]

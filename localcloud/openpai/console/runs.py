@@ -15,7 +15,7 @@ from components.openpai.client.jobs import Job, RunId, run_id, start_of
 from components.openpai.client.states import JobDetail
 from components.platform.runs import NodeRun
 from launcher.escaping import terminal
-from localcloud.console.runs import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
+from localcloud.console.platform import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
 from localcloud.openpai import views
 from localcloud.openpai.rest import Parts
 from localcloud.openpai.store import JobRow

@@ -19,7 +19,7 @@ from launcher.aws_dl1 import fetch
 from launcher.aws_dl1.machine import options
 from localcloud.environments.layout import of_interpreter
 from localcloud.hosts import images
-from localcloud.oci.job_runs.images import DEFAULT_ENTRYPOINT
+from localcloud.oci.job_runs.run_resources import DEFAULT_ENTRYPOINT
 from tests.support import dockerfiles
 from tests.support.openpai_jobs import carry_out, job_of
 from tests.support.shadows import PLANTED, write_shadows

@@ -6,8 +6,7 @@ from __future__ import annotations
 from localcloud.oci import kinds
 from localcloud.oci.operations import ApiOperation
 from localcloud.oci.services.data_science import jobs, runs
-from localcloud.oci.services.data_science.compute_targets import COMPUTE_TARGET
-from localcloud.oci.services.data_science.jobs import JOB, NOTEBOOK, PROJECT, SERVICE, VERSION
+from localcloud.oci.services.data_science.jobs import COMPUTE_TARGET, JOB, NOTEBOOK, PROJECT, SERVICE, VERSION
 from localcloud.oci.services.data_science.runs import JOB_RUN
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Projects, jobs, and the one artifact that a job can have."""
+"""Projects, jobs with their one artifact, notebook sessions, and compute targets."""
 
 from __future__ import annotations
 
@@ -256,3 +256,35 @@ def _shape(name: str, row: Json) -> Json:
         "memoryInGBs": size["memory_gib"],
         "shapeSeries": series,
     }
+
+
+# Compute targets: managed clusters that jobs may name. Here they change nothing about how a run is carried out.
+_CONFIGURATION = "computeConfigurationDetails"
+# The default of a target without a scaling policy. No document says what OCI's default is.
+_ONE = {"policyType": "FIXED_SIZE", "instanceCount": 1}
+
+
+def _created_target(call: ApiCall, body: Json) -> Json:
+    configuration = {"scalingPolicy": _ONE, **body[_CONFIGURATION]}
+    count = limits.machines_of(configuration)
+    limits.require_nodes(call, configuration["instanceConfiguration"]["instanceShape"], count)
+    return {**body, _CONFIGURATION: configuration, **_system_data(count)}
+
+
+def _updated_target(call: ApiCall, target: StoredResource, body: Json) -> Json:
+    """A change may leave out the machines or the scaling policy, which then stay as they are."""
+    configuration = {**target.body[_CONFIGURATION], **body[_CONFIGURATION]}
+    return {**body, _CONFIGURATION: configuration, **_system_data(limits.machines_of(configuration))}
+
+
+def _system_data(count: int) -> Json:
+    return {"computeTargetSystemData": {"computeType": "MANAGED_COMPUTE_CLUSTER", "currentInstanceCount": count}}
+
+
+COMPUTE_TARGET = ResourceKind(
+    "compute-target", "ComputeTarget", SERVICE, f"{VERSION}/computeTargets", "computeTargetId", ocids.JOB,
+    ocid="datasciencecomputetarget", summary="ComputeTargetSummary", held_by=("job",),
+    on_create=_created_target, on_update=_updated_target,
+    receipts=Receipts("compute-target", "COMPUTE_TARGET_{verb}"),
+    asynchronous=frozenset({"Create", "Update", "Delete"}),
+)  # fmt: skip

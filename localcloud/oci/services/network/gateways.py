@@ -26,7 +26,7 @@ SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS = "198.51.100.1", "198.51.100.2"
 _NAT_ADDRESSES = int(IPv4Address("192.0.2.0"))  # from a block for documentation that nobody uses
 
 
-def services() -> list[Json]:
+def gateway_services() -> list[Json]:
     return [
         {"id": fixed_ocid("service", cidr, _KEY), "cidrBlock": cidr, "name": name, "description": name}
         for cidr, name in _LABELS
@@ -40,18 +40,18 @@ def addresses_of(label: str) -> tuple[str, ...]:
 
 
 def list_services(call: ApiCall) -> Reply:
-    return Reply(200, services())
+    return Reply(200, gateway_services())
 
 
 def get_service(call: ApiCall) -> Reply:
-    for service in services():
+    for service in gateway_services():
         if service["id"] == call.params["serviceId"]:
             return Reply(200, service)
     raise not_found("service")
 
 
 def _named(requested: list[Json]) -> list[Json]:
-    names = {service["id"]: service["name"] for service in services()}
+    names = {service["id"]: service["name"] for service in gateway_services()}
     for request in requested:
         if request["serviceId"] not in names:
             raise related_not_found(f"serviceId {request['serviceId']}")

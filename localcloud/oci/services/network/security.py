@@ -14,7 +14,7 @@ from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import plain_page
 from localcloud.oci.services.network.common import SERVICE, VERSION
-from localcloud.oci.services.network.gateways import services
+from localcloud.oci.services.network.gateways import gateway_services
 from localcloud.oci.store import StoredResource
 from localcloud.server import http
 from localcloud.server.errors import invalid
@@ -81,7 +81,7 @@ def check_end(name: str, kind: str, value: str) -> None:
     if kind == "CIDR_BLOCK":
         parse_cidr(name, value)
     elif kind == "SERVICE_CIDR_BLOCK":
-        labels = [str(service["cidrBlock"]) for service in services()]
+        labels = [str(service["cidrBlock"]) for service in gateway_services()]
         if value not in labels:
             raise invalid(f"{name} must be one of the services' labels {', '.join(labels)}, not {value[:80]!r}")
 

@@ -9,7 +9,7 @@ import pytest
 
 from components.platform.runs import NodeRun
 from localcloud.console import connections as drawing
-from localcloud.console.runs import RunNode, TrainingRun
+from localcloud.console.platform import RunNode, TrainingRun
 from localcloud.oci.console.platform import OciPlaces
 
 SUBNET, SERVICES = "10.0.1.0/24", "all-iad-services-in-oracle-services-network"

@@ -9,10 +9,10 @@ import pytest
 
 from localcloud.hosts.firewall import UnreadableRuleError
 from localcloud.oci.job_runs.rules import destinations, router, rules_of
-from localcloud.oci.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS, services
+from localcloud.oci.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS, gateway_services
 from localcloud.oci.store import StateStore, StoredResource
 
-ALL_SERVICES, OBJECT_STORAGE = (service["cidrBlock"] for service in services())
+ALL_SERVICES, OBJECT_STORAGE = (service["cidrBlock"] for service in gateway_services())
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_a_rule_is_the_same_as_long_as_it_says_the_same(store: StateStore) -> No
 )
 def test_gateways_lead_where_their_kind_does(store: StateStore, rule: tuple[str, str, str], found: list[str]) -> None:
     kind, served, destination = rule
-    named = [{"serviceId": each["id"]} for each in services() if each["cidrBlock"] == served]
+    named = [{"serviceId": each["id"]} for each in gateway_services() if each["cidrBlock"] == served]
     _add(store, kind, "gateway", services=named, blockTraffic=served == "blocked")
     _add(store, "vcn", "vcn", cidrBlocks=["10.0.0.0/16", "172.16.0.0/16"])
     _add(store, "route-table", "table", routeRules=[{"destination": destination, "networkEntityId": "gateway"}])

@@ -11,14 +11,14 @@ import pytest
 
 from localcloud.oci.container_images import is_repository, parse_address
 from localcloud.oci.references import pushed_repository
-from localcloud.server import marker
+from localcloud.server.cloud import MARKER_NAME, MARKER_PATH, answer_marker
 from localcloud.server.errors import ApiError
 from localcloud.server.http import Request, query_parameters, read_json, require_once, without_secrets
 
 ROOM = Path(__file__).parents[4] / "localcloud"
 # What reads requests: the server, its APIs, and what answers without being an operation.
 READERS = {
-    "server/http.py", "server/app.py", "server/marker.py", "oci/api.py", "oci/registry.py", "oci/registry_tokens.py",
+    "server/http.py", "server/app.py", "server/cloud.py", "oci/api.py", "oci/registry.py", "oci/registry_tokens.py",
     "console/page.py", "openpai/cluster.py",
 }  # fmt: skip
 _PLAIN = "http://127.0.0.1:8080"
@@ -70,7 +70,7 @@ def test_json_that_others_could_read_otherwise_is_none(body: bytes) -> None:
 
 
 def _request(headers: dict[str, str], *repeated: str, of_a_node: bool = False) -> Request:
-    return Request("GET", marker.PATH, marker.PATH, headers, frozenset(repeated), of_a_node)
+    return Request("GET", MARKER_PATH, MARKER_PATH, headers, frozenset(repeated), of_a_node)
 
 
 @pytest.mark.parametrize("name", ["if-match", "opc-retry-token", "content-type", "host", "opc-meta-a"])
@@ -96,13 +96,18 @@ class _Cloud:
         (_request({"host": "10.0.0.1"}, of_a_node=True), 200, False),
     ],
 )
-def test_the_marker_tells_this_machine_only(request_: Request, status: int, told: bool) -> None:
+def test_the_marker_has_facts_for_this_machine_only(request_: Request, status: int, told: bool) -> None:
     cloud: Any = _Cloud()
-    reply = marker.answer(cloud, request_)
+    reply = answer_marker(cloud, request_)
     assert (reply.status, "tenancy" in reply.body) == (status, told)
     assert "home" not in reply.body
     if status == 200:
-        assert reply.body["cloud"] == marker.CLOUD
+        assert reply.body["cloud"] == MARKER_NAME
+
+
+def test_nodes_get_no_facts_in_the_marker() -> None:
+    cloud: Any = _Cloud()
+    assert set(answer_marker(cloud, _request({}, of_a_node=True)).body) == {"cloud", "version"}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from localcloud import files
-from localcloud.oci.measuring import RunMeter
+from localcloud.oci.background_tasks import RunMeter
 from localcloud.oci.store import StateStore, StoredResource
 from tests.support.waiting import eventually
 

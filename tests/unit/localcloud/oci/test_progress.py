@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from components.platform.progress import MOST_POINTS
-from localcloud.oci import pruning
+from localcloud.oci import background_tasks
 from localcloud.oci.store import StateStore
 from localcloud.server import progress
 
@@ -67,8 +67,8 @@ def test_runs_do_not_see_one_another(store: StateStore, tmp_path: Path) -> None:
 
 
 def test_the_oldest_points_of_all_go_first(store: StateStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pruning, "PROGRESS_KEPT", 5)
+    monkeypatch.setattr(background_tasks, "PROGRESS_KEPT", 5)
     for rank in range(9):
         put(store, tmp_path, f"j/status/{rank}.json", status(rank))
-    pruning.prune(store)
+    background_tasks.prune(store)
     assert list(progress.progress_of(store, "bucket", "j", 9)) == [4, 5, 6, 7, 8]

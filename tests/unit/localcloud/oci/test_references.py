@@ -8,14 +8,14 @@ import pytest
 
 from catalog.tables import table
 from components.oci.iam.permissions import operation
+from localcloud.oci import services
 from localcloud.oci.authorization import CIRCUMSTANCES, STANDS_FOR
 from localcloud.oci.operations import ApiOperation
 from localcloud.oci.references import kinds_of, rows_of
-from localcloud.oci.services import tables
 from tests.support.access_matrix import fields_of
 
 TABLE = table("references")
-BY_NAME = {row.name: row for row in tables.operations()}
+BY_NAME = {row.name: row for row in services.operations()}
 # Nothing here is such a thing, so nothing can lead there or ask for it.
 NOT_SERVED = frozenset({"local peering", "added local peering", "removed local peering", "security group"})
 

@@ -6,15 +6,14 @@ from functools import partial
 import pytest
 
 from components.oci.iam.permissions import operations as known_operations
-from localcloud.oci import models, sdk
+from localcloud.oci import models, sdk, services
 from localcloud.oci.api import TAIL
 from localcloud.oci.authorization import STANDS_FOR
 from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.operations import ApiOperation
-from localcloud.oci.services import tables
 from localcloud.server.routing import Router
 
-ROWS = tables.operations()
+ROWS = services.operations()
 OWN = frozenset({
     "PushContainerImage", "ListCalls", "ListFaults", "AddFault", "ClearFaults", "ClearFault", "IssueToken",
     "ReadEvidence", "ReadHosts", "ReadProgress",

@@ -6,8 +6,7 @@ import pytest
 from components.oci.client.session import CLIENTS
 from components.platform.calls import ProviderError
 from localcloud.oci.plugin.convert import from_model, pulumi_name, to_model
-from localcloud.oci.plugin.functions import FUNCTIONS
-from localcloud.oci.plugin.plugin import LocalOci
+from localcloud.oci.plugin.plugin import FUNCTIONS, LocalOci
 from localcloud.plugins.table import project
 
 

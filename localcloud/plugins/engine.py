@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the ids of a resource from the engine's state.
+"""The engine that runs a plugin: the ids of a resource in its state, and its commands for messages.
 
 A create may find that its resource exists already. There are two cases. Either an earlier create was killed before it
 returned: then the resource has to be adopted. Or the engine replaces the resource by an equal one (`--replace`, `pulumi
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import time
 from collections.abc import Mapping
@@ -97,3 +98,19 @@ def _export(engine: str, stack: str, project: str) -> str:
 
 def _rows(exported: str) -> list[dict[str, Any]]:
     return list((json.loads(exported).get("deployment") or {}).get("resources") or ())
+
+
+_SHIPPED = Path(__file__).resolve().parents[2] / "stacks"
+_LOCAL = {"up": "up", "destroy": "down", "import": "import"}
+
+
+def commands(urn: str, word: str, *options: str) -> str:
+    """A command of Pulumi on the stack of a resource, for those who call `trainyard` and for those who call Pulumi."""
+    stack = urn.removeprefix("urn:pulumi:").partition("::")[0]
+    # Set by `trainyard` for the engine.
+    folder = Path(os.environ.get("TRAINYARD_STACKS") or _SHIPPED)
+    where = [] if folder == _SHIPPED else ["--stacks", str(folder)]
+    local = shlex.join(["trainyard", _LOCAL[word], stack, "--local", *options, *where])
+    return (
+        f"`{local}` (or, where you call Pulumi yourself, `{shlex.join(['pulumi', word, '--stack', stack, *options])}`)"
+    )

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data Science, Logging and Vault: jobs with their code, and what their runs use: compute targets, logs and secrets."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from components.oci.client.calls import attempt
+from components.platform.calls import Call, ProviderError
+from components.platform.values import Properties
+from localcloud.oci.plugin.convert import models_of
+from localcloud.oci.plugin.table import OciResource, finished
+
+
+class JobResource(OciResource):
+    """A job. Its code is a local file, which is uploaded right after the job is created."""
+
+    def _details(self, kind: str, inputs: Properties) -> Any:
+        path = inputs.get("jobArtifact")
+        if kind == "Create" and path and not Path(path).is_file():
+            raise ProviderError(
+                f"The job's artifact {path} is not a file.", "Build it first, or correct `jobArtifact`."
+            )
+        return super()._details(kind, inputs)
+
+    def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
+        if inputs.get("jobArtifact"):
+            attempt(call, "Upload the job's artifact", lambda: self._upload(id, inputs))
+        return super().after_create(call, id, model, inputs)
+
+    def _upload(self, id: str, inputs: Properties) -> None:  # noqa: A002
+        path = Path(inputs["jobArtifact"])
+        disposition = inputs.get("artifactContentDisposition") or f"attachment; filename={path.name}"
+        try:
+            with path.open("rb") as file:
+                self.client.create_job_artifact(id, file, content_disposition=disposition)
+        except Exception as error:
+            # An artifact is uploaded once. An interrupted attempt may have done it already.
+            if getattr(error, "status", None) != 409:
+                raise
+
+
+class WorkRequestResource(OciResource):
+    """A log group, for example. Every write is a work request, and only the work request names the new resource."""
+
+    def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
+        within = [inputs[key] for key in self.row.within]
+        answer = self._operation("create")(*within, details, opc_retry_token=token)
+        return self._get(call, finished(call, self.client, answer, self.row.entity, "CREATED"), inputs)
+
+    def _write(self, call: Call, what: str, operation: Callable[..., Any], *arguments: Any) -> Any:
+        answer = super()._write(call, what, operation, *arguments)
+        action = "RELATED" if operation.__name__.startswith("change_") else "UPDATED"
+        return finished(call, self.client, answer, self.row.entity, action)
+
+
+class LogResource(WorkRequestResource):
+    """A log. The plugin also waits for the work request of its deletion, which it does not for a group."""
+
+    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+        answers: list[Any] = []
+        path = self.call_path(id, {**outputs, **inputs})
+        self._while_in_use(call, lambda: answers.append(self._operation("delete")(*path)))
+        for answer in answers:
+            finished(call, self.client, answer, self.row.entity, "DELETED")
+        self._wait_gone(call, id, {**outputs, **inputs})
+
+
+class ComputeTargetResource(LogResource):
+    """A compute target. It is written and deleted like a log. But like Oracle's provider, the plugin does not wait for
+    the work request of a move."""
+
+    def from_api(self, outputs: Properties) -> Properties:
+        # Pulumi shows it as a list.
+        system = outputs.get("computeTargetSystemData")
+        return {**outputs, "computeTargetSystemData": [system]} if system else outputs
+
+    def _write(self, call: Call, what: str, operation: Callable[..., Any], *arguments: Any) -> Any:
+        if operation.__name__.startswith("change_"):
+            return OciResource._write(self, call, what, operation, *arguments)
+        return super()._write(call, what, operation, *arguments)
+
+
+class SecretResource(OciResource):
+    """A secret. Its deletion is scheduled, and its name stays taken until then."""
+
+    def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
+        try:
+            made = super()._create(call, inputs, details, token)
+        except Exception as error:
+            going = self._going(inputs) if getattr(error, "status", None) == 409 else None
+            if going is None:
+                raise
+            raise _still_there(call, going) from error
+        # A repeated request gets the secret of the first one, which may have been deleted since.
+        if self._get(call, made.id, inputs) is None:
+            raise _still_there(call, made.id)
+        return made
+
+    def _going(self, inputs: Properties) -> str | None:
+        named = {"vault_id": inputs["vaultId"], "name": inputs["secretName"]}
+        secrets = self.client.list_secrets(inputs["compartmentId"], **named).data
+        going = self.row.gone | {"SCHEDULING_DELETION"}
+        return next((one.id for one in secrets if one.lifecycle_state in going), None)
+
+    def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
+        try:
+            self.client.schedule_secret_deletion(id, models_of("vault").ScheduleSecretDeletionDetails())
+        except Exception as error:
+            # A deletion cannot be scheduled twice. Unlike other conflicts, waiting does not help.
+            refused = getattr(error, "status", None) == 409
+            if not refused or self.client.get_secret(id).data.lifecycle_state not in self.row.gone:
+                raise
+
+
+def _still_there(call: Call, secret: str) -> ProviderError:
+    return ProviderError(
+        f"{call.name}: the secret {secret} has this name and is scheduled for deletion; it keeps the name until then.",
+        f"Cancel its deletion (`oci vault secret cancel-secret-deletion --secret-id {secret}`) and `pulumi import` "
+        "it, or choose another name.",
+    )
