@@ -16,7 +16,7 @@ import pytest
 from components.s3 import Session
 from localcloud.control import Cloud
 from tests.support.local_team import LONGEST_SECONDS, summary
-from trainyard.engine.local import environment
+from trainyard.engine.obtain import environment
 
 pytestmark = pytest.mark.engine
 

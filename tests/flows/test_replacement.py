@@ -29,7 +29,7 @@ from tests.support.cloud_fixture import Clients
 from tests.support.counts import FIRST, wanted
 from tests.support.local_team import LONGEST_SECONDS, summary
 from tests.support.plugin_world import BUCKET, CASES, PROJECT, VCN
-from trainyard.engine.local import environment
+from trainyard.engine.obtain import environment
 
 pytestmark = pytest.mark.engine
 

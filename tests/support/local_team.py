@@ -19,7 +19,7 @@ import yaml
 
 from localcloud import control
 from schemas.model import NOTHING
-from trainyard.engine.local import environment
+from trainyard.engine.obtain import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "stacks"

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import pytest
 
-import trainyard.engine.local
+import trainyard.engine.obtain
 
 _ABOUT_ENGINES = Path(__file__).parent / "trainyard" / "engine"
 
@@ -19,4 +19,4 @@ def _refused(variables: Mapping[str, str]) -> NoReturn:
 @pytest.fixture(autouse=True)
 def no_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if not request.path.is_relative_to(_ABOUT_ENGINES):
-        monkeypatch.setattr(trainyard.engine.local, "engine_folder", _refused)
+        monkeypatch.setattr(trainyard.engine.obtain, "engine_folder", _refused)

@@ -220,7 +220,7 @@ def env(home: Path | None, profile: str, resource: str | None, pulumi: bool) -> 
 
 def _of_pulumi(home: Path) -> tuple[list[str], dict[str, str]]:
     """What has to go from this shell's environment, and what has to be in it: as `up --local` starts the engine."""
-    from trainyard.engine.local import environment
+    from trainyard.engine.obtain import environment
 
     wanted = environment(home)
     changed = {name: value for name, value in wanted.items() if os.environ.get(name) != value}

@@ -33,8 +33,7 @@ from trainyard.cli.planning import (
     stack_file,
     stacks_option,
 )
-from trainyard.runs.dropped import Witness
-from trainyard.runs.look import Look, SeveralLooks, look_for
+from trainyard.runs.look import Look, SeveralLooks, Witness, look_for
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud

@@ -25,12 +25,11 @@ from provider.runs.starting import marks_of
 from schemas.names import plural
 from schemas.source import read
 from trainyard.cli.out import say, say_aside
-from trainyard.local.engine_events import EngineError
+from trainyard.local.engine_events import EngineDiagnostic
 from trainyard.local.environments import why_untrained
 from trainyard.local.local_stack import LocalStack
 from trainyard.local.stack_states import mark_failed
-from trainyard.runs.dropped import Witness
-from trainyard.runs.look import RunReport, runs_now
+from trainyard.runs.look import RunReport, Witness, runs_now
 
 # Enough to see that it trained and how it ended.
 LAST_LINES = 4
@@ -68,7 +67,11 @@ def run_rows(place: LocalStack) -> dict[str, Row]:
 
 
 def say_how_it_ended(
-    place: LocalStack, plan: Plan, cloud: control.Cloud, before: Mapping[str, Row], done: tuple[int, list[EngineError]]
+    place: LocalStack,
+    plan: Plan,
+    cloud: control.Cloud,
+    before: Mapping[str, Row],
+    done: tuple[int, list[EngineDiagnostic]],
 ) -> tuple[int, bool]:
     """Say what there is now, where to look, and last what failed. Gives the exit code, and whether only runs failed.
 
@@ -168,7 +171,7 @@ class _Account:
         say(f"  console  {self.cloud.endpoint}/console")
         say(f'  look     eval "$({command} cloud env)" and use {client}; {command} cloud log')
 
-    def say_failed(self, failed: Sequence[RunAtEnd], errors: Sequence[EngineError]) -> None:
+    def say_failed(self, failed: Sequence[RunAtEnd], errors: Sequence[EngineDiagnostic]) -> None:
         told = {error.urn: error.message for error in errors}
         if failed:
             say(f"\n{plural(len(failed), 'run')} failed:")

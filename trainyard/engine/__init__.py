@@ -4,7 +4,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trainyard.engine.local import environment
+    from trainyard.engine.obtain import environment
 
 __all__ = ["environment"]
 
@@ -12,7 +12,7 @@ __all__ = ["environment"]
 def __getattr__(name: str) -> Any:
     """Imports `environment` only when it is used: importing one small module of this room must stay fast."""
     if name == "environment":
-        from trainyard.engine.local import environment
+        from trainyard.engine.obtain import environment
 
         return environment
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

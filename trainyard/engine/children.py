@@ -2,18 +2,20 @@
 """The processes that a language host starts: with which Python, and how they end. None outlives the host."""
 
 import os
+import queue
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 LEASH = Path(__file__).with_name("leash.py")
 POLITE_SECONDS = 3.0
+CHUNK = 65536
 PLUGIN_DEFAULT = "venv"
 
 
@@ -47,6 +49,33 @@ class Children:
         with self._lock:
             self._running.discard(child)
 
+    def output(self, child: "subprocess.Popen[bytes]", context: Any) -> Iterator[tuple[str, bytes]]:
+        """Yields what `child` prints until it ends. The child is stopped if the engine cancels the call."""
+        chunks: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
+        cancelled = threading.Event()
+        context.add_callback(cancelled.set)
+        context.add_callback(lambda: signal_child(child, signal.SIGINT))
+        pipes = {"stdout": child.stdout, "stderr": child.stderr}
+        for stream, pipe in pipes.items():
+            assert pipe is not None
+            threading.Thread(target=_forward, args=(stream, pipe, chunks), daemon=True).start()
+        try:
+            open_streams = set(pipes)
+            while open_streams and not cancelled.is_set():
+                try:
+                    stream, chunk = chunks.get(timeout=1.0)
+                except queue.Empty:
+                    continue
+                if chunk:
+                    yield stream, chunk
+                else:
+                    open_streams.discard(stream)
+            if not cancelled.is_set():
+                child.wait()
+        finally:
+            stop(child)
+            self.forget(child)
+
     def stop_all(self) -> None:
         """End every child and refuse new ones."""
         with self._lock:
@@ -72,6 +101,13 @@ def stop(child: "subprocess.Popen[bytes]") -> None:
         except subprocess.TimeoutExpired:
             continue
         return
+
+
+def _forward(stream: str, pipe: IO[bytes], chunks: "queue.SimpleQueue[tuple[str, bytes]]") -> None:
+    with pipe:
+        while chunk := os.read(pipe.fileno(), CHUNK):
+            chunks.put((stream, chunk))
+    chunks.put((stream, b""))
 
 
 class NoPythonError(Exception):

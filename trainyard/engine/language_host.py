@@ -9,7 +9,6 @@ import contextlib
 import errno
 import json
 import os
-import queue
 import signal
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 from google.protobuf import empty_pb2, json_format
@@ -30,7 +29,6 @@ from trainyard.engine.children import (
     NoPythonError,
     interpreter,
     signal_child,
-    stop,
     wanted_virtualenv,
 )
 from trainyard.engine.folders import Folders, OtherFolderError, engine_call
@@ -45,7 +43,6 @@ PROGRAM = Path(__file__).with_name("program.py")
 # Run and RunPlugin take as long as a deployment. Each holds a thread: for the program, and for each provider and pack.
 THREADS = 64
 LARGEST_MESSAGE = 400 * 1024 * 1024
-CHUNK = 65536
 NO_CODE = """\
 # Nothing to copy: a program of trainyard declares what its stack file says.
 # For a program of your own, Pulumi's own host for Python (pulumi-language-python) generates the code.
@@ -120,7 +117,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         for command in commands:
             pipe = subprocess.PIPE
             child = self.children.start(command, str(root), os.environ, output=pipe, errors=pipe)
-            for stream, chunk in self._output(child, context):
+            for stream, chunk in self.children.output(child, context):
                 yield language_pb2.InstallDependenciesResponse(**{stream: chunk})
             if child.returncode:
                 context.abort(grpc.StatusCode.INTERNAL, f"`{' '.join(command)}` failed in {root}")
@@ -159,7 +156,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             child = self.children.start(command, request.pwd, env, output=pipe, errors=pipe)
         except OSError as problem:
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, _cannot_start(folder, problem))
-        for stream, chunk in self._output(child, context):
+        for stream, chunk in self.children.output(child, context):
             yield _plugin_output(stream, chunk)
         yield language_pb2.RunPluginResponse(exitcode=child.returncode)
 
@@ -168,33 +165,6 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         for program in list(self._programs):
             signal_child(program, signal.SIGINT)
         return empty_pb2.Empty()
-
-    def _output(self, child: "subprocess.Popen[bytes]", context: grpc.ServicerContext) -> Iterator[tuple[str, bytes]]:
-        """Yields what `child` prints until it ends. The child is stopped if the engine cancels the call."""
-        chunks: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
-        hung_up = threading.Event()
-        context.add_callback(hung_up.set)
-        context.add_callback(lambda: signal_child(child, signal.SIGINT))
-        pipes = {"stdout": child.stdout, "stderr": child.stderr}
-        for stream, pipe in pipes.items():
-            assert pipe is not None
-            threading.Thread(target=_forward, args=(stream, pipe, chunks), daemon=True).start()
-        try:
-            open_streams = set(pipes)
-            while open_streams and not hung_up.is_set():
-                try:
-                    stream, chunk = chunks.get(timeout=1.0)
-                except queue.Empty:
-                    continue
-                if chunk:
-                    yield stream, chunk
-                else:
-                    open_streams.discard(stream)
-            if not hung_up.is_set():
-                child.wait()
-        finally:
-            stop(child)
-            self.children.forget(child)
 
     def _interpreter(
         self, info: Any, context: grpc.ServicerContext, *folders: str, plugin: bool = False
@@ -273,13 +243,6 @@ def _cannot_start(folder: str, problem: OSError) -> str:
         f"{folder}: the plugin cannot be started: the engine gives it the whole stack configuration in one\n"
         "environment variable, and Linux allows 128 KiB there. Make the stack file smaller, or split the stack."
     )
-
-
-def _forward(stream: str, pipe: IO[bytes], chunks: "queue.SimpleQueue[tuple[str, bytes]]") -> None:
-    with pipe:
-        while chunk := os.read(pipe.fileno(), CHUNK):
-            chunks.put((stream, chunk))
-    chunks.put((stream, b""))
 
 
 def _wait_for_end(done: threading.Event) -> None:

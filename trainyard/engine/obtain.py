@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the Pulumi engine on PATH or in the cache. Otherwise downloads it from Pulumi, or builds it from source.
 
-All clones share the cache. An engine appears there in one step, and one process at a time makes it.
+All clones share the cache. An engine appears there in one step, and one process at a time makes it. `environment` keeps
+local stacks apart from the user's Pulumi login: they have a file backend and a passphrase of their own.
 """
 
 import contextlib
 import fcntl
 import os
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -17,11 +19,19 @@ from launcher.escaping import terminal
 from trainyard.engine.build import build
 from trainyard.engine.download import MirrorError, download
 from trainyard.engine.progress import Progress
-from trainyard.engine.tools import LANGUAGE_HOST, write_trampoline
-from trainyard.engine.trusted import PlantedError, open_lock, own_folder, require_own
+from trainyard.engine.tools import LANGUAGE_HOST, write_tools, write_trampoline
+from trainyard.engine.trusted import PlantedError, close_below, open_lock, own_folder, private_folder, require_own
 from trainyard.engine.versions import ENGINE_VERSION, OLDEST_ENGINE, EngineError, Machine, at_least
 
 _BELOW_ROOT = ("trainyard", "engine")
+# People set these variables for their own stacks. For a local stack they would override our settings.
+NOT_FOR_LOCAL_STACKS = (
+    "PULUMI_CONFIG_PASSPHRASE",
+    "PULUMI_ACCESS_TOKEN",
+    "PULUMI_STACK",
+    "PULUMI_IGNORE_AMBIENT_PLUGINS",
+    "PULUMI_SELF_MANAGED_STATE_GZIP",
+)
 
 
 def engine_folder(env: Mapping[str, str] | None = None, progress: Progress | None = None) -> Path:
@@ -149,3 +159,45 @@ def publish(folder: Path, fill: Callable[[Path], None], env: Mapping[str, str]) 
         part.rename(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def environment(home: Path, base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """All variables for `pulumi` on a local stack that is kept under `home` (usually `.trainyard`).
+
+    PATH leads to an engine (which is made first if the machine has none) and to the plugins of local stacks.
+    `base` is the environment to start from. The default is this process's own.
+    """
+    env = dict(os.environ if base is None else base)
+    engine = engine_folder(env)
+    tools = write_tools(home, engine, env)
+    pulumi_home = private_folder((home / "pulumi").absolute())
+    state = private_folder(pulumi_home / "state")
+    for folder in (state, pulumi_home / "stacks"):
+        close_below(folder)
+    for name in NOT_FOR_LOCAL_STACKS:
+        env.pop(name, None)
+    return env | {
+        "PATH": os.pathsep.join([str(tools), str(engine), env.get("PATH", os.defpath)]),
+        "PULUMI_HOME": str(pulumi_home),
+        "PULUMI_BACKEND_URL": state.as_uri(),
+        "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase_file(pulumi_home)),
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+    }
+
+
+def passphrase_file(pulumi_home: Path) -> Path:
+    """The passphrase file of this checkout's local stacks, made on first use. If two processes make it at once, the
+    first one counts."""
+    path = pulumi_home / "passphrase"
+    if path.exists():
+        return path
+    candidate = pulumi_home / f".passphrase-{os.getpid()}-{secrets.token_hex(4)}"
+    candidate.touch(mode=0o600)
+    candidate.write_text(secrets.token_urlsafe(32) + "\n")
+    try:
+        os.link(candidate, path)
+    except FileExistsError:
+        pass
+    finally:
+        candidate.unlink()
+    return path

@@ -85,7 +85,7 @@ def refuse_if_locked(folder: Path, stack: str) -> None:
         )
 
 
-def is_locked(folder: Path, stack: str) -> bool:
+def _is_locked(folder: Path, stack: str) -> bool:
     return any(_engine_locks(folder, stack))
 
 
@@ -110,6 +110,46 @@ def _is_engine(pid: int) -> bool:
         return "pulumi" in process.name() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def restore_truncated_state(state: Path, locks: Path, tell: Tell) -> None:
+    """Restores the backup of a state that the engine left truncated, on a full disk or when it was killed. `up` adopts
+    what was made since."""
+    stack = state.stem
+    # The backend keeps a file's type in a second file. It works without that file, but not with a truncated one.
+    attributes = state.with_name(f"{state.name}.attrs")
+    if attributes.exists() and not _is_whole(attributes) and not _is_locked(locks, stack):
+        attributes.unlink()
+    if not state.exists() or _is_whole(state) or _is_locked(locks, stack):
+        return
+    backup = state.with_name(f"{state.name}.bak")
+    if not backup.exists() or not _is_whole(backup):
+        raise LocalStackError(
+            f"{state} is truncated, as by a full disk, and has no backup.\n"
+            f"To start over: trainyard cloud reset, then remove {locks.parents[2]}"
+        )
+    replace_file(state, backup.read_text("utf-8"))
+    tell(f"{state} was truncated, as by a full disk: its backup is used instead.")
+
+
+def _is_whole(file: Path) -> bool:
+    try:
+        return isinstance(json.loads(file.read_text("utf-8")), dict)
+    except ValueError:
+        return False
+
+
+def replace_file(file: Path, text: str) -> None:
+    """Replaces the file atomically: another command may be reading it."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        draft.touch(mode=0o600)
+        draft.write_text(text, "utf-8")
+    except OSError as problem:
+        # The system's error for a full disk does not name the file.
+        problem.filename = str(file)
+        raise
+    draft.replace(file)
 
 
 def forget_lost_stacks(home: Path, cloud: Cloud, stacks: list[str], forget: Callable[[str], None], tell: Tell) -> None:

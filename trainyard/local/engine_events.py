@@ -15,7 +15,7 @@ _ONE_REASON = "1 error occurred:\n\t* "
 
 
 @dataclass(frozen=True)
-class EngineError:
+class EngineDiagnostic:
     """One error. `urn` is empty if it does not belong to a resource."""
 
     urn: str
@@ -31,7 +31,7 @@ class EngineError:
         return f"{package}:{module.partition('/')[0]}:{kind} ({name})"
 
 
-def errors_in(log: Path) -> list[EngineError]:
+def errors_in(log: Path) -> list[EngineDiagnostic]:
     """Each error once; none if the engine ended before it wrote anything."""
     if not log.exists():
         return []
@@ -47,12 +47,12 @@ def _event(line: str) -> Mapping[str, Any]:
     return event if isinstance(event, Mapping) else {}
 
 
-def _errors(event: Mapping[str, Any]) -> Iterator[EngineError]:
+def _errors(event: Mapping[str, Any]) -> Iterator[EngineDiagnostic]:
     said = event.get("diagnosticEvent") or {}
     text = str(said.get("message", "")).strip().removeprefix(_ONE_REASON)
     if said.get("severity") == "error" and text != _SUMMARY:
-        yield EngineError(str(said.get("urn") or ""), text)
+        yield EngineDiagnostic(str(said.get("urn") or ""), text)
     policy = event.get("policyEvent") or {}
     if policy.get("enforcementLevel") == "mandatory":
         rule = f"the policy {policy.get('policyName')} refuses this: {str(policy.get('message', '')).strip()}"
-        yield EngineError(str(policy.get("resourceUrn") or ""), rule)
+        yield EngineDiagnostic(str(policy.get("resourceUrn") or ""), rule)

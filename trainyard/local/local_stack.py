@@ -27,12 +27,12 @@ from localcloud import control
 from localcloud.code_age import why_older
 from provider.runs.starting import RETRY_FAILED
 from schemas.source import read
-from trainyard.engine.local import environment
+from trainyard.engine.obtain import environment
 from trainyard.engine.tools import tools_home
 from trainyard.engine.trusted import open_lock, private_folder
 from trainyard.local import cloud_use
-from trainyard.local.cloud_use import CloudUse, StackClaim, forget_lost_stacks
-from trainyard.local.engine_events import EngineError, errors_in
+from trainyard.local.cloud_use import CloudUse, StackClaim, forget_lost_stacks, replace_file
+from trainyard.local.engine_events import EngineDiagnostic, errors_in
 from trainyard.local.localize import holds_secrets, localize, waited_for_again
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -78,7 +78,7 @@ class LocalStack:
         self.env[RETRY_FAILED] = "1"
         # Pulumi writes the salt of a new stack into a stack file in the project's folder, which is this one.
         private_folder(self.local_file().parent)
-        _write(self.local_file().with_name("Pulumi.yaml"), PROJECT_FILE)
+        replace_file(self.local_file().with_name("Pulumi.yaml"), PROJECT_FILE)
 
     def _no_file(self) -> str:
         stacks = self.file.parent
@@ -104,7 +104,7 @@ class LocalStack:
         with self._alone():
             forget_lost_stacks(self.home, cloud, self.stacks(), self._forget_resources, self._tell)
         cloud_use.remove_dead_locks(self._locks, self.stack)
-        self._mend()
+        cloud_use.restore_truncated_state(self._states() / f"{self.stack}.json", self._locks, self._tell)
         return cloud
 
     @contextmanager
@@ -138,7 +138,7 @@ class LocalStack:
         done = subprocess.run(words, env=self.env, cwd=PROJECT, stdout=self._output, stderr=error, umask=_OWN)
         return done.returncode
 
-    def up(self, *arguments: str) -> tuple[int, list[EngineError]]:
+    def up(self, *arguments: str) -> tuple[int, list[EngineDiagnostic]]:
         """Runs `pulumi up`. Returns its exit code, and the errors that it showed."""
         log = self.home / "pulumi" / f"events-{self.stack}.json"
         log.unlink(missing_ok=True)
@@ -175,7 +175,7 @@ class LocalStack:
         local.remarks += waited_for_again((_data(copy) or {}).get("config") or {}, local.config)
         salt = {SALT: text} if (text := written[SALT] if opens else self._salt()) else {}
         # Keys keep their order, and long texts are not folded.
-        _write(copy, yaml.safe_dump({"config": local.config, **salt}, sort_keys=False, width=10_000))
+        replace_file(copy, yaml.safe_dump({"config": local.config, **salt}, sort_keys=False, width=10_000))
         if self.stack not in self.stacks():
             self._init()
         if local.secrets:
@@ -277,25 +277,6 @@ class LocalStack:
         for part in self._states().glob(f"{escape(self.stack)}.json*.tmp"):
             part.unlink(missing_ok=True)
 
-    def _mend(self) -> None:
-        """Restores the backup of a truncated state, which the engine leaves on a full disk or when it is killed. `up`
-        adopts what was made since."""
-        state = self._states() / f"{self.stack}.json"
-        # The backend keeps a file's type in a second file. It can do without that one, but not with half of it.
-        note = state.with_name(f"{state.name}.attrs")
-        if note.exists() and not _is_whole(note) and not cloud_use.is_locked(self._locks, self.stack):
-            note.unlink()
-        if not state.exists() or _is_whole(state) or cloud_use.is_locked(self._locks, self.stack):
-            return
-        before = state.with_name(f"{state.name}.bak")
-        if not before.exists() or not _is_whole(before):
-            raise LocalStackError(
-                f"{state} is truncated, as by a full disk, and has no backup.\n"
-                f"To start over: trainyard cloud reset, then remove {self.home / 'pulumi'}"
-            )
-        _write(state, before.read_text("utf-8"))
-        self._tell(f"{state} was truncated, as by a full disk: its backup is used instead.")
-
     @property
     def _locks(self) -> Path:
         return self.home / "pulumi" / "state" / ".pulumi" / "locks"
@@ -315,25 +296,5 @@ def default_home() -> Path:
     return tools_home(os.environ)
 
 
-def _is_whole(file: Path) -> bool:
-    try:
-        return isinstance(json.loads(file.read_text("utf-8")), dict)
-    except ValueError:
-        return False
-
-
 def _data(file: Path) -> Any:
     return yaml.safe_load(file.read_text("utf-8")) if file.exists() else None
-
-
-def _write(file: Path, text: str) -> None:
-    """Replaces the file atomically: another command may be reading it."""
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        draft.touch(mode=0o600)
-        draft.write_text(text, "utf-8")
-    except OSError as problem:
-        # The system's error for a full disk does not name the file.
-        problem.filename = str(file)
-        raise
-    draft.replace(file)

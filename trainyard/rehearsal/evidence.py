@@ -17,7 +17,7 @@ from localcloud import admin
 from localcloud.control import Cloud, CloudError
 from trainyard.rehearsal.model import RankSeen, RunSeen
 from trainyard.rehearsal.node_load import Duty, NodeLoad, node_duty, read_load
-from trainyard.runs.dropped import nodes_of
+from trainyard.runs.look import nodes_of
 
 Document = Mapping[str, Any]
 _LAST_LINES = 12

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the runs of a stack, or of several, repeatedly: states, log lines, progress, and why a run failed."""
+"""Reads the runs of a stack, or of several, repeatedly: states, log lines, progress, failures, dropped packets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from components.platform.client import (
 )
 from components.platform.progress import ProgressPoint, crowded, read_point
 from components.platform.runs import NodeRun, overall
-from components.platform.status import MachineSeen, RunStatus, WantedRuns, find_cause
+from components.platform.status import ConnectionsSeen, MachineSeen, RunStatus, WantedRuns, find_cause
+from components.platform.traffic import RehearsedNode, read_traffic, wanted_drops
 from localcloud import admin
 from localcloud.control import CloudError
 
@@ -193,3 +194,61 @@ def _reasons(nodes: Sequence[Mapping[str, Any]], causes: Mapping[str, str]) -> I
     """What the launchers say, and what the platform says of the nodes that failed."""
     yield from (causes[node["id"]] for node in nodes if node["id"] in causes)
     yield from (str(node["details"]) for node in nodes if node["state"] == "FAILED" and node.get("details"))
+
+
+@dataclass
+class Witness:
+    """Asks the local cloud for the counts of a run. Those of an ended run are asked for once."""
+
+    cloud: LocalCloud
+    _over: dict[str, ConnectionsSeen | None] = field(default_factory=dict)
+
+    def __call__(self, run: RunStatus) -> ConnectionsSeen | None:
+        """None if no firewall counted the connections, or its counts are deleted."""
+        first = run.nodes[0].run.id
+        if first not in self._over:
+            results = self._ask(run)
+            if not run.over:
+                return results
+            self._over[first] = results
+        return self._over[first]
+
+    def _ask(self, run: RunStatus) -> ConnectionsSeen | None:
+        try:
+            documents = {
+                identifier: admin.read_evidence(self.cloud, identifier)
+                for identifier in {node.run.id for node in run.nodes}
+            }
+        except CloudError:
+            return None
+        nodes = nodes_of(run, documents)
+        members = {
+            identifier: [node for node, of in zip(nodes, run.nodes, strict=True) if of.run.id == identifier]
+            for identifier in documents
+        }
+        seen = read_traffic((document, members[identifier]) for identifier, document in documents.items())
+        # All lines are about one run, whose name is the heading.
+        prefix = f"{run.title} "
+        dropped = tuple(
+            replace(one, pair=one.pair.replace(prefix, ""), missing=one.missing.replace(prefix, ""))
+            for one in wanted_drops(seen)
+        )
+        own = {node.address for node in nodes}
+        # Both ends count a connection between two nodes.
+        flows = (flow for flow in seen.flows if flow.direction == "ingress" or flow.target not in own)
+        used = sum(1 for rule in seen.rules if rule.connections or rule.packets)
+        counted = sum(flow.count for flow in flows)
+        return ConnectionsSeen(dropped, counted, used, len(seen.rules) - used) if seen.enforced else None
+
+
+def nodes_of(seen: RunStatus, documents: Mapping[str, Mapping[str, Any]]) -> tuple[RehearsedNode, ...]:
+    """Every rank with its address. The document of a job run with one node has rank 0, one with node groups has the
+    rank of each node."""
+    ids = [node.run.id for node in seen.nodes]
+    nodes = []
+    for node in seen.nodes:
+        shared = ids.count(node.run.id) > 1
+        rows = documents.get(node.run.id, {}).get("nodes", ())
+        address = next((row["address"] for row in rows if not shared or row["rank"] == node.rank), "")
+        nodes.append(RehearsedNode(seen.job, seen.name, node.rank, node.role, node.run.name, str(address or "")))
+    return tuple(nodes)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trainyard.engine.local import environment
+from trainyard.engine.obtain import environment
 from trainyard.engine.tools import (
     LANGUAGE_HOST,
     OWN_LANGUAGE_HOST,

@@ -4,7 +4,7 @@
 import json
 from pathlib import Path
 
-from trainyard.local.engine_events import EngineError, errors_in
+from trainyard.local.engine_events import EngineDiagnostic, errors_in
 
 RUN = "urn:pulumi:dev::trainyard::trainyard:oci:Job$trainyard:index:Run::line/base"
 SUBNET = "urn:pulumi:dev::trainyard::trainyard:oci:Network$oci:Core/subnet:Subnet::subnet"
@@ -25,8 +25,8 @@ def test_errors_and_refusals_of_policies_are_told_once_and_nothing_else_is(tmp_p
     log = tmp_path / "events.json"
     log.write_text("\n".join([*map(json.dumps, events), '{"cut off']))
     assert errors_in(log) == [
-        EngineError(RUN, "The run base is FAILED\nits lines"),
-        EngineError(SUBNET, "the policy public refuses this: open to all"),
+        EngineDiagnostic(RUN, "The run base is FAILED\nits lines"),
+        EngineDiagnostic(SUBNET, "the policy public refuses this: open to all"),
     ]
     assert [error.title for error in errors_in(log)] == ["trainyard:index:Run (line/base)", "oci:Core:Subnet (subnet)"]
     assert errors_in(tmp_path / "none.json") == []
