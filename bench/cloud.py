@@ -25,7 +25,7 @@ from urllib.parse import urlencode
 
 from bench.harness import aws_calls
 from bench.harness.rows import TURNS, Aim, Row, in_turns, spent
-from bench.harness.servers import Asked, Server, Timed, compared, moto_server
+from bench.harness.servers import PreparedRequest, Server, Timed, compared, moto_server
 from localcloud import control
 from localcloud.oci.signatures import sign
 from localcloud.oci.tenancy import load_private_key
@@ -48,49 +48,51 @@ class Ours(Server):
         self._key = load_private_key(Path(deployer["key_file"]))
         self._key_id = f"{deployer['tenancy']}/{deployer['user']}/{deployer['fingerprint']}"
 
-    def _asked(self, method: str, target: str, body: object = None) -> Asked:
+    def _asked(self, method: str, target: str, body: object = None) -> PreparedRequest:
         content = json.dumps(body).encode() if body is not None else b""
-        return Asked(method, target, content, sign(method, target, self.address, content, self._key_id, self._key))
+        return PreparedRequest(
+            method, target, content, sign(method, target, self.address, content, self._key_id, self._key)
+        )
 
-    def create_network(self, number: int) -> Asked:
+    def create_network(self, number: int) -> PreparedRequest:
         body = {"compartmentId": self._compartment, "cidrBlocks": ["10.0.0.0/16"], "displayName": f"n{number}"}
         return self._asked("POST", "/20160918/vcns", body)
 
     def network_id(self, created: bytes) -> str:
         return str(json.loads(created)["id"])
 
-    def get_network(self, identifier: str) -> Asked:
+    def get_network(self, identifier: str) -> PreparedRequest:
         return self._asked("GET", f"/20160918/vcns/{identifier}")
 
-    def list_networks(self) -> Asked:
+    def list_networks(self) -> PreparedRequest:
         return self._asked("GET", f"/20160918/vcns?compartmentId={self._compartment}&limit={MANY}")
 
-    def delete_network(self, identifier: str) -> Asked:
+    def delete_network(self, identifier: str) -> PreparedRequest:
         return self._asked("DELETE", f"/20160918/vcns/{identifier}")
 
-    def create_bucket(self, name: str) -> Asked:
+    def create_bucket(self, name: str) -> PreparedRequest:
         return self._asked("POST", self._space, {"compartmentId": self._compartment, "name": name})
 
-    def get_bucket(self, name: str) -> Asked:
+    def get_bucket(self, name: str) -> PreparedRequest:
         return self._asked("GET", f"{self._space}/{name}")
 
-    def list_buckets(self) -> Asked:
+    def list_buckets(self) -> PreparedRequest:
         return self._asked("GET", f"{self._space}?compartmentId={self._compartment}&limit={MANY}")
 
-    def delete_bucket(self, name: str) -> Asked:
+    def delete_bucket(self, name: str) -> PreparedRequest:
         return self._asked("DELETE", f"{self._space}/{name}")
 
 
 class Moto(Server):
-    def _ec2(self, action: str, **values: str) -> Asked:
+    def _ec2(self, action: str, **values: str) -> PreparedRequest:
         body = urlencode({"Action": action, "Version": "2016-11-15", **values}).encode()
         kind = "application/x-www-form-urlencoded"
-        return Asked("POST", "/", body, {"authorization": _AWS.format("ec2"), "content-type": kind})
+        return PreparedRequest("POST", "/", body, {"authorization": _AWS.format("ec2"), "content-type": kind})
 
-    def _s3(self, method: str, target: str) -> Asked:
-        return Asked(method, target, b"", {"authorization": _AWS.format("s3")})
+    def _s3(self, method: str, target: str) -> PreparedRequest:
+        return PreparedRequest(method, target, b"", {"authorization": _AWS.format("s3")})
 
-    def create_network(self, number: int) -> Asked:
+    def create_network(self, number: int) -> PreparedRequest:
         return self._ec2("CreateVpc", CidrBlock="10.0.0.0/16")
 
     def network_id(self, created: bytes) -> str:
@@ -98,25 +100,25 @@ class Moto(Server):
         assert found, created
         return found[1].decode()
 
-    def get_network(self, identifier: str) -> Asked:
+    def get_network(self, identifier: str) -> PreparedRequest:
         return self._ec2("DescribeVpcs", **{"VpcId.1": identifier})
 
-    def list_networks(self) -> Asked:
+    def list_networks(self) -> PreparedRequest:
         return self._ec2("DescribeVpcs")
 
-    def delete_network(self, identifier: str) -> Asked:
+    def delete_network(self, identifier: str) -> PreparedRequest:
         return self._ec2("DeleteVpc", VpcId=identifier)
 
-    def create_bucket(self, name: str) -> Asked:
+    def create_bucket(self, name: str) -> PreparedRequest:
         return self._s3("PUT", f"/{name}")
 
-    def get_bucket(self, name: str) -> Asked:
+    def get_bucket(self, name: str) -> PreparedRequest:
         return self._s3("GET", f"/{name}?versioning")
 
-    def list_buckets(self) -> Asked:
+    def list_buckets(self) -> PreparedRequest:
         return self._s3("GET", "/")
 
-    def delete_bucket(self, name: str) -> Asked:
+    def delete_bucket(self, name: str) -> PreparedRequest:
         return self._s3("DELETE", f"/{name}")
 
 

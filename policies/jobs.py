@@ -14,7 +14,7 @@ from typing import Any
 
 from catalog.machines import COMPUTE_TARGET, Price, accelerators_of, longest_hours, most_retries, price_of
 from catalog.tables import table
-from policies.protocol import RUN
+from policies.openpai_jobs import RUN
 from policies.rule import JudgedResource, JudgedStack, NotKnownError
 
 JOB = "oci:DataScience/job:Job"
@@ -105,7 +105,7 @@ def ports_of_tag(said: str) -> Iterator[Ports]:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class JobMachine:
     """One node. `usd` and `accelerators` raise NotKnownError where nobody knows them."""
 
     shape: str
@@ -149,17 +149,17 @@ def _hours(minutes: Any, retries: int, name: str) -> float:
     return hours if hours is not None else _unknown(f"retry.count` of `{name}", "has no limit, so nothing bounds it")
 
 
-def machine_of(job: PolicyJob, prices: Mapping[str, Any], targets: bool = False) -> Machine:
+def machine_of(job: PolicyJob, prices: Mapping[str, Any], targets: bool = False) -> JobMachine:
     if job.template is not None:
         shape = str(job.template.properties.get("instanceType"))
         return _machine(shape, table("aws_dl1")["shapes"], lambda: price_of(shape, prices))
     if job.job is not None:
         return _machine_of_oci(job.job, prices, targets)
     names = " ".join(sorted({str(run.properties.get("platform")) for run in job.runs}))
-    return Machine("", lambda: _unknown("accelerators"), _usd(names, lambda: price_of(names, prices)))
+    return JobMachine("", lambda: _unknown("accelerators"), _usd(names, lambda: price_of(names, prices)))
 
 
-def _machine_of_oci(job: JudgedResource, prices: Mapping[str, Any], targets: bool) -> Machine:
+def _machine_of_oci(job: JudgedResource, prices: Mapping[str, Any], targets: bool) -> JobMachine:
     details = _infrastructure(job)
     if details.get("computeTargetId") is not None:
         asked = (details.get("resourceConfiguration") or {}).get("resourceRequestConfiguration") or {}
@@ -167,18 +167,18 @@ def _machine_of_oci(job: JudgedResource, prices: Mapping[str, Any], targets: boo
         # price that only the team knows.
         price = Price(0.0) if targets else price_of(COMPUTE_TARGET, prices)
         gpus = float(asked.get("gpus") or 0)
-        return Machine("a compute target", lambda: gpus, _usd(COMPUTE_TARGET, lambda: price))
+        return JobMachine("a compute target", lambda: gpus, _usd(COMPUTE_TARGET, lambda: price))
     shape = str(details.get("shapeName"))
     size = details.get("jobShapeConfigDetails") or {}
     return _machine(shape, table("shapes"), lambda: price_of(shape, prices, size.get("ocpus"), size.get("memoryInGbs")))
 
 
-def _machine(shape: str, rows: Mapping[str, Any], price: Callable[[], Price]) -> Machine:
+def _machine(shape: str, rows: Mapping[str, Any], price: Callable[[], Price]) -> JobMachine:
     def accelerators() -> float:
         number = accelerators_of(shape, rows)
         return number if number is not None else _unknown(shape, "is not a shape of the catalog")
 
-    return Machine(shape, accelerators, _usd(shape, price))
+    return JobMachine(shape, accelerators, _usd(shape, price))
 
 
 def _usd(what: str, price: Callable[[], Price]) -> Callable[[], float]:

@@ -8,9 +8,9 @@ from datetime import date
 from typing import Any
 
 from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
-from policies.judging import PolicyResult, PolicyTerms, judge_all
 from policies.rule import JudgedResource, Unknown
 from policies.settings import read_settings, read_waivers
+from policies.verdicts import PolicyContext, PolicyResult, judge_all
 
 MASKED = "is a secret, which only a deployment reads"
 
@@ -20,7 +20,7 @@ def verdicts(side: Snapshot, config: Mapping[str, Any] | None, on: date) -> tupl
 
     Raises PolicyConfigError.
     """
-    terms = PolicyTerms(
+    terms = PolicyContext(
         on=on,
         environment=str(side.plan.get("environment") or ""),
         settings=read_settings(config or {}),

@@ -18,9 +18,9 @@ from google.protobuf import empty_pb2
 from catalog.engine_values import OUTPUT, SECRET, SIGNATURE, UNKNOWNS
 from catalog.version import VERSION
 from launcher.escaping import terminal, terminal_lines
-from policies.judging import PolicyResult, PolicyTerms, judge_resource, judge_stack
 from policies.rule import JudgedResource, PolicyRule, StackRule, Unknown, all_rules
 from policies.settings import ADVISORY, DISABLED, KEY, MANDATORY, NOT_KNOWN_YET, RuleSettings, from_json, settings_of
+from policies.verdicts import PolicyContext, PolicyResult, judge_resource, judge_stack
 
 if TYPE_CHECKING:
     from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc, plugin_pb2
@@ -45,7 +45,7 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
 
     def __init__(self, today: Callable[[], date] = date.today) -> None:
         self._today = today
-        self._terms = PolicyTerms(today())
+        self._terms = PolicyContext(today())
         self._asks = {rule.id: rule.asks for rule in all_rules()}
         self._seen: dict[str, JudgedResource] = {}
         self._lock = threading.Lock()
@@ -87,7 +87,7 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
     def Remediate(self, request: Any, context: Any) -> Any:  # noqa: N802
         return analyzer_pb2.RemediateResponse()
 
-    def _now(self) -> PolicyTerms:
+    def _now(self) -> PolicyContext:
         return replace(self._terms, on=self._today())
 
     def _answer(self, results: Iterable[PolicyResult]) -> Any:

@@ -216,7 +216,7 @@ def refusing(resource: JudgedResource) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class RequiredValue:
     """`path` leads to the property: `versioningConfiguration.status`. `wanted`: its value, or what a value must fulfil.
 
     Examples are values, by a name that says what they show; None: the property is not there.
@@ -245,7 +245,7 @@ class Value:
         return JudgedResource(kind, properties)
 
 
-def judge_value(value: Value, because: str) -> Judge:
+def judge_value(value: RequiredValue, because: str) -> Judge:
     """The judge of one comparison, for rules that have other rows too."""
 
     def judge(resource: JudgedResource) -> PolicyVerdict:
@@ -260,7 +260,7 @@ def value_rule(
     asks: str,
     remedy: str,
     because: str,
-    where: Mapping[str, Value],
+    where: Mapping[str, RequiredValue],
 ) -> PolicyRule:
     """`where`: the property by type. `because`: what is wrong where the value is another."""
     made = [(kind, value) for kind, value in where.items()]

@@ -15,7 +15,7 @@ from itertools import cycle
 from urllib.parse import urlencode
 
 from bench.harness.rows import TURNS, Aim, Row
-from bench.harness.servers import Asked, Server, Timed, call_row, compared, moto_server
+from bench.harness.servers import PreparedRequest, Server, Timed, call_row, compared, moto_server
 from launcher.aws_dl1.fetch import Credentials, signed
 from localcloud.aws import account
 from localcloud.control import Cloud
@@ -68,14 +68,14 @@ class _Asks:
     def __init__(self, host: str, credentials: Credentials) -> None:
         self._host, self._credentials = host, credentials
 
-    def furniture(self) -> Iterator[Asked]:
+    def furniture(self) -> Iterator[PreparedRequest]:
         yield self._signed("s3", "PUT", "/bench")
         for number in range(OBJECTS):
             yield self._object("PUT", number, b"content")
             yield self._query("iam", "CreateRole", RoleName=f"role-{number}", AssumeRolePolicyDocument=_TRUST)
             yield self._query("ec2", "AllocateAddress", Domain="vpc")
 
-    def turn(self, turn: int, addresses: list[str]) -> Mapping[str, list[Asked]]:
+    def turn(self, turn: int, addresses: list[str]) -> Mapping[str, list[PreparedRequest]]:
         """The requests of one round. Each change has a new value, because an equal value would not be written."""
         numbers = [turn * CALLS + number for number in range(CALLS)]
         roles = [(f"role-{number % OBJECTS}", str(number)) for number in numbers]
@@ -95,27 +95,27 @@ class _Asks:
             **self.of_objects(turn),
         }
 
-    def of_objects(self, turn: int) -> Mapping[str, list[Asked]]:
+    def of_objects(self, turn: int) -> Mapping[str, list[PreparedRequest]]:
         numbers = [turn * CALLS + number for number in range(CALLS)]
         return {
             "S3: get an object": [self._object("GET", number % OBJECTS) for number in numbers],
             "S3: put an object": [self._object("PUT", number % OBJECTS, str(number).encode()) for number in numbers],
         }
 
-    def more_objects(self) -> Iterator[Asked]:
+    def more_objects(self) -> Iterator[PreparedRequest]:
         return (self._object("PUT", number, b"content") for number in range(OBJECTS, MANY_OBJECTS))
 
-    def _object(self, method: str, number: int, content: bytes = b"") -> Asked:
+    def _object(self, method: str, number: int, content: bytes = b"") -> PreparedRequest:
         return self._signed("s3", method, f"/bench/object-{number}", content)
 
-    def _query(self, service: str, action: str, **parameters: str) -> Asked:
+    def _query(self, service: str, action: str, **parameters: str) -> PreparedRequest:
         body = urlencode({"Action": action, "Version": _VERSIONS[service], **parameters}).encode()
         return self._signed(service, "POST", "/", body, _FORM)
 
     def _signed(
         self, service: str, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None
-    ) -> Asked:
+    ) -> PreparedRequest:
         digest = hashlib.sha256(body).hexdigest()
         named = signed(method, self._host, target, headers or {}, digest, service, account.REGION, self._credentials,
                        time.time())  # fmt: skip
-        return Asked(method, target, body, named)
+        return PreparedRequest(method, target, body, named)

@@ -24,7 +24,7 @@ MOTO = Path(__file__).parents[1] / "moto-requirements.txt"
 
 
 @dataclass(frozen=True)
-class Asked:
+class PreparedRequest:
     """One prepared request."""
 
     method: str
@@ -43,7 +43,7 @@ class Server:
         self._connection.connect()
         self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def send(self, asked: Asked) -> bytes:
+    def send(self, asked: PreparedRequest) -> bytes:
         self._connection.request(asked.method, asked.target, asked.body, asked.headers)
         answer = self._connection.getresponse()
         content = answer.read()
@@ -74,7 +74,7 @@ class Timed(Generic[Kind]):
     server: Kind
     took: dict[str, list[Spent]] = field(default_factory=dict)
 
-    def time(self, what: str, requests: Sequence[Asked]) -> list[bytes]:
+    def time(self, what: str, requests: Sequence[PreparedRequest]) -> list[bytes]:
         processor, start = self.server.processor(), time.perf_counter()
         answers = [self.server.send(asked) for asked in requests]
         clock = time.perf_counter() - start

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from policies.protocol import RUN, job, protocol_of, roles_of
+from policies.openpai_jobs import RUN, job, protocol_of, roles_of
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
 
 # The protocol has no word for `without end`: a count that nobody means as one stands for it.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from policies.jobs import TYPES, PolicyJob, accelerators_at_once, dollars_at_most, jobs_of, nodes_at_once
-from policies.protocol import RUN
+from policies.openpai_jobs import RUN
 from policies.rule import (
     PASS,
     JudgedResource,

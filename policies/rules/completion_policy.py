@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from policies.protocol import RUN, job, roles_of
+from policies.openpai_jobs import RUN, job, roles_of
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
 
 WANTED = ("minFailedInstances", "minSucceededInstances")

@@ -4,7 +4,7 @@
 import re
 from typing import Any
 
-from policies.protocol import RUN, commands_of, job, protocol_of, roles_of
+from policies.openpai_jobs import RUN, commands_of, job, protocol_of, roles_of
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
 
 # The protocol counts ports by label. No role reserves so many: it is the number of a port.

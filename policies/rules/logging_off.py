@@ -3,15 +3,15 @@
 
 from collections.abc import Mapping
 
-from policies.protocol import RUN
+from policies.openpai_jobs import RUN
 from policies.rule import (
     PASS,
     Judge,
     JudgedResource,
     PolicyRule,
     PolicyVerdict,
+    RequiredValue,
     Unknown,
-    Value,
     by_type,
     fail,
     judge_value,
@@ -21,7 +21,9 @@ JOB = "oci:DataScience/job:Job"
 # Elsewhere the job says it (OCI), or the cluster keeps what a task writes (OpenPAI).
 BY_RUN = "aws-dl1"
 NO_LOGS = "its runs write no logs"
-OF_A_JOB = Value("jobLogConfigurationDetails.enableLogging", True, {"on": True}, {"off": False, "OCI's default": None})
+OF_A_JOB = RequiredValue(
+    "jobLogConfigurationDetails.enableLogging", True, {"on": True}, {"off": False, "OCI's default": None}
+)
 
 
 def judge_run(resource: JudgedResource) -> PolicyVerdict:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training that hangs costs as much as training that works, so every job needs a maximum runtime."""
 
-from policies.protocol import RUN
+from policies.openpai_jobs import RUN
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, either, fail
 
 JOB = "oci:DataScience/job:Job"

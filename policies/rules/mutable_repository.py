@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tag that can be pushed again means another image tomorrow, and a run that starts again runs that one."""
 
-from policies.rule import Value, value_rule
+from policies.rule import RequiredValue, value_rule
 
 RULE = value_rule(
     id="mutable-repository",
@@ -11,10 +11,10 @@ RULE = value_rule(
     remedy="set `trainyard:registry: { immutable: true }`, or name images by digest",
     because="a tag can be pushed again",
     where={
-        "oci:Artifacts/containerRepository:ContainerRepository": Value(
+        "oci:Artifacts/containerRepository:ContainerRepository": RequiredValue(
             "isImmutable", True, {"immutable": True}, {"OCI's default": None}
         ),
-        "aws:ecr/repository:Repository": Value(
+        "aws:ecr/repository:Repository": RequiredValue(
             "imageTagMutability",
             # AWS also has `IMMUTABLE_WITH_EXCLUSION`.
             lambda value: str(value).startswith("IMMUTABLE"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from policies.protocol import RUN
+from policies.openpai_jobs import RUN
 from policies.rule import (
     PASS,
     JudgedResource,

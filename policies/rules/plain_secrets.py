@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from catalog.secret_looks import holds_secret, looks_secret, names_secret
-from policies.protocol import RUN, SECRETS, job, plain_texts, protocol_of
+from policies.openpai_jobs import RUN, SECRETS, job, plain_texts, protocol_of
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
 
 # How a protocol refers to one of its secrets.

@@ -10,7 +10,7 @@ from typing import Any
 
 from catalog import frameworks
 from policies.jobs import EVERY_PORT, JOB, Ports, jobs_of, launch_tag, ports_of_run, ports_of_tag
-from policies.protocol import RUN
+from policies.openpai_jobs import RUN
 from policies.rule import (
     PASS,
     JudgedResource,

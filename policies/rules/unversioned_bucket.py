@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run may overwrite an earlier checkpoint. Versions bring it back."""
 
-from policies.rule import Value, value_rule
+from policies.rule import RequiredValue, value_rule
 
 RULE = value_rule(
     id="unversioned-bucket",
@@ -11,10 +11,10 @@ RULE = value_rule(
     remedy="set versioning: Enabled (`trainyard:bucket: { versioning: true }`)",
     because="overwritten and deleted objects are lost",
     where={
-        "oci:ObjectStorage/bucket:Bucket": Value(
+        "oci:ObjectStorage/bucket:Bucket": RequiredValue(
             "versioning", "Enabled", {"versioned": "Enabled"}, {"not set": None, "suspended": "Suspended"}
         ),
-        "aws:s3/bucketVersioning:BucketVersioning": Value(
+        "aws:s3/bucketVersioning:BucketVersioning": RequiredValue(
             "versioningConfiguration.status",
             "Enabled",
             {"versioned on AWS": "Enabled"},

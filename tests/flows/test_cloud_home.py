@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from localcloud import control, files
 from tests.support.waiting import LONGEST_SECONDS, eventually
 from trainyard.cli.cloud import start
-from trainyard.cli.problems import INTERRUPTED
+from trainyard.cli.errors import INTERRUPTED
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from policies.judging import PolicyTerms, judge_all
 from policies.rule import JudgedResource, JudgedStack, Unknown, rules, stack_rules
+from policies.verdicts import PolicyContext, judge_all
 from tests.programs.conftest import Record, Written
 from tests.support.examples import DL1_EXAMPLES, EXAMPLES, OPENPAI_EXAMPLES, PLATFORM
 from tests.support.recorder.client import Recording
@@ -32,7 +32,7 @@ def judged(recording: Recording, outcome: str) -> dict[tuple[str, str], str]:
     resources = [
         JudgedResource(made.type, plain(made.inputs), made.name, made.urn, made.protect) for made in recording.made()
     ]
-    found = judge_all(resources, PolicyTerms(date(2026, 11, 26)))
+    found = judge_all(resources, PolicyContext(date(2026, 11, 26)))
     return {(result.rule, result.resource): result.because for result in found if result.outcome == outcome}
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.review_examples import AWS, OCI, PAI, Config, edit, git, make_repository, review
-from trainyard.review.sides import CHECKOUT
+from trainyard.review.revisions import CHECKOUT
 
 
 @pytest.fixture

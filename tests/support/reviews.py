@@ -14,7 +14,7 @@ from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapsh
 from schemas.judge import judge_file
 from tests.support.recorder.answers import identify
 from tests.support.recorder.client import Recording
-from trainyard.review.gains import changed
+from trainyard.review.access import access_changes
 
 
 def resource(token: str, called: str = "one", /, **inputs: Any) -> ReviewedResource:
@@ -60,4 +60,4 @@ def sentences(before: Snapshot, after: Snapshot) -> list[str]:
     """The sentences of a review about access that is gained or lost between two snapshots."""
     answers = platform(after.platform).review
     then, now = answers.abilities((before, after))
-    return [one.sentence for one in changed(then, now, answers)]
+    return [one.sentence for one in access_changes(then, now, answers)]

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
+from trainyard.cli.errors import ErrorReportingGroup
 from trainyard.cli.out import ask, data, json_data, say
 from trainyard.cli.planning import cloud_home, home_option, isolation_option, known_home, running_cloud
-from trainyard.cli.problems import ErrorReportingGroup
 
 _KINDS = (
     "latency", "status", "drop", "lost-answer", "no-capacity", "limit", "transition", "token", "access",

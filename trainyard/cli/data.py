@@ -20,7 +20,6 @@ from launcher.escaping import terminal
 from schemas.load import load_file
 from schemas.model import Stack
 from schemas.names import plural, suggestion
-from trainyard.cli.moving import end_with, progress, size_words
 from trainyard.cli.out import json_data, say, say_aside
 from trainyard.cli.planning import (
     end_with_findings,
@@ -30,6 +29,7 @@ from trainyard.cli.planning import (
     stack_file,
     stacks_option,
 )
+from trainyard.cli.transfers import end_with, progress, size_words
 from trainyard.files.sources import bucket_name
 from trainyard.files.workers import TransferReport
 
@@ -172,7 +172,7 @@ def get(opened: StackBucket, name: str, to: Path | None, overwrite: bool) -> Non
     DIR is by default this folder for one object, and a folder of NAME's last word for a folder. Nothing is written
     outside of DIR, and no link in it is followed. A file with another content stays, unless you say --overwrite.
     """
-    from trainyard.files.get import Get, Wanted
+    from trainyard.files.get import Get, WantedObject
     from trainyard.files.targets import open_target
 
     folder = _folder(name)
@@ -182,10 +182,10 @@ def get(opened: StackBucket, name: str, to: Path | None, overwrite: bool) -> Non
     with open_target(target) as place, progress(report, "Fetching"):
         fetching = Get(opened.store, place, report, overwrite)
         if item is not None:
-            fetching.fetch([Wanted(item, folder.rpartition("/")[2])])
+            fetching.fetch([WantedObject(item, folder.rpartition("/")[2])])
         else:
             below = f"{folder}/" if folder else ""
-            fetching.fetch(Wanted(one, one.name[len(below) :]) for one in _some(opened.store, below))
+            fetching.fetch(WantedObject(one, one.name[len(below) :]) for one in _some(opened.store, below))
     end_with(report, "fetched", f"into {target}")
 
 

@@ -12,6 +12,7 @@ import click
 
 from components.plan.show import json_text
 from schemas.names import plural
+from trainyard.cli.errors import ToldByExitCode
 from trainyard.cli.out import json_data, say
 from trainyard.cli.planning import (
     home_option,
@@ -22,7 +23,6 @@ from trainyard.cli.planning import (
     stack_file,
     stacks_option,
 )
-from trainyard.cli.problems import ToldByExitCode
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud

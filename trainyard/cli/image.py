@@ -11,9 +11,9 @@ import click
 
 from components.plan.model import Plan
 from components.platform.images import Additions, ImagePlatform, WantedImage, image_platform_of
+from trainyard.cli.errors import ErrorReportingGroup
 from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import plan_or_exit, running_cloud, stacks_option
-from trainyard.cli.problems import ErrorReportingGroup
 from trainyard.images import tools as image_tools
 from trainyard.images.build_push import BuildOptions, Push, choose_recipe, endpoint
 from trainyard.images.build_push import build as build_image

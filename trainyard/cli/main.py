@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from catalog.version import VERSION
+from trainyard.cli.errors import ErrorReportingGroup
 from trainyard.cli.out import say
-from trainyard.cli.problems import ErrorReportingGroup
 
 # Subcommand -> where its click command is beside this file, and its line in `trainyard --help`.
 COMMANDS: dict[str, tuple[str, str]] = {

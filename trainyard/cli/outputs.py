@@ -28,9 +28,9 @@ from provider.runs.lost import Lost, read_lost
 from schemas.load import load_file
 from schemas.names import plural
 from trainyard.cli.data import as_json, object_line
-from trainyard.cli.moving import end_with, progress, size_words
 from trainyard.cli.out import json_data, say, say_aside
 from trainyard.cli.run_selection import config_of
+from trainyard.cli.transfers import end_with, progress, size_words
 from trainyard.files.workers import TransferReport
 from trainyard.runs.ranking import RESULT, start_id
 
@@ -195,7 +195,7 @@ def _lost_lines(run: RunStatus) -> Iterator[str]:
 
 def fetch(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:
     """Fetches the files of each run into a folder of its own."""
-    from trainyard.files.get import Get, Wanted
+    from trainyard.files.get import Get, WantedObject
     from trainyard.files.targets import open_target
 
     if not outputs:
@@ -205,7 +205,7 @@ def fetch(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:
         for output in outputs:
             # One store for all of them is likely, but runs of one stack may have kept their files in two.
             fetching = Get(output.store, place, report, overwrite)
-            fetching.fetch(Wanted(item, output.path(item)) for item in output.files())
+            fetching.fetch(WantedObject(item, output.path(item)) for item in output.files())
     if not report.expected_bytes + report.moved + report.there + len(report.problems):
         say("These runs have left no files so far.")
     for output in outputs:

@@ -77,8 +77,8 @@ def rehearse(
     file = stack_file(stack, stacks).resolve()
     plan = _plan(file)
     from components.platform.base import platform
+    from trainyard.rehearsal.rehearse import RehearsalOptions, run_rehearsal
     from trainyard.rehearsal.report import RENDERERS
-    from trainyard.rehearsal.stage import RehearsalOptions, run_rehearsal
 
     options = RehearsalOptions(nodes, code == "built-in", prove, confirm, seed, minutes, keep, isolation)
     try:

@@ -19,15 +19,15 @@ import click
 
 from schemas.load import stack_name
 from schemas.names import suggestion
+from trainyard.cli.errors import ToldByExitCode
 from trainyard.cli.out import data, json_data, say, say_aside
 from trainyard.cli.planning import is_file_name, named_place, stacks_option
-from trainyard.cli.problems import ToldByExitCode
 
 if TYPE_CHECKING:
     from trainyard.review.gates import Gate
     from trainyard.review.model import Review
-    from trainyard.review.reviewing import Wanted
-    from trainyard.review.sides import Side
+    from trainyard.review.reviewing import ReviewRequest
+    from trainyard.review.revisions import Side
 
 _FORMS = ("text", "markdown", "html", "json", "sarif")
 _FORM_OF = {".md": "markdown", ".html": "html", ".json": "json", ".sarif": "sarif", ".txt": "text"}
@@ -133,7 +133,7 @@ def _errors_in_words() -> Iterator[None]:
     from trainyard.review.preview import PreviewError
     from trainyard.review.proof import RehearsalError
     from trainyard.review.recorder import RecordingError
-    from trainyard.review.sides import RevisionError
+    from trainyard.review.revisions import RevisionError
 
     try:
         yield
@@ -155,23 +155,23 @@ def _wanted(
     against: str | None,
     on: str | None,
     prices: Path | None,
-) -> Wanted:
+) -> ReviewRequest:
     from trainyard.review.costs import read_prices
-    from trainyard.review.evaluate import Circumstances
-    from trainyard.review.reviewing import Wanted
-    from trainyard.review.sides import revision, working_tree
+    from trainyard.review.evaluate import ReviewContext
+    from trainyard.review.reviewing import ReviewRequest
+    from trainyard.review.revisions import revision, working_tree
 
     folder = _folder(named, stacks)
     after = working_tree(folder)
     before = until_the_end.enter_context(revision(folder, against)) if against is not None else None
-    circumstances = Circumstances(
+    circumstances = ReviewContext(
         on=_date(on),
         commit=after.commit,
         against=_revision(against or "", before.commit) if before else "",
         prices=read_prices(prices) if prices else {},
         remarks=(before.remark,) if before and before.remark else (),
     )
-    return Wanted(_names(named, folder, after, before), after, before, circumstances, shown=_shown)
+    return ReviewRequest(_names(named, folder, after, before), after, before, circumstances, shown=_shown)
 
 
 def _revision(name: str, commit: str) -> str:
@@ -218,7 +218,7 @@ def _date(text: str | None) -> date:
         raise click.UsageError(f"--on: `{text}` is not a date; write it as 2026-11-26") from None
 
 
-def _with_reports(wanted: Wanted, rehearsal: Path | None, policy_config: Path | None) -> Wanted:
+def _with_reports(wanted: ReviewRequest, rehearsal: Path | None, policy_config: Path | None) -> ReviewRequest:
     from trainyard.review.proof import read_rehearsal
 
     if rehearsal and len(wanted.names) != 1:
@@ -240,7 +240,7 @@ def _json_object(file: Path) -> Mapping[str, Any]:
     return value
 
 
-def _reviews(wanted: Wanted, preview: Path | None) -> list[Review]:
+def _reviews(wanted: ReviewRequest, preview: Path | None) -> list[Review]:
     from trainyard.review.reviewing import review_preview, review_stacks
 
     if preview:

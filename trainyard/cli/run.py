@@ -16,6 +16,7 @@ from components.platform.client import UnknownPlaceError, Where
 from components.platform.status import WantedRuns
 from components.platform.tries import PREFIX, PlannedTry, ReadyTry, TryError, WantedTry
 from schemas.names import listing, plural
+from trainyard.cli.errors import INTERRUPTED
 from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import (
     home_option,
@@ -27,7 +28,6 @@ from trainyard.cli.planning import (
     stack_file,
     stacks_option,
 )
-from trainyard.cli.problems import INTERRUPTED
 from trainyard.cli.run_selection import RunSelection, where_of
 from trainyard.cli.runs import follow_lines
 from trainyard.runs.look import look_for

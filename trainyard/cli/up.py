@@ -22,6 +22,7 @@ from localcloud.files import REQUIRED, WHERE_POSSIBLE
 from provider.runs.starting import RETRY_FAILED
 from schemas.findings import dotted
 from schemas.source import read
+from trainyard.cli.errors import INTERRUPTED
 from trainyard.cli.out import say, say_aside
 from trainyard.cli.planning import (
     isolation_option,
@@ -30,8 +31,7 @@ from trainyard.cli.planning import (
     require_local_cloud,
     stacks_option,
 )
-from trainyard.cli.problems import INTERRUPTED
-from trainyard.cli.up_end import run_rows, say_how_it_ended
+from trainyard.cli.up_summary import run_rows, say_how_it_ended
 from trainyard.engine.progress import Progress
 from trainyard.local import stack_states
 from trainyard.local.environments import decisions, make_environments, require_makeable, what_to_make

@@ -14,7 +14,8 @@ from components.platform.live import LiveSide
 from components.platform.review import SECRET, Network, Passage, ReviewedResource, ReviewPlatform, Snapshot
 from components.platform.runs import TERMINAL
 from components.platform.status import RunStatus
-from trainyard.review import gains, reach
+from trainyard.review import reach
+from trainyard.review.access import access_changes
 
 # In the order in which a person reads them: what somebody may have got comes first.
 KINDS = ("opens", "closes", "gains", "loses", "undeclared", "gone", "changed", "run")
@@ -76,7 +77,7 @@ def evaluate(review: ReviewPlatform, declared: Snapshot, live: Snapshot) -> Mean
     remarks += [Remark("closes", _reach_words(one, before)) for one in reached.closed]
     remarks += [Remark("closes", one) for one in reached.ways_closed]
     could, can = review.abilities((declared, live))
-    for change in gains.changed(could, can, review):
+    for change in access_changes(could, can, review):
         remarks.append(Remark("gains" if change.gained else "loses", change.sentence))
     # A stack whose network is another one's has none that could drift.
     unread = (f"the network: {after.unjudged}",) if after.unjudged and not before.unjudged else ()

@@ -11,7 +11,7 @@ from functools import partial
 from components.platform import streams
 from components.platform.files import FileProblemError, ObjectChangedError, Store, StoredObject
 from components.platform.streams import local_path, of_parts
-from trainyard.files.targets import Draft, Target, open_draft
+from trainyard.files.targets import Draft, TargetFolder, open_draft
 from trainyard.files.workers import TransferReport, Workers
 
 OVERWRITE = "--overwrite replaces it with the bucket's"
@@ -20,7 +20,7 @@ UNVERIFIED = "fetched, but not verified: the bucket does not say in which parts 
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedObject:
     """An object, and its path below the target, with slashes. Both come from the bucket and are not trusted."""
 
     item: StoredObject
@@ -39,7 +39,7 @@ class _Parts:
 @dataclass
 class Get:
     store: Store
-    target: Target
+    target: TargetFolder
     report: TransferReport
     overwrite: bool = False
     # Paths of the files and folders that this download makes.
@@ -47,7 +47,7 @@ class Get:
     _folders: set[tuple[str, ...]] = field(default_factory=set)
     _inodes: set[tuple[int, int]] = field(default_factory=set)
 
-    def fetch(self, wanted: Iterable[Wanted]) -> None:
+    def fetch(self, wanted: Iterable[WantedObject]) -> None:
         """Returns when all objects are here. Objects that could not be fetched become problems of the report."""
         with Workers() as workers:
             for one in wanted:

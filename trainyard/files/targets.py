@@ -30,7 +30,7 @@ _OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
-class Target:
+class TargetFolder:
     """Descriptors: `root` of the folder, `work` of the folder below it that holds unfinished files."""
 
     path: Path
@@ -92,7 +92,7 @@ def _link(draft: str, name: str, work: int, folder: int) -> bool:
 
 
 @contextmanager
-def open_target(path: Path) -> Iterator[Target]:
+def open_target(path: Path) -> Iterator[TargetFolder]:
     """Opens the folder, and makes it if there is none. Only one process at a time downloads into it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ def open_target(path: Path) -> Iterator[Target]:
         raise TransferError(f"cannot fetch into {path}: {_words(error)}") from None
     work = _workplace(path, root)
     try:
-        yield Target(path, root, work)
+        yield TargetFolder(path, root, work)
     finally:
         # While it holds unfinished files, it stays.
         with suppress(OSError):
@@ -153,7 +153,7 @@ def _words(error: OSError) -> str:
 class Draft:
     """An open draft: an unfinished file. `name` is its name in the work folder."""
 
-    target: Target
+    target: TargetFolder
     name: str
     file: int
     journal: int | None
@@ -211,7 +211,9 @@ class DraftSink:
 
 
 @contextmanager
-def open_draft(target: Target, item: StoredObject, ranges: dict[int, tuple[int, int]] | None = None) -> Iterator[Draft]:
+def open_draft(
+    target: TargetFolder, item: StoredObject, ranges: dict[int, tuple[int, int]] | None = None
+) -> Iterator[Draft]:
     """The draft of an object. With `ranges` (the parts by number) it has a journal, and resumes an earlier process."""
     identity = f"{item.name}\n{item.etag}\n{sorted((ranges or {}).values())[:1]}"
     name = hashlib.sha256(identity.encode()).hexdigest()[:40]
@@ -244,7 +246,7 @@ def _end(draft: Draft) -> None:
     os.close(draft.file)
 
 
-def _open(target: Target, name: str, more: int = 0) -> int:
+def _open(target: TargetFolder, name: str, more: int = 0) -> int:
     """Opens a file of the work folder. Removes a soft or hard link first, so that nothing is written through it."""
     with suppress(FileNotFoundError):
         status = os.lstat(name, dir_fd=target.work)
@@ -253,7 +255,7 @@ def _open(target: Target, name: str, more: int = 0) -> int:
     return os.open(name, _OPEN | more, 0o666, dir_fd=target.work)
 
 
-def _set_size(target: Target, file: int, size: int) -> None:
+def _set_size(target: TargetFolder, file: int, size: int) -> None:
     """Gives the file its final size, and fails at once if the disk has no room for it."""
     room = os.fstatvfs(file)
     missing = size - os.fstat(file).st_blocks * 512

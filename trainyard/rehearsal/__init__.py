@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rehearses a stack: `stage.py` brings it up and starts its runs, `judgement.py` judges the collected evidence."""
+"""Rehearses a stack: `rehearse.py` brings it up and starts its runs, `judgement.py` judges the collected evidence."""

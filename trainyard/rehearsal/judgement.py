@@ -21,8 +21,8 @@ from trainyard.rehearsal.model import (
     RunSeen,
     StatementResult,
 )
+from trainyard.rehearsal.mutations import join_titles
 from trainyard.rehearsal.node_load import explain_idle_node, has_carried
-from trainyard.rehearsal.proof import join_titles
 
 SUCCEEDED = "SUCCEEDED"
 # The launcher's states before its rank has joined the others.
@@ -38,7 +38,7 @@ class Observations:
     runs: tuple[RunSeen, ...]
     traffic: Traffic
     calls: tuple[RecordedCall, ...]
-    grounds: AccessFacts
+    access: AccessFacts
     planned: PlannedNeeds
     not_proven: tuple[str, ...]
 
@@ -161,14 +161,14 @@ def _flows(traffic: Traffic) -> Iterator[FlowResult]:
 
 
 def _statements(seen: Observations) -> Iterator[StatementResult]:
-    for policy in seen.grounds.policies:
+    for policy in seen.access.policies:
         for text in policy.statements:
             resting = [call for call in seen.calls if call.allowed and call.rests_on(policy.name, text)]
             guessed = {
                 permission
                 for call in resting
                 for permission, name, by in call.by
-                if (name, by) == (policy.name, text) and permission in seen.grounds.inferred(call)
+                if (name, by) == (policy.name, text) and permission in seen.access.inferred(call)
             }
             yield StatementResult(
                 policy=policy.name,

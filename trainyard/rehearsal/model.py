@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from components.platform.rehearsal import Artifact
 from components.platform.traffic import DroppedResult, Ports, RehearsedNode
+from trainyard.rehearsal.mutations import MutationOutcome, Proof
 from trainyard.rehearsal.node_load import Duty, NodeLoad
-from trainyard.rehearsal.proof import MutationOutcome, Proof
 
 RehearsalVerdict = Literal["passed", "failed", "not rehearsed"]
 # The report's word for firewalls in force. Otherwise it has the reason why they were not.

@@ -10,7 +10,7 @@ from components.plan.show import json_text, plain, table
 from launcher.escaping import markdown as escaped
 from trainyard.rehearsal.judgement import summary
 from trainyard.rehearsal.model import ENFORCED, Rehearsal, RunResult
-from trainyard.rehearsal.proof import Proof, join_titles
+from trainyard.rehearsal.mutations import Proof, join_titles
 
 _LONG_ID = re.compile(r"\b([a-z]+1\.[a-z]+)\.[a-z0-9]*\.[a-z0-9-]*\.([a-z0-9]{20,})")
 # A review shows at most this many rows of a list.

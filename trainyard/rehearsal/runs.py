@@ -24,8 +24,8 @@ from localcloud.control import Cloud
 from trainyard.rehearsal.evidence import Evidence
 from trainyard.rehearsal.judgement import Observations
 from trainyard.rehearsal.model import RunSeen
+from trainyard.rehearsal.mutations import MutationOutcome, rule_outcome, statement_outcome
 from trainyard.rehearsal.node_load import NodeLoad, largest_load
-from trainyard.rehearsal.proof import MutationOutcome, rule_outcome, statement_outcome
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 # How long to wait after a cancel. A machine that cannot reach the bucket, for lack of a rule or statement, never sees
@@ -143,7 +143,7 @@ def sample(seen: Observations, again: RepeatableRun, many: int, seed: int) -> li
     own = {f"{again.job.name}/{again.run.name}", *(f"{again.job.name} {node.name}" for node in again.run.nodes)}
     by_rules = [(one, rule_outcome(one, seen.traffic, seen.planned)) for one in rule_mutations(seen.traffic.rules)]
     by_statements = [
-        (one, statement_outcome(one, seen.calls, seen.grounds, seen.planned)) for one in seen.grounds.mutations()
+        (one, statement_outcome(one, seen.calls, seen.access, seen.planned)) for one in seen.access.mutations()
     ]
     random_ = random.Random(seed)
     piles: list[list[tuple[Mutation, MutationOutcome]]] = []

@@ -25,7 +25,7 @@ _TRIGGER = "what it stands on"
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ResourcePair:
     """A resource on both sides. Their inputs are as they are compared: secrets by digest, without what is ignored."""
 
     before: ReviewedResource
@@ -65,17 +65,17 @@ def called(token: str, name: str) -> str:
 
 def match(
     before: Snapshot, after: Snapshot
-) -> tuple[tuple[Pair, ...], tuple[ReviewedResource, ...], tuple[ReviewedResource, ...]]:
+) -> tuple[tuple[ResourcePair, ...], tuple[ReviewedResource, ...], tuple[ReviewedResource, ...]]:
     """Pairs by URN, then by earlier names; then what only one side has."""
     left = {one.urn: one for one in _made(before)}
-    pairs: list[Pair] = []
+    pairs: list[ResourcePair] = []
     created: list[ReviewedResource] = []
     for one in sorted(_made(after), key=lambda one: one.urn not in left):
         urn = next((urn for urn in (one.urn, *one.aliases) if urn in left), None)
         if urn is None:
             created.append(one)
         else:
-            pairs.append(Pair(_comparable(left.pop(urn), one.ignored), _comparable(one, one.ignored)))
+            pairs.append(ResourcePair(_comparable(left.pop(urn), one.ignored), _comparable(one, one.ignored)))
     return tuple(pairs), tuple(created), tuple(left.values())
 
 
@@ -132,7 +132,7 @@ def _parsed(value: Any) -> Any:
         return value
 
 
-def _replaced(pairs: tuple[Pair, ...], platform: ReviewPlatform) -> dict[str, tuple[tuple[str, ...], str]]:
+def _replaced(pairs: tuple[ResourcePair, ...], platform: ReviewPlatform) -> dict[str, tuple[tuple[str, ...], str]]:
     """By URN: the inputs that replace it, and the resource that it follows. What is replaced has another id, which may
     replace what names it."""
     replaced: dict[str, tuple[tuple[str, ...], str]] = {}
@@ -145,7 +145,7 @@ def _replaced(pairs: tuple[Pair, ...], platform: ReviewPlatform) -> dict[str, tu
                 continue
             alone = _replacing(pair, platform)
             shown, follows = _with_new_ids(pair.after, new_ids)
-            if paths := alone or _replacing(Pair(pair.before, shown), platform):
+            if paths := alone or _replacing(ResourcePair(pair.before, shown), platform):
                 replaced[pair.after.urn] = (paths, "" if alone else follows)
                 new_ids.update(_id_of(pair.after))
                 found = True
@@ -180,12 +180,12 @@ def _with_new_ids(one: ReviewedResource, new_ids: Mapping[str, str]) -> tuple[Re
     return shown, followed[0] if followed else ""
 
 
-def _replacing(pair: Pair, platform: ReviewPlatform) -> tuple[str, ...]:
+def _replacing(pair: ResourcePair, platform: ReviewPlatform) -> tuple[str, ...]:
     paths = platform.replacing_inputs(pair.before, pair.after)
     return tuple(_TRIGGER if path == TRIGGER else path for path in paths)
 
 
-def _replacement(pair: Pair, paths: tuple[str, ...], follows: str, platform: ReviewPlatform) -> Change:
+def _replacement(pair: ResourcePair, paths: tuple[str, ...], follows: str, platform: ReviewPlatform) -> Change:
     before, after = pair.before, pair.after
     kind: ChangeKind = "blocked" if before.protect else "replaced"
     return Change(kind, after.type, after.name, after.urn, paths, follows, _loss(before, platform))

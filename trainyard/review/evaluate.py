@@ -13,7 +13,8 @@ from components.platform.review import Network, ReviewPlatform, Snapshot
 from policies import offline
 from policies.settings import PolicyConfigError
 from schemas.findings import Finding, dotted
-from trainyard.review import gains, reach, rendezvous
+from trainyard.review import reach, rendezvous
+from trainyard.review.access import access_changes
 from trainyard.review.changes import compare, forecast
 from trainyard.review.costs import stack_costs
 from trainyard.review.model import Access, Hanging, Opening, Remark, Review, StackKind
@@ -27,7 +28,7 @@ _NOT_REHEARSED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class ReviewContext:
     """What is the same for every stack of one review. `by_engine`: what a real preview replaces, and why."""
 
     on: date
@@ -39,7 +40,7 @@ class Circumstances:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class CheckFindings:
     """Of `check`, on both sides. `file`: as it is shown."""
 
     file: str
@@ -56,8 +57,8 @@ def review(
     before: Snapshot,
     after: Snapshot,
     kind: StackKind,
-    findings: Findings,
-    circumstances: Circumstances,
+    findings: CheckFindings,
+    circumstances: ReviewContext,
     rehearsal: Mapping[str, Any] | None = None,
 ) -> Review:
     if before.resources and after.resources and before.platform != after.platform:
@@ -83,7 +84,7 @@ def review(
     return _with_proof(made, before, after, platform, rehearsal)
 
 
-def _begun(after: Snapshot, kind: StackKind, findings: Findings, circumstances: Circumstances) -> Review:
+def _begun(after: Snapshot, kind: StackKind, findings: CheckFindings, circumstances: ReviewContext) -> Review:
     """What a review says of a stack before anything is compared."""
     return Review(
         stack=after.stack,
@@ -100,7 +101,7 @@ def _begun(after: Snapshot, kind: StackKind, findings: Findings, circumstances: 
 
 
 def _unread(
-    before: Snapshot, after: Snapshot, kind: StackKind, findings: Findings, circumstances: Circumstances
+    before: Snapshot, after: Snapshot, kind: StackKind, findings: CheckFindings, circumstances: ReviewContext
 ) -> Review:
     """Of a stack that cannot be read on one side nothing is known: it must never look as if nothing changed."""
     made = replace(_begun(after, kind, findings, circumstances), judged=False, picture=picture(after))
@@ -113,8 +114,8 @@ def _unread(
 def _moved(
     before: Snapshot,
     after: Snapshot,
-    findings: Findings,
-    circumstances: Circumstances,
+    findings: CheckFindings,
+    circumstances: ReviewContext,
     rehearsal: Mapping[str, Any] | None,
 ) -> Review:
     """Nothing moves between platforms: what one of them has ends, what the other one gets is new. Each speaks of its
@@ -173,7 +174,7 @@ def _with_access(made: Review, before: Snapshot, after: Snapshot, platform: Revi
     then, now = platform.abilities((before, after)) or (frozenset(), frozenset())
     found = [
         (one.gained, Access(one.principal, one.words, one.resource, tuple(one.operations)))
-        for one in gains.changed(then, now, platform)
+        for one in access_changes(then, now, platform)
     ]
     return replace(
         made,
@@ -183,7 +184,7 @@ def _with_access(made: Review, before: Snapshot, after: Snapshot, platform: Revi
 
 
 def _with_pack(
-    made: Review, before: Snapshot, after: Snapshot, findings: Findings, circumstances: Circumstances
+    made: Review, before: Snapshot, after: Snapshot, findings: CheckFindings, circumstances: ReviewContext
 ) -> Review:
     """What the pack says of the change. What it said before too is counted: it takes no decision of this change.
 
@@ -222,7 +223,7 @@ def _with_proof(
     return replace(made, proven=found.proven, unproven=found.unproven, unneeded=found.unneeded)
 
 
-def _new_findings(findings: Findings) -> tuple[Remark, ...]:
+def _new_findings(findings: CheckFindings) -> tuple[Remark, ...]:
     """Those that the other side does not have. Where a line stands is no difference."""
     known = {(one.code, one.path, one.message) for one in findings.before}
     return tuple(

@@ -40,7 +40,7 @@ def unpack(message: Any) -> Any:
     return plain(MessageToDict(message))
 
 
-class Recorder(pulumi.runtime.mocks.MockMonitor):
+class RecordingMonitor(pulumi.runtime.mocks.MockMonitor):
     """Calls arrive from several threads; each is written down whole."""
 
     def __init__(self, mocks: pulumi.runtime.Mocks) -> None:
@@ -110,7 +110,7 @@ def _sorted(urns: Iterable[str]) -> list[str]:
     return sorted(urn for urn in urns if "::pulumi:pulumi:Stack::" not in urn)
 
 
-class Cloud(pulumi.runtime.Mocks):
+class MockedCloud(pulumi.runtime.Mocks):
     """Answers a program: ids of its resources, what it looks up, and what its state has: `state`, of the other side."""
 
     def __init__(self, cloud: OfflineCloud, stack: OfflineStack, project: str, state: Mapping[str, Any]) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from components.platform.review import EVERY_PORT, UNKNOWN, Network, Passage, ReviewPlatform, Snapshot
-from trainyard.review import gains, reach
+from trainyard.review import reach
+from trainyard.review.access import access_changes
 from trainyard.review.ranges import block_of, is_within
 
 _ENFORCED = "enforced"
@@ -26,7 +27,7 @@ class RehearsalError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class RehearsalProof:
     """In words. `unneeded`: the rehearsal had it, and would have gone the same without it."""
 
     proven: tuple[str, ...] = ()
@@ -52,10 +53,12 @@ def read_rehearsal(file: Path, stack: str) -> Mapping[str, Any]:
     return report  # type: ignore[no-any-return]
 
 
-def proof_of(before: Snapshot, after: Snapshot, platform: ReviewPlatform, rehearsal: Mapping[str, Any]) -> Proof:
+def proof_of(
+    before: Snapshot, after: Snapshot, platform: ReviewPlatform, rehearsal: Mapping[str, Any]
+) -> RehearsalProof:
     """Only of the change: what both sides let through or allow takes no proof."""
     rows = [*_of_network(before, after, platform, rehearsal), *_of_access(before, after, platform, rehearsal)]
-    return Proof(
+    return RehearsalProof(
         **{kind: tuple(f"{sign}: {words}" for name, words in rows if name == kind) for kind, sign in _SIGNS.items()}
     )
 
@@ -139,7 +142,7 @@ def _of_access(
             pattern = _pattern(text)
             rows = [row for row in rehearsal["statements"] if pattern.fullmatch(str(row["statement"]))]
             yield _of_statement(text, rows)
-    for change in gains.changed(then, rest, platform):
+    for change in access_changes(then, rest, platform):
         if change.gained:
             yield "unproven", f"{change.sentence}: by no statement that a rehearsal counts"
 

@@ -32,7 +32,7 @@ from components.platform.review import SECRET, OfflineStack, Snapshot
 from components.program import STACKS, run
 from components.runs import ARTIFACTS
 from schemas.judge import judge_file
-from trainyard.review.monitor import ORGANIZATION, Cloud, Recorder, configuration, encrypted_texts, plain
+from trainyard.review.monitor import ORGANIZATION, MockedCloud, RecordingMonitor, configuration, encrypted_texts, plain
 from trainyard.review.recorder import Recorded, masked, resource_of
 
 # A program takes a second. One that waits for what never comes ends too; a busy machine may take long for the second.
@@ -79,7 +79,7 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
     if judged.errors:
         return Recorded(Snapshot(name, platform, {}, (), refused=_first_error(judged.errors))).as_json()
     stack, project = OfflineStack(name, written), "trainyard"
-    monitor = Recorder(Cloud(answers(platform).offline, stack, project, state))
+    monitor = RecordingMonitor(MockedCloud(answers(platform).offline, stack, project, state))
     remarks, exports, refused = _run(monitor, file, request["root"], name, project)
     rows = [row for row in monitor.recorded if "read" not in row and row["type"] != _STACK_TYPE]
     recorded = Recorded(
@@ -97,7 +97,9 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
     return _without(recorded.as_json(), encrypted_texts(file))  # type: ignore[no-any-return]
 
 
-def _run(monitor: Recorder, file: Path, root: str, name: str, project: str) -> tuple[list[str], dict[str, Any], str]:
+def _run(
+    monitor: RecordingMonitor, file: Path, root: str, name: str, project: str
+) -> tuple[list[str], dict[str, Any], str]:
     told = _Remarks()
     pulumi.runtime.set_mocks(
         monitor.mocks, project=project, stack=name, preview=False, monitor=monitor, organization=ORGANIZATION,

@@ -17,24 +17,24 @@ from components.plan.show import plain
 from components.platform.review import Snapshot
 from schemas.judge import Judged, judge_file
 from schemas.several import check_together, find_neighbours
-from trainyard.review.evaluate import Circumstances, Findings, review
+from trainyard.review.evaluate import CheckFindings, ReviewContext, review
 from trainyard.review.model import Review, StackKind
 from trainyard.review.preview import read_preview
 from trainyard.review.recorder import Recorded, RecordingError, RecordingProcess, nothing
-from trainyard.review.sides import Side
+from trainyard.review.revisions import Side
 
 Progress = Callable[[str], None]
 _FEW = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReviewRequest:
     """What one review is about. `names`: of stack files. `before` None: nothing is compared, all is new."""
 
     names: Sequence[str]
     after: Side
     before: Side | None
-    circumstances: Circumstances
+    circumstances: ReviewContext
     rehearsal: Mapping[str, Any] | None = None
     pack: Mapping[str, Any] = field(default_factory=dict)
     shown: Callable[[Path], str] = str
@@ -61,7 +61,7 @@ class _Sides:
         return "changed" if self.before and self.after else "new" if self.after else "removed"
 
 
-def review_stacks(wanted: Wanted, progress: Progress) -> Iterator[Review]:
+def review_stacks(wanted: ReviewRequest, progress: Progress) -> Iterator[Review]:
     """One after the other; while one side of a stack is recorded, so is the other side of the next."""
     sides = _judged(wanted)
     with ExitStack() as open_until_the_end:
@@ -81,7 +81,7 @@ def review_stacks(wanted: Wanted, progress: Progress) -> Iterator[Review]:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def review_preview(wanted: Wanted, file: Path) -> Review:
+def review_preview(wanted: ReviewRequest, file: Path) -> Review:
     """As the engine saw it. Raises PreviewError."""
     (one,) = _judged(replace(wanted, before=None))
     assert one.after is not None
@@ -94,7 +94,7 @@ def review_preview(wanted: Wanted, file: Path) -> Review:
     return review(seen.before, seen.after, kind, _findings(wanted, one), known, wanted.rehearsal)
 
 
-def _judged(wanted: Wanted) -> list[_Sides]:
+def _judged(wanted: ReviewRequest) -> list[_Sides]:
     """`check` reads both sides, and says of each what is new."""
     found = [
         (name, wanted.before.file(name) if wanted.before else None, wanted.after.file(name)) for name in wanted.names
@@ -107,7 +107,7 @@ def _judged(wanted: Wanted) -> list[_Sides]:
     ]
 
 
-def _check(wanted: Wanted, side: Side, files: Sequence[Path | None]) -> list[Judged | None]:
+def _check(wanted: ReviewRequest, side: Side, files: Sequence[Path | None]) -> list[Judged | None]:
     there = [file for file in files if file is not None]
     judged = [judge_file(file, str(file), wanted.circumstances.on) for file in there]
     together = check_together(judged, find_neighbours(tuple(there), judged))
@@ -120,7 +120,7 @@ def _with_words(one: Judged, words: Callable[[str], str]) -> Judged:
     return replace(one, findings=tuple(findings))
 
 
-def _reviewed(wanted: Wanted, one: _Sides, after: RecordingProcess, earlier: Future[Recorded] | None) -> Review:
+def _reviewed(wanted: ReviewRequest, one: _Sides, after: RecordingProcess, earlier: Future[Recorded] | None) -> Review:
     platform = _platform(one.after or one.before)
     recorded = earlier.result() if earlier else nothing(one.name, platform)
     now = _record(after, one.name, one.after, "", recorded if earlier else None) if one.after else None
@@ -129,7 +129,7 @@ def _reviewed(wanted: Wanted, one: _Sides, after: RecordingProcess, earlier: Fut
     return review(then, snapshot, one.kind, _findings(wanted, one), wanted.circumstances, wanted.rehearsal)
 
 
-def _told(wanted: Wanted, side: Side, snapshot: Snapshot) -> Snapshot:
+def _told(wanted: ReviewRequest, side: Side, snapshot: Snapshot) -> Snapshot:
     remarks = tuple(wanted.in_words(text, side) for text in snapshot.remarks)
     return replace(snapshot, remarks=remarks, refused=wanted.in_words(snapshot.refused, side))
 
@@ -157,11 +157,11 @@ def _platform(judged: Judged | None) -> str:
     return named if named in platforms() else default_platform()
 
 
-def _findings(wanted: Wanted, one: _Sides) -> Findings:
+def _findings(wanted: ReviewRequest, one: _Sides) -> CheckFindings:
     judged = one.after or one.before
     assert judged is not None
     file = wanted.shown(wanted.after.stacks / f"Pulumi.{one.name}.yaml")
-    return Findings(
+    return CheckFindings(
         file,
         one.before.findings if one.before else (),
         one.after.findings if one.after else (),

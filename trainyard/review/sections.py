@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from schemas.names import listing, plural
-from trainyard.review import gains
+from trainyard.review.access import access_sentence
 from trainyard.review.changes import called
 from trainyard.review.model import Access, Change, ChangeKind, JobCost, Remark, Review
 
@@ -131,7 +131,7 @@ def _access_item(sign: str, access: Access) -> Item:
 
 
 def sentence(access: Access, gained: bool = True) -> str:
-    return gains.sentence(access.principal, access.words, access.resource, gained)
+    return access_sentence(access.principal, access.words, access.resource, gained)
 
 
 def _ends(one: Review) -> Iterator[Item]:

@@ -22,7 +22,7 @@ import pulumi
 
 from components.program import STACKS, run
 from tests.support.recorder.answers import HOME_REGION, Cloud
-from trainyard.review.monitor import Recorder, configuration, plain
+from trainyard.review.monitor import RecordingMonitor, configuration, plain
 
 # pulumi_oci imports its modules on first use. They are used here, so that not every fork has to import them.
 USED = ("artifacts", "core", "datascience", "identity", "logging", "objectstorage", "vault")
@@ -45,7 +45,7 @@ class Told(logging.Handler):
         self.warnings.append(record.getMessage())
 
 
-async def _exports(monitor: Recorder) -> dict[str, Any]:
+async def _exports(monitor: RecordingMonitor) -> dict[str, Any]:
     root = pulumi.runtime.get_root_resource()
     exported: dict[str, Any] = {}
     for name, value in dict(getattr(root, "outputs", {})).items():
@@ -59,7 +59,7 @@ async def _exports(monitor: Recorder) -> dict[str, Any]:
 def record(request: Mapping[str, Any]) -> dict[str, Any]:
     """Records everything that the program of one stack file registers with Pulumi."""
     file = Path(request["file"])
-    monitor = Recorder(Cloud(request["preview"], request["references"], request["home"] or HOME_REGION))
+    monitor = RecordingMonitor(Cloud(request["preview"], request["references"], request["home"] or HOME_REGION))
     name = file.stem.removeprefix("Pulumi.")
     told = Told()
     pulumi.runtime.set_mocks(

@@ -143,6 +143,6 @@ def run(*ranks: RankSeen, **more: Any) -> RunSeen:
 def seen(*runs: RunSeen, **more: Any) -> Observations:
     fields = {
         "stack": "ring", "seconds": 12.0, "runs": runs or (run(),), "traffic": seen_traffic(), "calls": seen_calls(),
-        "grounds": grounds(), "planned": plan(), "not_proven": ("bucket data: an empty one stands in",),
+        "access": grounds(), "planned": plan(), "not_proven": ("bucket data: an empty one stands in",),
     }  # fmt: skip
     return Observations(**{**fields, **more})

@@ -28,7 +28,7 @@ from tests.unit.trainyard.rehearsal.recorded import (
 )
 from trainyard.rehearsal.judgement import judge_rehearsal, overall_verdict
 from trainyard.rehearsal.model import EXIT_CODES, RankSeen, RunSeen
-from trainyard.rehearsal.proof import prove
+from trainyard.rehearsal.mutations import prove
 from trainyard.rehearsal.report import RENDERERS, as_json, markdown, text
 
 
@@ -150,7 +150,7 @@ def test_a_verdict_on_an_inferred_permission_says_so() -> None:
 
 def test_every_form_tells_verdict_rules_statements_and_what_is_not_proven() -> None:
     whole = seen()
-    report = replace(judge_rehearsal(whole), proof=prove(whole.traffic, whole.calls, whole.grounds, whole.planned))
+    report = replace(judge_rehearsal(whole), proof=prove(whole.traffic, whole.calls, whole.access, whole.planned))
     for form in RENDERERS.values():
         told = form(report)
         for words in ("passed", "tcp 7400", "data-science-jobs", "an empty one stands in", "sum/base"):

@@ -11,8 +11,8 @@ from components.openpai.local.rehearsal import small_tasks
 from components.plan.build import plan_of
 from schemas.judge import judge_file
 from tests.support.examples import stack_file
-from trainyard.rehearsal.files import prepare
 from trainyard.rehearsal.mapping import map_config
+from trainyard.rehearsal.stack_files import prepare
 
 EXAMPLE = "openpai-parameter-server"
 

@@ -17,7 +17,7 @@ from tests.support.reviews import id_of, resource
 from tests.unit.trainyard.rehearsal.recorded import COMPARTMENT, METRICS, OBJECTS, PEOPLE, SERVICES, SUBNET, seen
 from trainyard.rehearsal.judgement import judge_rehearsal
 from trainyard.rehearsal.report import as_json
-from trainyard.review.evaluate import Circumstances, Findings, review
+from trainyard.review.evaluate import CheckFindings, ReviewContext, review
 from trainyard.review.gates import parse, tripped
 from trainyard.review.model import Review
 from trainyard.review.proof import RehearsalError, read_rehearsal
@@ -70,8 +70,8 @@ def report(tmp_path: Path, change: Change | None = None) -> Any:
 
 
 def reviewed(before: Snapshot, after: Snapshot, rehearsal: Any) -> Review:
-    circumstances = Circumstances(date(2026, 11, 26))
-    return review(before, after, "changed", Findings("Pulumi.ring.yaml"), circumstances, rehearsal)
+    circumstances = ReviewContext(date(2026, 11, 26))
+    return review(before, after, "changed", CheckFindings("Pulumi.ring.yaml"), circumstances, rehearsal)
 
 
 MEET = tcp("source", SUBNET, 7400)

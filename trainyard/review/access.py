@@ -27,10 +27,10 @@ class AccessChange:
 
     @property
     def sentence(self) -> str:
-        return sentence(self.principal, self.words, self.resource, self.gained)
+        return access_sentence(self.principal, self.words, self.resource, self.gained)
 
 
-def sentence(principal: str, words: str, resource: str, gained: bool) -> str:
+def access_sentence(principal: str, words: str, resource: str, gained: bool) -> str:
     """`role nodes may read objects: bucket pictures`."""
     on = f": {resource}" if resource else ""
     if resource == _EVERYTHING:
@@ -38,7 +38,7 @@ def sentence(principal: str, words: str, resource: str, gained: bool) -> str:
     return f"{principal} {'may' if gained else 'may no longer'} {words}{on}"
 
 
-def changed(
+def access_changes(
     before: frozenset[Ability], after: frozenset[Ability], platform: ReviewPlatform
 ) -> tuple[AccessChange, ...]:
     """Gains come first. What everybody gains is said of nobody else, and so with what everybody loses."""

@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from trainyard.cli.problems import _IN_WORDS, INTERRUPTED, ErrorReportingGroup, ToldByExitCode, words
+from trainyard.cli.errors import _IN_WORDS, INTERRUPTED, ErrorReportingGroup, ToldByExitCode, words
 
 
 @pytest.mark.parametrize("name", sorted(_IN_WORDS))

@@ -52,9 +52,9 @@ class Proof:
         return tuple(one for one in self.survivors if not one.explained)
 
 
-def prove(traffic: Traffic, calls: Sequence[RecordedCall], grounds: AccessFacts, planned: PlannedNeeds) -> Proof:
+def prove(traffic: Traffic, calls: Sequence[RecordedCall], access: AccessFacts, planned: PlannedNeeds) -> Proof:
     by_rules = (rule_outcome(one, traffic, planned) for one in rule_mutations(traffic.rules))
-    by_statements = (statement_outcome(one, calls, grounds, planned) for one in grounds.mutations())
+    by_statements = (statement_outcome(one, calls, access, planned) for one in access.mutations())
     return Proof((*by_rules, *by_statements))
 
 
@@ -98,19 +98,19 @@ def _also(rule: RuleInForce, traffic: Traffic) -> list[RuleInForce]:
 
 
 def statement_outcome(
-    mutation: StatementMutation, calls: Sequence[RecordedCall], grounds: AccessFacts, planned: PlannedNeeds
+    mutation: StatementMutation, calls: Sequence[RecordedCall], access: AccessFacts, planned: PlannedNeeds
 ) -> MutationOutcome:
     """Judges a mutated statement by the recorded calls, the policy pack and the plan."""
 
     def outcome(fate: Fate, because: str, explained: bool = True) -> MutationOutcome:
         return MutationOutcome("statement", mutation.kind, mutation.title, fate, because, explained)
 
-    after = mutation.applied(grounds.policies)
+    after = mutation.applied(access.policies)
     resting = [call for call in calls if call.allowed and call.rests_on(mutation.policy, mutation.before)]
-    gone = grounds.refused(resting, after)
+    gone = access.refused(resting, after)
     if gone:
         return outcome("fails", join_titles(one.title for one in gone))
-    stopped = planned.refused_policies(after) - planned.refused_policies(grounds.policies)
+    stopped = planned.refused_policies(after) - planned.refused_policies(access.policies)
     if stopped:
         return outcome("caught", f"policy {', '.join(sorted(stopped))}")
     beyond = planned.beyond_grants(mutation.after) if mutation.after else ()
@@ -120,22 +120,22 @@ def statement_outcome(
     if mutation.kind == "widened":
         return outcome("survives", "by what the catalog knows, it grants nothing more")
     if resting:
-        others = _instead(mutation, resting, grounds, after)
+        others = _instead(mutation, resting, access, after)
         return outcome("survives", f"others allow the same: {others}", explained=not planned.least)
     return outcome("survives", _idle(mutation.before, planned))
 
 
 def _instead(
-    mutation: StatementMutation, resting: Sequence[RecordedCall], grounds: AccessFacts, after: Iterable[PolicyInForce]
+    mutation: StatementMutation, resting: Sequence[RecordedCall], access: AccessFacts, after: Iterable[PolicyInForce]
 ) -> str:
     """The statements that allow the calls in place of the mutated one."""
     rest = list(after)
     replacing = [
         text
-        for policy in grounds.policies
+        for policy in access.policies
         for text in policy.statements
         if text != mutation.before
-        and grounds.refused(resting, StatementMutation("deleted", policy.name, text, None, "").applied(rest))
+        and access.refused(resting, StatementMutation("deleted", policy.name, text, None, "").applied(rest))
     ]
     return join_titles(f"`{text}`" for text in replacing)
 

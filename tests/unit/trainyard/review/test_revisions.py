@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.review.sides import CHECKOUT, RevisionError, revision, working_tree
+from trainyard.review.revisions import CHECKOUT, RevisionError, revision, working_tree
 
 
 def git(folder: Path, *words: str) -> str:

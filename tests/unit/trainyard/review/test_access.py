@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from components.platform.circumstances import MOST, OTHER, candidates, combinations, described, fitting, merged, settled
 from components.platform.review import EVERYBODY, Ability, ReviewPlatform
-from trainyard.review.gains import AccessChange, changed
+from trainyard.review.access import AccessChange, access_changes
 
 
 class Platform(ReviewPlatform):
@@ -18,27 +18,27 @@ def abilities(*rows: str) -> frozenset[Ability]:
 
 
 def test_operations_on_alike_resources_are_one_sentence() -> None:
-    found = changed(
+    found = access_changes(
         abilities("ann read a"), abilities("ann read a", "ann write a", "ann read b", "ann write b"), Platform()
     )
     assert found == (
         AccessChange("ann", "read, write", "b", True, ("read", "write")),
         AccessChange("ann", "write", "a", True, ("write",)),
     )
-    assert [one.sentence for one in changed(abilities(), abilities("ann read a", "ann read b"), Platform())] == [
+    assert [one.sentence for one in access_changes(abilities(), abilities("ann read a", "ann read b"), Platform())] == [
         "ann may read: a, b"
     ]
 
 
 def test_gains_come_before_losses() -> None:
-    found = changed(abilities("zoe read a"), abilities("ann read a"), Platform())
+    found = access_changes(abilities("zoe read a"), abilities("ann read a"), Platform())
     assert [one.sentence for one in found] == ["ann may read: a", "zoe may no longer read: a"]
-    assert changed(abilities("ann read a"), abilities("ann read a"), Platform()) == ()
+    assert access_changes(abilities("ann read a"), abilities("ann read a"), Platform()) == ()
 
 
 def test_what_everybody_gains_is_said_of_nobody_else() -> None:
     after = abilities(f"{EVERYBODY} read a", "ann read a", "ann write a")
-    assert [one.sentence for one in changed(abilities(), after, Platform())] == [
+    assert [one.sentence for one in access_changes(abilities(), after, Platform())] == [
         "ann may write: a",
         f"{EVERYBODY} may read: a",
     ]
@@ -46,7 +46,7 @@ def test_what_everybody_gains_is_said_of_nobody_else() -> None:
 
 def test_what_something_wider_covers_is_not_repeated() -> None:
     after = abilities("ann read all", "ann read a", "ann write a")
-    assert [one.sentence for one in changed(abilities(), after, Platform())] == [
+    assert [one.sentence for one in access_changes(abilities(), after, Platform())] == [
         "ann may read: all",
         "ann may write: a",
     ]

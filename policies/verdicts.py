@@ -35,7 +35,7 @@ class PolicyResult:
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyTerms:
+class PolicyContext:
     """What verdicts rest on besides resources. `environment` empty: resources say it in their tags."""
 
     on: date
@@ -50,7 +50,7 @@ class PolicyTerms:
         return self.of(rule.id).level_in(environment, rule.level)
 
 
-def judge_resource(resource: JudgedResource, terms: PolicyTerms) -> Iterator[PolicyResult]:
+def judge_resource(resource: JudgedResource, terms: PolicyContext) -> Iterator[PolicyResult]:
     """What the rules for single resources say of one."""
     environment = terms.environment or environment_of((resource,))
     for rule in resource_rules():
@@ -58,7 +58,7 @@ def judge_resource(resource: JudgedResource, terms: PolicyTerms) -> Iterator[Pol
             yield from _result(rule, resource, rule.verdict(resource), terms, environment)
 
 
-def judge_stack(resources: Sequence[JudgedResource], terms: PolicyTerms) -> Iterator[PolicyResult]:
+def judge_stack(resources: Sequence[JudgedResource], terms: PolicyContext) -> Iterator[PolicyResult]:
     """What the rules for whole stacks say of all resources together."""
     environment = terms.environment or environment_of(resources)
     for rule in rules_of_stacks():
@@ -68,7 +68,7 @@ def judge_stack(resources: Sequence[JudgedResource], terms: PolicyTerms) -> Iter
                 yield from _result(rule, resource, verdict, terms, environment)
 
 
-def judge_all(resources: Sequence[JudgedResource], terms: PolicyTerms) -> Iterator[PolicyResult]:
+def judge_all(resources: Sequence[JudgedResource], terms: PolicyContext) -> Iterator[PolicyResult]:
     for resource in resources:
         yield from judge_resource(resource, terms)
     yield from judge_stack(resources, terms)
@@ -90,7 +90,7 @@ def _result(
     rule: PolicyRule | StackRule,
     resource: JudgedResource | None,
     verdict: PolicyVerdict,
-    terms: PolicyTerms,
+    terms: PolicyContext,
     environment: str,
 ) -> Iterator[PolicyResult]:
     if verdict.outcome == "pass":

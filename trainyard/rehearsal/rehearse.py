@@ -31,11 +31,18 @@ from trainyard.local.environments import (
 )
 from trainyard.local.local_stack import JUDGED, QUIET, LocalStack
 from trainyard.rehearsal.evidence import Evidence
-from trainyard.rehearsal.files import Script, plan_with_runs, prepare, prepare_used, program_of, temporary_home
 from trainyard.rehearsal.judgement import SUCCEEDED, Observations, judge_rehearsal
 from trainyard.rehearsal.model import Rehearsal, RunSeen
-from trainyard.rehearsal.proof import prove
+from trainyard.rehearsal.mutations import prove
 from trainyard.rehearsal.runs import RepeatableRun, compare_with_idle, confirm_predictions
+from trainyard.rehearsal.stack_files import (
+    PreparedStack,
+    plan_with_runs,
+    prepare,
+    prepare_used,
+    program_of,
+    temporary_home,
+)
 
 _TAIL = 30
 
@@ -55,13 +62,13 @@ class RehearsalOptions:
 
 
 @dataclass(frozen=True)
-class Stage:
+class DeployedStack:
     """A stack that is up on its own local cloud. `plan` is the plan of that, `written` the plan of the team's file."""
 
     home: Path
     place: LocalStack
     cloud: Cloud
-    script: Script
+    script: PreparedStack
     written: Plan
     plan: Plan
     granted: Plan
@@ -94,7 +101,7 @@ def run_rehearsal(
         )  # fmt: skip
         report = judge_rehearsal(seen)
         if options.prove:
-            proof = prove(seen.traffic, seen.calls, seen.grounds, seen.planned)
+            proof = prove(seen.traffic, seen.calls, seen.access, seen.planned)
             report = replace(report, proof=proof)
             if options.confirm:
                 report = replace(
@@ -110,7 +117,7 @@ def run_rehearsal(
 
 def _set_up(
     file: Path, plan: Plan, home: Path, options: RehearsalOptions, platform: RehearsalPlatform, tell: Tell
-) -> Stage:
+) -> DeployedStack:
     script = prepare(file, plan, home, options.nodes, options.built_in, platform.machines)
     differences = [
         *script.mapped.differences,
@@ -145,7 +152,7 @@ def _set_up(
         _up(place, tell)
     outputs = place.outputs()
     network = used if used and "network" in plan.taken else here
-    return Stage(
+    return DeployedStack(
         home, place, cloud, script, plan, here, granted, network, outputs, platform, tell,
         tuple(dict.fromkeys(differences)), _unisolated(cloud),
     )  # fmt: skip
@@ -185,7 +192,7 @@ def _up(place: LocalStack, tell: Tell) -> None:
         raise LocalStackError("\n".join([f"`pulumi up` of {place.stack} failed:", *log[-_TAIL:]]))
 
 
-def _runs(stage: Stage, who: People, evidence: Evidence, options: RehearsalOptions) -> Iterator[RunSeen]:
+def _runs(stage: DeployedStack, who: People, evidence: Evidence, options: RehearsalOptions) -> Iterator[RunSeen]:
     to_start = _starter(stage, who, options)
     for job in stage.plan.jobs.values():
         reason = _not_rehearsed(stage, job)
@@ -201,13 +208,15 @@ def _runs(stage: Stage, who: People, evidence: Evidence, options: RehearsalOptio
             yield evidence.of_run(started, seen, why, code, where)
 
 
-def _runs_that_passed(stage: Stage, who: People, report: Rehearsal, options: RehearsalOptions) -> list[RepeatableRun]:
+def _runs_that_passed(
+    stage: DeployedStack, who: People, report: Rehearsal, options: RehearsalOptions
+) -> list[RepeatableRun]:
     """The runs that passed, to be started again."""
     return _repeat(stage, who, [(run.job, run.run) for run in report.runs if run.verdict == "passed"], options)
 
 
 def _runs_that_succeeded(
-    stage: Stage, who: People, runs: Iterable[RunSeen], options: RehearsalOptions
+    stage: DeployedStack, who: People, runs: Iterable[RunSeen], options: RehearsalOptions
 ) -> list[RepeatableRun]:
     """The runs whose ranks all succeeded, to be started again."""
     well = [run for run in runs if run.ranks and all(rank.state == SUCCEEDED for rank in run.ranks)]
@@ -215,13 +224,15 @@ def _runs_that_succeeded(
 
 
 def _repeat(
-    stage: Stage, who: People, names: Iterable[tuple[str, str]], options: RehearsalOptions
+    stage: DeployedStack, who: People, names: Iterable[tuple[str, str]], options: RehearsalOptions
 ) -> list[RepeatableRun]:
     again = _starter(stage, who, options)
     return [again(stage.plan.jobs[job], stage.plan.jobs[job].runs[run]) for job, run in names]
 
 
-def _starter(stage: Stage, who: People, options: RehearsalOptions) -> Callable[[JobPlan, RunPlan], RepeatableRun]:
+def _starter(
+    stage: DeployedStack, who: People, options: RehearsalOptions
+) -> Callable[[JobPlan, RunPlan], RepeatableRun]:
     answers = stage.platform.answers(
         stage.cloud, stage.outputs, list(stage.place.states()[0].made()), stage.place.file.parent
     )
@@ -234,7 +245,7 @@ def _starter(stage: Stage, who: People, options: RehearsalOptions) -> Callable[[
     return again
 
 
-def _not_rehearsed(stage: Stage, job: JobPlan) -> str:
+def _not_rehearsed(stage: DeployedStack, job: JobPlan) -> str:
     """Why this job cannot run here at all."""
     if stage.unisolated:
         return stage.unisolated
@@ -247,12 +258,12 @@ def _not_rehearsed(stage: Stage, job: JobPlan) -> str:
     return ""
 
 
-def _environment_words(stage: Stage, job: JobPlan) -> str:
+def _environment_words(stage: DeployedStack, job: JobPlan) -> str:
     environment = environment_of(job, stage.place.file.parent)
     return "" if isinstance(environment, MissingEnvironment) else f"environment {environment.name}"
 
 
-def _code(stage: Stage, job: JobPlan, options: RehearsalOptions) -> str:
+def _code(stage: DeployedStack, job: JobPlan, options: RehearsalOptions) -> str:
     own = stage.written.jobs[job.name].code
     built_in = options.built_in or not (own and own.folder)
     return "built-in" if built_in and program_of(stage.written, job.name) else "own"

@@ -30,11 +30,11 @@ from tests.unit.trainyard.rehearsal.recorded import (
     seen_calls,
     seen_traffic,
 )
-from trainyard.rehearsal.proof import MutationOutcome, Proof, prove
+from trainyard.rehearsal.mutations import MutationOutcome, Proof, prove
 
 
 def proof(**more: Any) -> Proof:
-    arguments = {"traffic": seen_traffic(), "calls": seen_calls(), "grounds": grounds(), "planned": plan(), **more}
+    arguments = {"traffic": seen_traffic(), "calls": seen_calls(), "access": grounds(), "planned": plan(), **more}
     return prove(**arguments)
 
 
@@ -148,7 +148,7 @@ def test_a_statement_that_nothing_needed_survives_with_what_it_is_for() -> None:
 
 def test_two_statements_for_the_same_are_named() -> None:
     also = PEOPLE.replace("read", "manage")
-    outcome = one(proof(grounds=grounds(PEOPLE, also, OBJECTS)), "deleted", f"without `{PEOPLE}`")
+    outcome = one(proof(access=grounds(PEOPLE, also, OBJECTS)), "deleted", f"without `{PEOPLE}`")
     assert (outcome.fate, outcome.explained) == ("survives", False)
     assert "manage data-science-jobs" in outcome.because
 

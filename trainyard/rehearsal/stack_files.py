@@ -49,7 +49,7 @@ _FOLDER = "rehearsals"
 
 
 @dataclass(frozen=True)
-class Script:
+class PreparedStack:
     """A stack as it is rehearsed: its file with and without runs, and their differences from the team's file."""
 
     name: str
@@ -58,7 +58,9 @@ class Script:
     secret_keys: frozenset[str]
 
 
-def prepare(file: Path, plan: Plan, home: Path, most_nodes: int | None, built_in: bool, machines: Machines) -> Script:
+def prepare(
+    file: Path, plan: Plan, home: Path, most_nodes: int | None, built_in: bool, machines: Machines
+) -> PreparedStack:
     """Writes the stack file without runs, and copies of the code. The runs to rehearse are in `mapped`."""
     stacks = home / "stacks"
     stacks.mkdir(exist_ok=True)
@@ -87,7 +89,7 @@ def prepare(file: Path, plan: Plan, home: Path, most_nodes: int | None, built_in
         made.config[FRAMEWORKS][name] = f"./frameworks/{name}.toml"
     write(stacks, plan.stack, without_runs(made.config))
     secret = frozenset(key for key, value in written.items() if holds_secret(value))
-    return Script(plan.stack, plan, made, secret)
+    return PreparedStack(plan.stack, plan, made, secret)
 
 
 def prepare_used(
@@ -112,7 +114,7 @@ def prepare_used(
     return f"the stack {used}: its file is not here; one with the defaults stands in for {', '.join(plan.taken)}"
 
 
-def plan_with_runs(config: Mapping[str, Any], script: Script, home: Path) -> Plan:
+def plan_with_runs(config: Mapping[str, Any], script: PreparedStack, home: Path) -> Plan:
     """The plan of the stack that is up, together with the runs to start."""
     jobs = {
         name: {**job, "runs": script.mapped.config[JOBS][name].get("runs") or {}}
