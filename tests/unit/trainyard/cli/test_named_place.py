@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from trainyard.cli.up_end import own_command
+from trainyard.cli.up_summary import own_command
 
 from trainyard.cli.main import main
 from trainyard.cli.planning import project_stacks

@@ -70,7 +70,7 @@ def test_a_checkout_inside_the_repository_is_older_only_if_it_is_a_part_of_it(
     recorder.parent.mkdir(parents=True)
     recorder.touch()
     git(inside, "init", "-q") if not tracked else git(stacks.parent, "add", "trainyard")
-    monkeypatch.setattr("trainyard.review.sides.CHECKOUT", inside)
+    monkeypatch.setattr("trainyard.review.revisions.CHECKOUT", inside)
     with revision(stacks, "HEAD") as side:
         assert side.code == inside
         assert side.remark.startswith(remark)
