@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from trainyard.cli.up_summary import own_command
 
 from trainyard.cli.main import main
 from trainyard.cli.planning import project_stacks
+from trainyard.cli.up_summary import own_command
 
 
 @pytest.mark.parametrize("command", ["up", "preview", "down"])
