@@ -28,7 +28,7 @@ from components.oci.client.job_runs import MAIN_VARIABLE
 from components.plan.model import NodePlan
 from localcloud import admin
 from localcloud.environments.find import Environment
-from localcloud.hosts.workplace import GIVEN, METADATA
+from localcloud.hosts.node_setup import GIVEN, METADATA
 from localcloud.oci.ocids import new_ocid
 from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import TERMINAL, World

@@ -3,7 +3,7 @@
 
 A node's limits are those of its job, or its part of this machine if that is less. One control group holds all nodes of
 a cloud and is limited to their share of this machine. Inside it, each node has a group of its own. If this account may
-not make control groups, the watcher in `watch.py` enforces the limits instead.
+not make control groups, the watcher in `usage_watch.py` enforces the limits instead.
 """
 
 from __future__ import annotations

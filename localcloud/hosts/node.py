@@ -19,7 +19,7 @@ from typing import Any
 from localcloud.hosts import first_process, kernel
 from localcloud.hosts.child_process import UnstartableError, raise_if_unstartable, read_messages
 from localcloud.hosts.limits import ControlGroups
-from localcloud.hosts.watch import UsageWatch
+from localcloud.hosts.usage_watch import UsageWatch
 
 # How long the first process may take to end all others, and to report how the command ended.
 _LAST_SECONDS = 10.0

@@ -16,7 +16,7 @@ from typing import Any
 
 from localcloud import files
 from localcloud.files import write_secret
-from localcloud.hosts import child_process, evidence, limits, recovery, specification, workplace
+from localcloud.hosts import child_process, evidence, limits, node_setup, specification
 from localcloud.hosts.assignment import Assignment, CannotStartError, Dispatcher, RunVerdict, judge_run
 from localcloud.hosts.fabric import NO_NODES, Fabric, NotInForceError, lost_evidence
 from localcloud.hosts.limits import ControlGroups, make_cloud_group
@@ -165,7 +165,7 @@ class Hosts:
         outline = assignment.outline
         self._live[run_id].keeps_disks = assignment.keeps_disks
         self._live[run_id].upkeep = asyncio.ensure_future(assignment.upkeep())
-        nodes = workplace.prepare(assignment, await self._fabric.place(assignment))
+        nodes = node_setup.prepare(assignment, await self._fabric.place(assignment))
         mounted = await specification.prepare(assignment)
         live = self._live[run_id]
         if live.canceled or live.failed:
@@ -174,7 +174,7 @@ class Hosts:
         for node in nodes:
             process = await self._start(assignment, node, len(nodes), mounted, outline.minutes * 60)
             live.nodes.append(process)
-            workplace.announce(assignment.folder, nodes[: node.rank + 1])
+            node_setup.announce(assignment.folder, nodes[: node.rank + 1])
             sink = OutputSink(output_path(assignment.folder, node.rank), assignment.lines(node.group, node.rank))
             readers.append(asyncio.create_task(sink.drain(process)))
         self._dispatcher.started(run_id)
@@ -200,12 +200,12 @@ class Hosts:
             seen = await self._fabric.release(run_id)
         finally:  # before anything is written, because the disk may be full
             if not self._live[run_id].keeps_disks:
-                await asyncio.to_thread(workplace.remove, self.folder(run_id))
+                await asyncio.to_thread(node_setup.remove_disks, self.folder(run_id))
         if seen:
             evidence.write(self.folder(run_id), evidence.with_processor(seen, self._processor(run_id, seen)))
 
     async def _start(
-        self, assignment: Assignment, node: workplace.NodeSetup, count: int, mounted: Sequence[specification.Mount],
+        self, assignment: Assignment, node: node_setup.NodeSetup, count: int, mounted: Sequence[specification.Mount],
         seconds: float,
     ) -> Process:  # fmt: skip
         spec = build_specification(assignment, node, count, mounted, seconds, self._grouped())
@@ -240,7 +240,7 @@ class Hosts:
     async def _former_end(self, run_id: str) -> RunVerdict:
         """How a run ended whose cloud was killed before it recorded that. Removes the folder if it had not ended."""
         folder, outline = self.folder(run_id), self._dispatcher.outline(run_id)
-        results = await recovery.end_processes(folder)
+        results = await node_setup.end_processes(folder)
         if outline is None:
             return RunVerdict("IN_PROGRESS", "")
         ended = judge_run(outline, results)
@@ -259,7 +259,7 @@ class Hosts:
 
 
 async def _ended(
-    process: Process, node: workplace.NodeSetup, reader: asyncio.Task[None], folder: Path
+    process: Process, node: node_setup.NodeSetup, reader: asyncio.Task[None], folder: Path
 ) -> tuple[int, dict[str, Any]]:
     await reader
     await process.wait()

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localcloud.hosts import limits, users, workplace
+from localcloud.hosts import limits, node_setup, users
 from localcloud.hosts.assignment import Assignment, CannotStartError
 from localcloud.hosts.limits import ControlGroups
-from localcloud.hosts.workplace import NodeSetup
+from localcloud.hosts.node_setup import NodeSetup
 
 FOLDER = "mounts"
 log = logging.getLogger("localcloud")
@@ -122,7 +122,7 @@ def _room(
         "users": count,
         "machine": node.machine,
         "filtered": node.place.filtered,
-        "hostname": workplace.host_name(assignment.name, node.rank),
+        "hostname": node_setup.host_name(assignment.name, node.rank),
         "shown": node.shown,
         "own": node.own,
         "folders": [(str(mount.source), mount.target, mount.writable) for mount in mounted],

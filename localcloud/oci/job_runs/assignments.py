@@ -25,7 +25,7 @@ from localcloud.hosts.assignment import (
     RunCode,
     Subnet,
 )
-from localcloud.hosts.workplace import METADATA
+from localcloud.hosts.node_setup import METADATA
 from localcloud.oci import tenancy
 from localcloud.oci.access import may_attach, may_mount, may_pull, may_write_log
 from localcloud.oci.job_runs import rules, run_resources

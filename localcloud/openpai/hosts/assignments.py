@@ -24,7 +24,7 @@ from localcloud.hosts.assignment import (
     Subnet,
 )
 from localcloud.hosts.firewall import Direction, FirewallRule
-from localcloud.hosts.workplace import GIVEN
+from localcloud.hosts.node_setup import GIVEN
 from localcloud.openpai.hosts import images, runtime
 from localcloud.openpai.hosts.images import InitError
 from localcloud.openpai.tasks import ABSENT_PLUGINS, CLUSTER_NETWORK, CLUSTER_ROUTER, TaskAttempt, TaskStorage

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.openpai import UNKNOWN_FAILURE, reported
-from localcloud.hosts import evidence, recovery
+from localcloud.hosts import evidence, node_setup
 from localcloud.hosts.assignment import Assignment, Outline, RunVerdict
 from localcloud.hosts.fabric import NO_NODES, Fabric
 from localcloud.hosts.runs import Hosts
@@ -28,7 +28,7 @@ _PREFIX = "openpai/"
 _FILES = {runtime.OUTPUT: ("stdout", "all"), runtime.ERRORS: ("stderr", "all"), runtime.RUNTIME: ("runtime.log",)}
 _BY_ITSELF = "exited"
 _STOPPED, _OUT_OF_MEMORY, _CANNOT_START = 143, -1200, -1204
-# The beginning of the hosts' reason if a node used too much memory (localcloud/hosts/watch.py, limits.py).
+# The beginning of the hosts' reason if a node used too much memory (localcloud/hosts/usage_watch.py, limits.py).
 _MEMORY = "memory"
 
 
@@ -114,7 +114,7 @@ class ClusterTasks:
     async def recover(self) -> None:
         """Ends the processes of a killed cloud, and removes their files, which contain secrets."""
         if self._folder.is_dir():
-            await asyncio.gather(*(recovery.end_processes(folder) for folder in self._folder.iterdir()))
+            await asyncio.gather(*(node_setup.end_processes(folder) for folder in self._folder.iterdir()))
             await asyncio.to_thread(shutil.rmtree, self._folder)
 
     async def close(self) -> None:

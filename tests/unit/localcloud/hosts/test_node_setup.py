@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.hosts import child_process, limits, specification, workplace
+from localcloud.hosts import child_process, limits, node_setup, specification
 from localcloud.hosts.assignment import Assignment, Group, NodeWork, Outline, RunCode, judge_run
 from localcloud.hosts.fabric import NodePlace
 
@@ -39,7 +39,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         folder = tmp_path / "run"
         folder.mkdir()
         assignment = _assignment(folder, RunCode(content, content.name, "ENTRY", "code"), script)
-        [node] = workplace.prepare(assignment, [NodePlace("127.0.0.1", ("http://127.0.0.1:9",))])
+        [node] = node_setup.prepare(assignment, [NodePlace("127.0.0.1", ("http://127.0.0.1:9",))])
         before = [path.name for path in (folder / "node-0").rglob("*")]
         spec = folder / "spec.json"
         spec.write_text(json.dumps(specification.build_specification(assignment, node, 1, (), 60, None)))

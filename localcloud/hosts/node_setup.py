@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prepares the nodes of a run: their folders, commands and variables."""
+"""Prepares the nodes of a run: their folders, commands and variables. Cleans up after nodes that have ended."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import shutil
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from localcloud import files
 from localcloud.environments.find import MissingEnvironment
 from localcloud.hosts import folders, images, limits, unpacking
 from localcloud.hosts.assignment import Assignment, CannotStartError, NodeWork, RunCode, WholeMachine
@@ -28,6 +32,8 @@ _UNPACKING, _ARTIFACT = "unpacking.py", "artifact"
 SETTINGS = "etc"
 # The folder of settings on the disk of a whole machine.
 _ETC = "etc"
+_TURN_SECONDS = 0.05
+Results = dict[int, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ def prepare(assignment: Assignment, places: Sequence[NodePlace]) -> list[NodeSet
     return nodes
 
 
-def remove(folder: Path) -> None:
+def remove_disks(folder: Path) -> None:
     """Removes the disks of a run's nodes, but not their output, results and evidence."""
     for disk in (*folder.glob("node-*/"), folder / "mounts"):
         shutil.rmtree(disk, ignore_errors=True)
@@ -239,3 +245,27 @@ def _unpacks(code: RunCode, work: NodeWork, rank: int, given: Path, seen: NodePa
     }  # fmt: skip
     _write_whole(given / f"unpacking-{rank}.json", json.dumps(task))
     return f"{seen.given}/unpacking-{rank}.json"
+
+
+async def end_processes(folder: Path) -> Results:
+    """Ends a run's remaining processes. Returns by rank the results of nodes that had ended by themselves."""
+    for pid, started in _supervisors(folder):
+        if files.is_same(pid, started):
+            os.kill(pid, signal.SIGTERM)
+    # A supervisor gives its command some time to end, and then ends in any case.
+    while any(files.is_same(pid, started) for pid, started in _supervisors(folder)):
+        await asyncio.sleep(_TURN_SECONDS)
+    return dict(_by_themselves(folder))
+
+
+def _supervisors(folder: Path) -> Iterator[tuple[int, str]]:
+    for path in folder.glob("node-*.pid"):
+        if identity := json.loads(path.read_text() or "{}"):
+            yield identity["pid"], identity["started"]
+
+
+def _by_themselves(folder: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for path in folder.glob("node-*.result"):
+        result = json.loads(path.read_text())
+        if result["reason"] != "stopped":  # otherwise it ended because of the cloud's end
+            yield int(path.stem.removeprefix("node-")), result
