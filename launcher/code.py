@@ -13,14 +13,14 @@ from pathlib import Path
 from launcher.compatibility import unlink
 from launcher.document import Launch
 from launcher.errors import LaunchError, MissingError
-from launcher.say import Voice
+from launcher.printing import LinePrinter
 
 _SECONDS = 600
 _KEY = "repository-key"
 _ANY = "**"
 
 
-def fetch(launch: Launch, environment: Mapping[str, str], root: Path, say: Voice) -> str:
+def fetch(launch: Launch, environment: Mapping[str, str], root: Path, say: LinePrinter) -> str:
     """Clones the code and returns its folder; empty if no code comes from git."""
     git = launch.git
     if git is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from launcher import platforms
 from launcher.errors import LaunchError
-from launcher.identities import GitRepository, Identity
+from launcher.platforms import GitRepository, Identity
 
 VARIABLE = "TRAINYARD_LAUNCH"
 # A key that older images would ignore raises the version, so that they refuse the document: 2 a wait, 3 code that the

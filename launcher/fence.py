@@ -24,8 +24,8 @@ from typing import IO
 
 from launcher.board import seconds
 from launcher.errors import MissingError
+from launcher.printing import LinePrinter
 from launcher.readiness import Wait
-from launcher.say import Voice
 from launcher.stores import EXISTS, REFUSED, Folder, Stored, StoreError
 
 # Beside the checkpoints and not among them, because that folder belongs to the team.
@@ -48,7 +48,7 @@ class Fence:
     connect: Callable[[], Folder]
     start: str
     rank: int
-    say: Voice
+    say: LinePrinter
     lost_after: float
     over: bool = field(default=False, init=False)
     _claimed: bool = field(default=False, init=False)

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 
 from launcher import commands, exits, network, output, peers
 from launcher.board import FAILED, RETRY, STOPPED, SUCCEEDED, Board
-from launcher.desk import BoardClient
+from launcher.board_client import BoardClient
 from launcher.document import Launch
 from launcher.errors import LaunchError, MissingError, PeerFailedError
 from launcher.peers import named
 from launcher.pin import Pin
 from launcher.placeholders import Place
+from launcher.printing import LinePrinter
 from launcher.processes import ChildProcesses
 from launcher.readiness import StoppedError, Wait, patience
 from launcher.retries import Final, Retries, Verdict, verdict
-from launcher.say import Voice
 from launcher.settings import number
 from launcher.stalls import Stalls
 from launcher.status import StatusReporter
@@ -45,7 +45,7 @@ class Node:
 
     launch: Launch
     environment: Mapping[str, str]
-    say: Voice
+    say: LinePrinter
     signals: Signals
     children: ChildProcesses
     board_client: BoardClient | None

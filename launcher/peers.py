@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from launcher import network, platforms
 from launcher.board import RENEW_SECONDS, Board
-from launcher.desk import BoardClient, meeting_interval, watching_interval
+from launcher.board_client import BoardClient, meeting_interval, watching_interval
 from launcher.document import Launch
 from launcher.errors import LaunchError, MissingError, PeerFailedError
 from launcher.readiness import Wait

@@ -14,8 +14,8 @@ from launcher.document import Awaited, Launch
 from launcher.errors import LaunchError
 from launcher.network import missing_program
 from launcher.placeholders import Place
+from launcher.printing import LinePrinter
 from launcher.processes import Attempt, ChildProcesses, Spec
-from launcher.say import Voice
 from launcher.settings import number
 
 _ASK_EVERY = 0.2
@@ -41,7 +41,7 @@ class Readiness:
     place: Place
     awaited: Spec | None
     children: ChildProcesses
-    say: Voice
+    say: LinePrinter
     _asked: float = field(default=0.0, init=False)
     _said: float = field(default_factory=time.monotonic, init=False)
     _answered: set[tuple[int, int]] = field(default_factory=set, init=False)
@@ -124,7 +124,7 @@ class StoppedError(Exception):
 class Wait:
     """A wait with a timeout. `stopped` is called at every turn, so that a signal ends the wait."""
 
-    say: Voice
+    say: LinePrinter
     what: Callable[[], str]
     seconds: float
     remedy: str

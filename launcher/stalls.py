@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from launcher import exits
 from launcher.activity import LOOPBACK, Meter, Noise, Reading, noise_of, used
 from launcher.board import FAILED, RETRY, SUCCEEDED, Board
-from launcher.desk import BoardClient
+from launcher.board_client import BoardClient
 from launcher.document import Launch
 from launcher.escaping import terminal
-from launcher.say import Voice
+from launcher.printing import LinePrinter
 from launcher.stores import StoreError
 
 VARIABLE = "TRAINYARD_STALL_SECONDS"
@@ -59,7 +59,7 @@ class Stalls:
     limit: float
     board_client: BoardClient | None
     meter: Meter
-    say: Voice
+    say: LinePrinter
     last_line: Callable[[], str]
     report: Callable[[str], None]
     _idleness: Idleness = field(init=False)

@@ -14,8 +14,8 @@ from launcher.errors import LaunchError
 from launcher.escaping import terminal, terminal_lines
 from launcher.network import require_packages
 from launcher.placeholders import Place
+from launcher.printing import LinePrinter, secret_values
 from launcher.processes import Spec
-from launcher.say import Voice, secret_values
 
 _HELP = """\
 python -I -m launcher            start this node's part of a run
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
         require_packages(launch, environment)
         return _run(launch, environment)
     except LaunchError as error:
-        Voice()(f"{error}")
+        LinePrinter()(f"{error}")
         return exits.CONFIGURATION
 
 
@@ -86,13 +86,13 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
     from launcher.supervise import Signals
     from launcher.workplace import Workplace
 
-    say = Voice(f"{launch.rank}.launcher", secret_values(environment, launch.secrets))
+    say = LinePrinter(f"{launch.rank}.launcher", secret_values(environment, launch.secrets))
     launch, open_folder = placed(launch), opener(environment, say)
     signals, children = Signals(), ChildProcesses(noise_of(launch.framework, launch.processes).complaint)
     workplace = Workplace(launch, environment, say, open_folder)
     board_client = None
     if launch.folder is not None:
-        from launcher.desk import BoardClient
+        from launcher.board_client import BoardClient
 
         board_client = BoardClient(launch, launch.folder, open_folder, environment, say)
     transport = environment.get(TRANSPORT_VARIABLE, "")
@@ -110,7 +110,7 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
     return code if signals.received else _for_platform(launch, code, say)
 
 
-def _for_platform(launch: Launch, code: int, say: Voice) -> int:
+def _for_platform(launch: Launch, code: int, say: LinePrinter) -> int:
     own = launch.identity.exit_code(code)
     if own != code:
         say(f"ends with code {own} in place of {code}: by that, the platform knows that it is {exits.kind(code)}")
@@ -135,7 +135,7 @@ def described(launch: Launch, environment: Mapping[str, str]) -> str:
         *(f"keeps of the working directory, of any size: {pattern}" for pattern in launch.keep),
         *(f"sets {name}={value}" for name, value in sorted(_set_variables(launch, work).items())),
     ]
-    return Voice(secrets=secret_values(environment, launch.secrets)).masked("\n".join(lines))
+    return LinePrinter(secrets=secret_values(environment, launch.secrets)).masked("\n".join(lines))
 
 
 def _numbers(launch: Launch, label: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from launcher.desk import BoardClient
+from launcher.board_client import BoardClient
 from launcher.document import Launch
 
 TRANSPORT_VARIABLE = "TRAINYARD_TRANSPORT"

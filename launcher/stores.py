@@ -8,7 +8,7 @@ from typing import IO, Callable, Mapping
 
 from launcher import platforms
 from launcher.compatibility import Protocol
-from launcher.say import Voice
+from launcher.printing import LinePrinter
 
 # The statuses of HTTP, which most stores use. A refusal may pass, because new access comes into force late.
 REFUSED = frozenset({400, 401, 403, 404})
@@ -83,7 +83,7 @@ class Store(Protocol):
 Open = Callable[[str], Folder]
 
 
-def opener(environment: Mapping[str, str], say: Voice) -> Open:
+def opener(environment: Mapping[str, str], say: LinePrinter) -> Open:
     """Returns a function that opens folders by their addresses, each with a connection of its own."""
     stores: dict[str, Store] = {}
 

@@ -15,9 +15,9 @@ from launcher.document import Launch
 from launcher.errors import LaunchError, MissingError
 from launcher.network import missing_program
 from launcher.placeholders import Place
+from launcher.printing import LinePrinter
 from launcher.processes import ChildProcesses, Spec
 from launcher.readiness import Readiness
-from launcher.say import Voice
 
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _HANDED_OVER = (signal.SIGUSR1, signal.SIGUSR2)
@@ -68,7 +68,7 @@ class Life:
     work: Work
     children: ChildProcesses
     signals: Signals
-    say: Voice
+    say: LinePrinter
     outside: Callable[[], str]
     on_start: Callable[[], None] = lambda: None
     before_stop: Callable[[], None] = lambda: None

@@ -15,7 +15,7 @@ from typing import Tuple
 
 from launcher.compatibility import md5 as md5_digest
 from launcher.fence import Fence, FencedError
-from launcher.say import Voice
+from launcher.printing import LinePrinter
 from launcher.stores import NOT_TAKEN, ChangedError, Folder, StoreError
 from launcher.walking import open_file
 
@@ -42,7 +42,7 @@ class Sync:
     local: Path
     folder: Folder
     remote: str
-    say: Voice
+    say: LinePrinter
     fence: Fence | None = None
     # name -> the file's stamp when it was last put or fetched, and the etag of that object
     _known: dict[str, tuple[Stamp, str]] = field(default_factory=dict)

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from launcher.board_client import ACCESS_SECONDS, ACCESS_VARIABLE, LOST_SECONDS, LOST_VARIABLE
 from launcher.code import Patterns, fetch
-from launcher.desk import ACCESS_SECONDS, ACCESS_VARIABLE, LOST_SECONDS, LOST_VARIABLE
 from launcher.document import Launch
 from launcher.errors import MissingError
 from launcher.fence import SUFFIX, Fence
-from launcher.leavings import Kept, Leavings
 from launcher.losses import Loss, amount, count, record, words
+from launcher.printing import LinePrinter
 from launcher.readiness import Wait
 from launcher.retries import name_of
-from launcher.say import Voice
 from launcher.settings import number, writable_folder
 from launcher.stores import Open, StoreError
+from launcher.stray_files import Kept, StrayFiles
 from launcher.sync import Sync
 
 PLACE_VARIABLE = "TRAINYARD_PLACE"
@@ -39,14 +39,14 @@ class Workplace:
 
     launch: Launch
     environment: Mapping[str, str]
-    say: Voice
+    say: LinePrinter
     open_folder: Open
     root: Path = field(init=False)
     # The files that are lost with the node; set at the end.
     lost: dict[str, Any] | None = field(default=None, init=False)
     _checkpoints: Sync | None = field(default=None, init=False)
     _fence: Fence | None = field(default=None, init=False)
-    _leavings: Leavings = field(init=False)
+    _stray_files: StrayFiles = field(init=False)
     _scratch: str | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _done: threading.Event = field(default_factory=threading.Event, init=False)
@@ -63,7 +63,7 @@ class Workplace:
             self._fence = self._fence_of(self.launch.checkpoints)
             self._checkpoints = self._sync(self.checkpoints, self.launch.checkpoints, "", self._fence)
         own = frozenset(os.path.realpath(folder) for folder in (self.root, *self._outputs()))
-        self._leavings = Leavings(self.environment, Patterns.of(self.launch.keep), own)
+        self._stray_files = StrayFiles(self.environment, Patterns.of(self.launch.keep), own)
 
     def _sync(self, local: Path, uri: str, below: str, fence: Fence | None = None) -> Sync:
         return Sync(local, self.open_folder(uri), below, self.say, fence)
@@ -117,7 +117,7 @@ class Workplace:
 
     def begin(self, folder: str) -> None:
         """Called before training begins in this folder. Files that it makes there are found at the end."""
-        self._leavings.begin(folder)
+        self._stray_files.begin(folder)
 
     def restore(self, wait: Wait) -> None:
         """Restores the checkpoints before every life. From then on they are uploaded, too."""
@@ -174,7 +174,7 @@ class Workplace:
         self._done.set()
         if self.scratch:
             shutil.rmtree(self.scratch, ignore_errors=True)
-        kept, lost, cut = self._leavings.look()
+        kept, lost, cut = self._stray_files.look()
         if self.launch.folder is None:
             saved = True
             lost += self._without_bucket(kept)
@@ -215,7 +215,7 @@ class Workplace:
         if not kept:
             return True
         remote = f"{self._below}/{self._free_name()}"
-        sync = self._sync(Path(self._leavings.folder), uri, remote)
+        sync = self._sync(Path(self._stray_files.folder), uri, remote)
         files, size, trouble, whole = 0, 0, "", True
         for one in kept:
             try:
@@ -241,4 +241,4 @@ class Workplace:
 
     def _without_bucket(self, kept: list[Kept]) -> list[Loss]:
         made = [Loss(one.name, one.stamp[0], _NO_BUCKET) for one in kept]
-        return made + [Loss(path, size, _NO_BUCKET) for path, size in self._leavings.whole(self._outputs())]
+        return made + [Loss(path, size, _NO_BUCKET) for path, size in self._stray_files.whole(self._outputs())]

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import quote, unquote
 from xml.etree import ElementTree
 
-from launcher import buckets
+from launcher import object_store
 from launcher.aws_dl1.fetch import UNSIGNED, AwsError, Identity, bucket_place, signed
-from launcher.connections import BAD_DIGEST, STALE, Body, Connection, Refusal
 from launcher.errors import LaunchError
-from launcher.say import Voice
+from launcher.object_store import BAD_DIGEST, STALE, Body, Connection, Refusal
+from launcher.printing import LinePrinter
 from launcher.stores import Stored, StoreError
 
 _URI = re.compile(r"s3://([^/]+)/?(.*)")
@@ -58,7 +58,7 @@ class Signer:
 class Store:
     """Amazon S3. All connections share one signer: its role and its clock."""
 
-    def __init__(self, environment: Mapping[str, str], say: Voice) -> None:
+    def __init__(self, environment: Mapping[str, str], say: LinePrinter) -> None:
         self._environment = environment
         self._say = say
         self._signer: Signer | None = None
@@ -74,7 +74,7 @@ class Store:
         return BucketFolder(uri, Connection(endpoint, self._signer, self._say), place, match[2])
 
 
-class BucketFolder(buckets.BucketFolder):
+class BucketFolder(object_store.BucketFolder):
     """The names below are relative to it."""
 
     mtime_header = "x-amz-meta-mtime"

@@ -23,7 +23,7 @@ from launcher.aws_dl1.machine import options, ssh
 from launcher.aws_dl1.machine.facts import write
 from launcher.compatibility import unlink
 from launcher.errors import LaunchError, MissingError
-from launcher.say import Voice
+from launcher.printing import LinePrinter
 from launcher.status import TRANSPORT_VARIABLE
 
 PORT_VARIABLE = "TRAINYARD_SSH_PORT"
@@ -52,7 +52,7 @@ LogLevel FATAL
 
 def main() -> int:
     """Becomes the launcher. Returns the exit code if it cannot."""
-    say = Voice("container")
+    say = LinePrinter("container")
     environment = dict(os.environ)
     start = Path(options.START)
     home = Path(environment.get("HOME") or "/root")
@@ -65,7 +65,7 @@ def main() -> int:
     return 0
 
 
-def prepare(environment: dict[str, str], start: Path, code: Path, home: Path, say: Voice) -> None:
+def prepare(environment: dict[str, str], start: Path, code: Path, home: Path, say: LinePrinter) -> None:
     """All steps but the last one. Variables that the stack sets are left as they are."""
     variables = json.loads((start / VARIABLES).read_text("utf-8")) if (start / VARIABLES).exists() else {}
     environment.update(variables)
@@ -84,7 +84,7 @@ def prepare(environment: dict[str, str], start: Path, code: Path, home: Path, sa
         serve_ssh(environment, start / SSH, home, say)
 
 
-def _choose_way(environment: dict[str, str], say: Voice) -> None:
+def _choose_way(environment: dict[str, str], say: LinePrinter) -> None:
     """Chooses how data moves between machines, and tells HCCL, the log, and the node's status object."""
     kernel = environment.get(options.KERNEL_VARIABLE) or platform.release()
     way = host_nic.way(environment, host_nic.found(kernel, environment))
@@ -117,7 +117,7 @@ def working_copy(code: Path, home: Path) -> Path:
     return target
 
 
-def serve_ssh(environment: Mapping[str, str], shown: Path, home: Path, say: Voice) -> None:
+def serve_ssh(environment: Mapping[str, str], shown: Path, home: Path, say: LinePrinter) -> None:
     """Starts the image's sshd, if it has one: mpirun reaches the other nodes by it."""
     ssh.install_shown(home / ".ssh", shown)
     sshd = next((program for program in _SSHD if os.access(program, os.X_OK)), "")

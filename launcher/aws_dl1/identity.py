@@ -11,8 +11,8 @@ from launcher.aws_dl1.fetch import AwsError
 from launcher.aws_dl1.fetch import Identity as AwsIdentity
 from launcher.aws_dl1.services import secret
 from launcher.errors import MissingError
-from launcher.identities import Identity
-from launcher.say import Voice
+from launcher.platforms import Identity
+from launcher.printing import LinePrinter
 
 # Where the container's first program has put a copy of the code.
 CODE_VARIABLE = "TRAINYARD_CODE"
@@ -27,7 +27,7 @@ class NodeIdentity(Identity):
         folder = self.environment.get(CODE_VARIABLE)
         return Path(folder) if folder else None
 
-    def secret(self, name: str, say: Voice) -> bytes:
+    def secret(self, name: str, say: LinePrinter) -> bytes:
         """From AWS Secrets Manager, by its name or ARN."""
         try:
             return secret(AwsIdentity(self.environment), name).encode()

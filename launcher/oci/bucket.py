@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from launcher import buckets
-from launcher.connections import Connection
+from launcher import object_store
 from launcher.errors import LaunchError, MissingError
+from launcher.object_store import Connection
 from launcher.oci.principal import Signer, storage_endpoint
 from launcher.peers import PeerRequest, named
-from launcher.say import Voice
+from launcher.printing import LinePrinter
 from launcher.stores import Stored
 
 _URI = re.compile(r"oci://([^@/]+)@([^/]+)/?(.*)")
@@ -26,7 +26,7 @@ _INTERVAL = 0.1
 class Store:
     """OCI's object storage. All connections share one signer: its key and its clock."""
 
-    def __init__(self, environment: Mapping[str, str], say: Voice) -> None:
+    def __init__(self, environment: Mapping[str, str], say: LinePrinter) -> None:
         self._environment = environment
         self._say = say
         self._signer = Signer(environment)
@@ -36,7 +36,7 @@ class Store:
         return BucketFolder(uri, Connection(storage_endpoint(self._environment), self._signer, self._say))
 
 
-class BucketFolder(buckets.BucketFolder):
+class BucketFolder(object_store.BucketFolder):
     """The names below are relative to it."""
 
     mtime_header = "opc-meta-mtime"

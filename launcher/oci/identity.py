@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from launcher.board import SUCCEEDED, Event, seconds
-from launcher.connections import Connection
 from launcher.document import Launch
 from launcher.errors import LaunchError, MissingError
-from launcher.identities import GitRepository, Identity
+from launcher.object_store import Connection
 from launcher.oci.principal import Signer, secrets_endpoint
+from launcher.platforms import GitRepository, Identity
+from launcher.printing import LinePrinter
 from launcher.readiness import patience
-from launcher.say import Voice
 from launcher.settings import flag
 from launcher.stores import Folder, Open, Stored, StoreError
 
 if TYPE_CHECKING:
-    from launcher.desk import ForeignNodes
+    from launcher.board_client import ForeignNodes
 
 MAIN_VARIABLE, OWN_VARIABLE = "MAIN_JOB_RUN_OCID", "JOB_RUN_OCID"
 ADS_VARIABLE = "TRAINYARD_ADS_PEERS"
@@ -82,7 +82,7 @@ class NodeIdentity(Identity):
         url, *rest = (self.environment.get(name, "") for name in (_URL, _BRANCH, _COMMIT, _SECRET))
         return GitRepository(url, *rest) if url else None
 
-    def secret(self, name: str, say: Voice) -> bytes:
+    def secret(self, name: str, say: LinePrinter) -> bytes:
         """Reads a secret from the vault, by its OCID."""
 
         return read(self.environment, name, say)
@@ -197,7 +197,7 @@ def exchange(launch: Launch, open_folder: Open, environment: Mapping[str, str]) 
     return Ads(launch, open_folder(uri), _FILES[cluster], mode, environment["JOB_RUN_OCID"], patience(environment))
 
 
-def read(environment: Mapping[str, str], ocid: str, say: Voice) -> bytes:
+def read(environment: Mapping[str, str], ocid: str, say: LinePrinter) -> bytes:
     """The content of a secret's current version."""
     connection = Connection(secrets_endpoint(environment), Signer(environment), say)
     try:

@@ -16,8 +16,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from launcher.connections import BAD_DIGEST, STALE, Body, Refusal
 from launcher.errors import LaunchError
+from launcher.object_store import BAD_DIGEST, STALE, Body, Refusal
 from launcher.stores import NOT_TAKEN
 
 _SEQUENCE, _INTEGER, _OCTETS = 0x30, 0x02, 0x04

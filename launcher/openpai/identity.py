@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from launcher import exits
 from launcher.errors import LaunchError
-from launcher.identities import Identity
 from launcher.peers import PeerRequest, gather
+from launcher.platforms import Identity
 
 VARIABLES: Mapping[str, str] = {}
 _ROLE, _INDEX = "PAI_CURRENT_TASK_ROLE_NAME", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from launcher.document import Launch
 from launcher.network import ADDRESS_VARIABLE
-from launcher.say import Voice
+from launcher.printing import LinePrinter
 
 VARIABLE = "TRAINYARD_PIN_LIBRARY"
 RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -29,7 +29,7 @@ class Pin:
 
     launch: Launch
     environment: Mapping[str, str]
-    say: Voice
+    say: LinePrinter
     _before: str = field(default="", init=False)
 
     def variables(self, interface: str) -> dict[str, str]:
@@ -89,7 +89,7 @@ class Pin:
 
 def described(launch: Launch, environment: Mapping[str, str]) -> str:
     """For `--check`: how ports would be kept."""
-    pin = Pin(launch, environment, Voice())
+    pin = Pin(launch, environment, LinePrinter())
     if pin.range() is None:
         return ""
     return f"data ports are kept by {pin.library()}" if pin.library() else "data ports are kept by the kernel's range"

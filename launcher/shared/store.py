@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 from launcher.compatibility import md5 as md5_digest
 from launcher.errors import LaunchError
-from launcher.say import Voice
+from launcher.printing import LinePrinter
 from launcher.stores import EXISTS, NOT_TAKEN, ChangedError, Stored, StoreError
 
 _DRAFT = ".trainyard-draft-"
@@ -36,7 +36,7 @@ _STATUSES = {
 class Store:
     """Folders of this machine. They need no identity: the file system's permissions decide who may write."""
 
-    def __init__(self, environment: Mapping[str, str], say: Voice) -> None:
+    def __init__(self, environment: Mapping[str, str], say: LinePrinter) -> None:
         pass
 
     def folder(self, uri: str) -> SharedFolder:

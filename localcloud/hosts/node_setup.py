@@ -24,7 +24,7 @@ from localcloud.hosts.images import NodePaths, Shown
 # The folder of the files that a run gets, read-only for its nodes, and the file in it that lists the nodes.
 GIVEN = "given"
 METADATA = "cluster-nodes.json"
-# The launcher's limit for files of the working directory (launcher/leavings.py): a quarter of the free disk.
+# The launcher's limit for files of the working directory (launcher/stray_files.py): a quarter of the free disk.
 _KEEP_VARIABLE, _PARTS_OF_DISK = "TRAINYARD_KEEP_MEGABYTES", 4
 # The files for a node that unpacks an archive: the program, and the archive.
 _UNPACKING, _ARTIFACT = "unpacking.py", "artifact"

@@ -20,7 +20,7 @@ from launcher.aws_dl1.machine.wake import WakePipe, wake
 from launcher.errors import LaunchError, MissingError
 from launcher.escaping import terminal_lines
 from launcher.exits import CONFIGURATION, TEMPORARY
-from launcher.say import Voice, secret_values
+from launcher.printing import LinePrinter, secret_values
 from launcher.supervise import Signals
 
 _HELP = """\
@@ -35,7 +35,7 @@ _USAGE = 64
 def main(arguments: list[str]) -> int:
     """Returns the exit code."""
     here, environment = places(os.environ), dict(os.environ)
-    say = Voice("machine", secret_values(environment, ()))
+    say = LinePrinter("machine", secret_values(environment, ()))
     try:
         if arguments == ["serve"]:
             return _serve(here, environment, say)
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
     return _USAGE
 
 
-def _serve(here: Places, environment: Mapping[str, str], say: Voice) -> int:
+def _serve(here: Places, environment: Mapping[str, str], say: LinePrinter) -> int:
     signals = Signals()
     here.run.mkdir(parents=True, exist_ok=True)
     with (here.run / "serve.lock").open("w") as lock:
@@ -74,13 +74,13 @@ def _serve(here: Places, environment: Mapping[str, str], say: Voice) -> int:
 
 
 def _machine(
-    here: Places, settings: Settings, me: Instance, identity: Identity, cluster: Cluster, say: Voice
+    here: Places, settings: Settings, me: Instance, identity: Identity, cluster: Cluster, say: LinePrinter
 ) -> Machine:  # fmt: skip
     say(f"{me.instance} is {me.node}, rank {me.rank} of the job {settings.job}")
     return Machine(here, settings, me, here.boot(), identity, cluster, say)
 
 
-def _instance(identity: Identity, signals: Signals, say: Voice) -> Instance:
+def _instance(identity: Identity, signals: Signals, say: LinePrinter) -> Instance:
     """Retries, because the metadata service shows an instance's tags a moment after its start."""
     until = time.monotonic() + _TAGS_SECONDS
     while True:

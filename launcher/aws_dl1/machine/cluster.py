@@ -12,7 +12,7 @@ from typing import Any
 
 from launcher.aws_dl1.machine.tickets import Ticket, TicketError, parse
 from launcher.board import seconds
-from launcher.say import Voice
+from launcher.printing import LinePrinter
 from launcher.stores import Folder
 
 _TICKET = re.compile(r"queue/([0-9]{8})\.json")
@@ -45,7 +45,7 @@ class Cluster:
 
     folder: Folder
     node: str
-    say: Voice
+    say: LinePrinter
     _seen: dict[str, tuple[str, Any]] = field(default_factory=dict, init=False)
 
     def look(self) -> Queue:

@@ -17,7 +17,7 @@ from typing import Any
 from launcher.aws_dl1.fetch import AwsError, Identity
 from launcher.aws_dl1.services import ask
 from launcher.errors import LaunchError, MissingError
-from launcher.say import Voice
+from launcher.printing import LinePrinter
 
 _SECONDS = 60.0
 _ECR = re.compile(r"([0-9]{12}\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?)/.+")
@@ -91,7 +91,7 @@ def remove(name: str) -> None:
     run(["docker", "rm", "--force", "--volumes", name])
 
 
-def pull(identity: Identity, image: str, say: Voice, stopped: Callable[[], bool]) -> None:
+def pull(identity: Identity, image: str, say: LinePrinter, stopped: Callable[[], bool]) -> None:
     """Pulls an image. LaunchError: it does not exist. MissingError: it could not be pulled in time."""
     started = time.monotonic()
     for number in range(1, _TRIES + 1):

@@ -16,7 +16,7 @@ from typing import Any
 
 from launcher.aws_dl1.machine.commands import CommandError, run
 from launcher.aws_dl1.machine.facts import Places
-from launcher.say import Voice
+from launcher.printing import LinePrinter
 
 # The model name of these disks. Those of Elastic Block Store have another one.
 _MODEL = "Amazon EC2 NVMe Instance Storage"
@@ -37,7 +37,7 @@ class Disks:
     idle: tuple[str, ...]
 
 
-def prepare(places: Places, say: Voice) -> None:
+def prepare(places: Places, say: LinePrinter) -> None:
     """Prepares the disks. A machine without such disks, or where this fails, trains on its root volume."""
     if not _owns_the_machine(places):
         return
@@ -110,7 +110,7 @@ def _has_mdadm() -> bool:
     return True
 
 
-def _move_docker(folder: Path, say: Voice) -> None:
+def _move_docker(folder: Path, say: LinePrinter) -> None:
     """Moves docker's folder by a mount, which ends with this boot: after a stop the disks are empty, and docker uses
     its own folder again."""
     if os.path.ismount(_DOCKER) or run(["docker", "info", "--format={{.DockerRootDir}}"]).strip() != str(_DOCKER):

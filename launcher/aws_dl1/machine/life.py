@@ -19,8 +19,8 @@ from launcher.aws_dl1.machine.record import Record
 from launcher.aws_dl1.machine.starting import Machine, Starting, clean, container_name, in_progress
 from launcher.aws_dl1.machine.tickets import CANCELED, FAILED, SUCCEEDED, Ticket
 from launcher.errors import LaunchError, MissingError
+from launcher.printing import LinePrinter
 from launcher.readiness import StoppedError
-from launcher.say import Voice
 from launcher.stores import StoreError
 
 _LOOK_SECONDS = 1.0
@@ -225,7 +225,7 @@ def tidy(machine: Machine, kept: Record) -> None:
     clean(machine.places, kept)
 
 
-class _ConsoleAndLog(Voice):
+class _ConsoleAndLog(LinePrinter):
     """Prints on the machine's console, and into the run's log."""
 
     def __init__(self, life: Life) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 from launcher.aws_dl1.fetch import AwsError, Identity
 from launcher.aws_dl1.machine.facts import read_json, write_json
 from launcher.aws_dl1.services import ask
-from launcher.say import Voice
+from launcher.printing import LinePrinter
 
 # CloudWatch's own limits of a batch; each event counts 26 bytes in addition.
 _EVENTS, _BYTES, _MORE, _LONGEST = 10000, 1048576, 26, 262144 - 26
@@ -37,7 +37,7 @@ class Stream:
     identity: Identity
     group: str
     name: str
-    say: Voice
+    say: LinePrinter
     _made: bool = field(default=False, init=False)
 
     def put(self, events: list[dict[str, Any]]) -> None:

@@ -26,11 +26,11 @@ from launcher.aws_dl1.machine.tickets import ENDS, IN_PROGRESS, Ticket, variable
 from launcher.aws_dl1.services import secret
 from launcher.compatibility import unlink
 from launcher.errors import LaunchError, MissingError
-from launcher.identities import START_VARIABLE
 from launcher.network import ADDRESS_VARIABLE
+from launcher.platforms import START_VARIABLE
+from launcher.printing import LinePrinter
 from launcher.readiness import Wait, patience
 from launcher.retries import MAXIMUM_VARIABLE
-from launcher.say import Voice
 
 _LOOK_SECONDS = 1.0
 _REMEDY = "look at the reports of these nodes (`trainyard runs`), and start the run again"
@@ -49,7 +49,7 @@ class Machine:
     boot: str
     identity: Identity
     cluster: Cluster
-    say: Voice
+    say: LinePrinter
     ssh_key: ssh.KeyPair = field(default_factory=ssh.KeyPair)
 
 
@@ -60,7 +60,7 @@ class Starting:
     machine: Machine
     ticket: Ticket
     record: Record
-    say: Voice
+    say: LinePrinter
     stopped: Any
 
     @property

@@ -14,7 +14,7 @@ import pytest
 from launcher.aws_dl1.bucket import BucketFolder
 from launcher.aws_dl1.fetch import AwsError, Identity
 from launcher.aws_dl1.services import secret
-from launcher.say import Voice
+from launcher.printing import LinePrinter
 from launcher.stores import EXISTS, StoreError, opener
 from tests.support.aws_machines import REGION, Instance, client, metadata, role
 
@@ -22,7 +22,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "
 
 
 def test_a_folder_of_objects(aws: str, bucket: str, tmp_path: Path) -> None:
-    folder = opener({**KEYS, "AWS_ENDPOINT_URL": aws}, Voice())(f"s3://{bucket}/resnet/base")
+    folder = opener({**KEYS, "AWS_ENDPOINT_URL": aws}, LinePrinter())(f"s3://{bucket}/resnet/base")
     folder.put("peers/1", b"one", new=True)
     with pytest.raises(StoreError) as refused:
         folder.put("peers/1", b"two", new=True)
@@ -40,7 +40,7 @@ def test_a_folder_of_objects(aws: str, bucket: str, tmp_path: Path) -> None:
 
 def test_a_list_goes_on_after_a_page(aws: str, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BucketFolder, "page_size", 2)
-    folder = opener({**KEYS, "AWS_ENDPOINT_URL": aws}, Voice())(f"s3://{bucket}")
+    folder = opener({**KEYS, "AWS_ENDPOINT_URL": aws}, LinePrinter())(f"s3://{bucket}")
     names = [f"many/{number} +" for number in range(5)]
     for name in names:
         folder.put(name, b"")
@@ -48,7 +48,7 @@ def test_a_list_goes_on_after_a_page(aws: str, bucket: str, monkeypatch: pytest.
 
 
 def test_a_file_keeps_its_time_(aws: str, bucket: str, tmp_path: Path) -> None:
-    folder = opener({**KEYS, "AWS_ENDPOINT_URL": aws}, Voice())(f"s3://{bucket}/output")
+    folder = opener({**KEYS, "AWS_ENDPOINT_URL": aws}, LinePrinter())(f"s3://{bucket}/output")
     md5 = base64.b64encode(hashlib.md5(b"model", usedforsecurity=False).digest()).decode()
     folder.put_file("model.pt", io.BytesIO(b"model"), 5, 1_700_000_000.25, md5)
     folder.get_file("model.pt", str(tmp_path / "model.pt"))

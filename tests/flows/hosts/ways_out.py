@@ -69,7 +69,7 @@ WAYS = (
     Way("write to /usr", "return open('/usr/bin/ways-out', 'w').write('#')", READ_ONLY),
     Way("write to its environment", "return open(os.path.dirname(os.__file__) + '/ways_out.py', 'w').write('#')",
         READ_ONLY),
-    Way("write to the launcher", "return open('/opt/trainyard/launcher/say.py', 'a').write('#')", READ_ONLY),
+    Way("write to the launcher", "return open('/opt/trainyard/launcher/printing.py', 'a').write('#')", READ_ONLY),
     Way("make a setuid program", "shutil.copy('/bin/sh', 'sh'); os.chmod('sh', 0o6755);"
         " return subprocess.run(['./sh', '-pc', 'id -u'], capture_output=True, check=True).stdout != b'1000\\n'",
         "no program gives it more rights: no_new_privs, and mounts without setuid"),

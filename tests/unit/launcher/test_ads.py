@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from launcher.board import Board, Event
-from launcher.connections import Connection
-from launcher.desk import ForeignNodes
+from launcher.board_client import ForeignNodes
 from launcher.document import VARIABLE, read
 from launcher.errors import LaunchError
+from launcher.object_store import Connection
 from launcher.oci import identity
 from launcher.oci.bucket import BucketFolder
 from launcher.oci.identity import Ads
 from launcher.oci.principal import Signer
-from launcher.say import Voice
+from launcher.printing import LinePrinter
 from launcher.stores import Open, Stored
 from tests.support.documents import document, launch
 
@@ -34,7 +34,7 @@ class Shelf(BucketFolder):
     """A folder whose objects lie in memory."""
 
     def __init__(self) -> None:
-        connection = Connection("http://127.0.0.1:9", Signer({}), Voice())
+        connection = Connection("http://127.0.0.1:9", Signer({}), LinePrinter())
         super().__init__("oci://runs@space/work/ocid1.job", connection)
         self.objects: dict[str, tuple[bytes, float]] = {}
 

@@ -12,9 +12,9 @@ import pytest
 
 from launcher.code import fetch
 from launcher.errors import LaunchError
-from launcher.identities import GitRepository
 from launcher.oci.identity import NodeIdentity
-from launcher.say import Voice
+from launcher.platforms import GitRepository
+from launcher.printing import LinePrinter
 from tests.support.documents import launch
 
 _URL = "https://git.invalid/team/code.git"
@@ -47,9 +47,9 @@ def test_no_word_of_a_stranger_is_an_option_of_git(
     note, environment = called
     monkeypatch.setenv("PATH", environment["PATH"])
     with pytest.raises(LaunchError, match="take for an option"):
-        fetch(replace(launch(0), git=git), environment, tmp_path, Voice())
+        fetch(replace(launch(0), git=git), environment, tmp_path, LinePrinter())
     assert not note.exists()
-    fetch(replace(launch(0), git=GitRepository(_URL, "main", "9f2c1e7", "")), environment, tmp_path, Voice())
+    fetch(replace(launch(0), git=GitRepository(_URL, "main", "9f2c1e7", "")), environment, tmp_path, LinePrinter())
     assert len(note.read_text().splitlines()) == 2
 
 
@@ -57,4 +57,4 @@ def test_the_variables_of_oci_are_such_words(called: tuple[Path, Mapping[str, st
     told = {"OCI__RUNTIME_URI": _URL, "OCI__RUNTIME_GIT_COMMIT": "--orphan=x"}
     git = NodeIdentity({"peers": {"from": "bucket"}}, told).git()
     with pytest.raises(LaunchError, match="--orphan=x"):
-        fetch(replace(launch(0), git=git), called[1], tmp_path, Voice())
+        fetch(replace(launch(0), git=git), called[1], tmp_path, LinePrinter())

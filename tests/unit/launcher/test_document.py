@@ -19,7 +19,7 @@ from launcher.document import VARIABLE, read
 from launcher.errors import LaunchError
 from launcher.escaping import MASK
 from launcher.placeholders import filled
-from launcher.say import Voice, secret_values
+from launcher.printing import LinePrinter, secret_values
 from launcher.start import VARIABLES
 from tests.support.documents import document, launch
 from tests.support.hostile import PLANTED, orders
@@ -80,7 +80,7 @@ def test_a_placeholder_nobody_answers_is_named_with_those_there_are() -> None:
 def test_secrets_are_masked_by_name_and_by_what_the_stack_says(capfd: pytest.CaptureFixture[str]) -> None:
     environment = {"MINE": "value-of-mine", "MY_TOKEN": "value-of-token", "USE_AUTH": "true", "PLAIN": "plain-value"}
     values = secret_values(environment, ["MINE"])
-    Voice("x", values)("value-of-mine value-of-token true plain-value")
+    LinePrinter("x", values)("value-of-mine value-of-token true plain-value")
     assert capfd.readouterr().out == f"[x] {MASK} {MASK} true plain-value\n"
 
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from launcher import fence
-from launcher.connections import Connection
 from launcher.errors import MissingError
 from launcher.fence import Fence, FencedError
+from launcher.object_store import Connection
 from launcher.oci.bucket import BucketFolder
 from launcher.oci.principal import Signer
+from launcher.printing import LinePrinter
 from launcher.readiness import Wait
-from launcher.say import Voice
 from launcher.stores import Stored, StoreError
 from tests.support.counts import FIRST, wanted
 
@@ -52,7 +52,7 @@ class Shelf(BucketFolder):
     """A folder whose objects lie in a store of this process."""
 
     def __init__(self, store: Store) -> None:
-        super().__init__("oci://b@n/checkpoints.writers", Connection("http://127.0.0.1:9", Signer({}), Voice()))
+        super().__init__("oci://b@n/checkpoints.writers", Connection("http://127.0.0.1:9", Signer({}), LinePrinter()))
         self.store = store
 
     def list(self, below: str) -> list[Stored]:
@@ -74,7 +74,7 @@ def _text(at: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) + f".{at % 1:.6f}"[2:] + "Z"
 
 
-class Said(Voice):
+class Said(LinePrinter):
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[str] = []
@@ -88,7 +88,7 @@ def made(store: Store, start: str, rank: int = 0, lost_after: float = 60.0) -> F
 
 
 def wait(seconds: float = 30.0) -> Wait:
-    return Wait(Voice(), lambda: "the checkpoints", seconds, "do this")
+    return Wait(LinePrinter(), lambda: "the checkpoints", seconds, "do this")
 
 
 def said(one: Fence) -> list[str]:

@@ -3,7 +3,7 @@
 
 import pytest
 
-from launcher.desk import meeting_interval, watching_interval
+from launcher.board_client import meeting_interval, watching_interval
 
 
 @pytest.mark.parametrize("nodes", [2, 8, 64, 512])

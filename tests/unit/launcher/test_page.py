@@ -8,8 +8,8 @@ from pathlib import Path
 
 from catalog import frameworks
 from launcher import exits
-from launcher.leavings import ALL_BYTES, CACHES, FILE_BYTES, MOST_FILES
 from launcher.placeholders import Place, node_values, process_values
+from launcher.stray_files import ALL_BYTES, CACHES, FILE_BYTES, MOST_FILES
 from tests.support.documents import launch
 
 PAGE = (Path(__file__).parents[3] / "docs" / "launcher.md").read_text("utf-8")

@@ -14,14 +14,16 @@ from launcher import peers
 from launcher.board import Board, Event, end_name, events, here_name, seconds
 from launcher.errors import LaunchError, MissingError
 from launcher.peers import PeerRequest
+from launcher.printing import LinePrinter
 from launcher.readiness import StoppedError, Wait
-from launcher.say import Voice
 from launcher.stores import Stored
 from tests.support.documents import launch
 
 
 def request(source: dict[str, object], environment: dict[str, str], seconds: float = 30.0) -> PeerRequest:
-    return PeerRequest(launch(peers=source), environment, 0, Wait(Voice(), lambda: "peers", seconds, "do this"), None)
+    return PeerRequest(
+        launch(peers=source), environment, 0, Wait(LinePrinter(), lambda: "peers", seconds, "do this"), None
+    )
 
 
 def test_the_metadata_file_is_read_until_it_names_everybody(tmp_path: Path) -> None:
@@ -77,7 +79,7 @@ def test_sources_that_cannot_be_used(source: dict[str, object], why: str) -> Non
 
 def test_a_wait_ends_when_the_node_is_asked_to() -> None:
     with pytest.raises(StoppedError):
-        Wait(Voice(), lambda: "x", 30.0, "", lambda: True).turn(5.0)
+        Wait(LinePrinter(), lambda: "x", 30.0, "", lambda: True).turn(5.0)
 
 
 def test_names_of_objects_are_read_as_they_are_written() -> None:

@@ -12,14 +12,14 @@ import pytest
 from launcher import platforms
 from launcher.errors import LaunchError, MissingError
 from launcher.network import own_address
+from launcher.printing import LinePrinter
 from launcher.retries import name_of
-from launcher.say import Voice
 from launcher.stores import opener
 from tests.support.documents import launch
 
 LAUNCHER = Path(__file__).parents[3] / "launcher"
 OWN = {"launcher.aws_dl1", "launcher.oci", "launcher.openpai", "launcher.shared"}
-OF_OCI, OF_OPENPAI, OF_NOBODY = "launcher.oci.identity", "launcher.openpai.identity", "launcher.identities"
+OF_OCI, OF_OPENPAI, OF_NOBODY = "launcher.oci.identity", "launcher.openpai.identity", "launcher.platforms"
 SHARED: dict[str, Any] = {"folder": "file:///runs/train", "checkpoints": None}
 LIST = {"from": "list", "addresses": ["10.0.0.1", "10.0.0.2", "10.0.0.3"]}
 
@@ -62,18 +62,18 @@ def test_what_only_a_platform_has_is_not_assumed() -> None:
     identity = launch(0, {"NODE_RANK": "0", "HOME": "/root"}, **SHARED).identity
     assert (identity.git(), identity.unpacked(), dict(identity.outputs("/output"))) == (None, None, {})
     with pytest.raises(LaunchError, match="needs the secret key, but this platform keeps no secrets"):
-        identity.secret("key", Voice())
+        identity.secret("key", LinePrinter())
 
 
 def test_a_store_nobody_knows_is_named_with_those_there_are() -> None:
     for uri in ("gs://bucket/train", "bucket/train", "/runs/train"):
         with pytest.raises(LaunchError, match=rf"cannot open `{uri}`, only oci://, s3://, file://: rebuild it"):
-            opener({}, Voice())(uri)
+            opener({}, LinePrinter())(uri)
     for uri in ("file://host/runs", "file:runs", "file:///runs?x", "oci://bucket/train"):
         with pytest.raises(
             (LaunchError, MissingError), match=r"write file:///path|cannot open|OCI_RESOURCE_PRINCIPAL_REGION"
         ):
-            opener({}, Voice())(uri)
+            opener({}, LinePrinter())(uri)
 
 
 def test_a_node_of_a_shared_folder_has_to_be_told_its_address() -> None:

@@ -15,8 +15,8 @@ import pytest
 from launcher import activity, board, exits
 from launcher.activity import Gpus, Meter, Reading, network_bytes, used
 from launcher.board import Board, events, here_name, idle_name
+from launcher.printing import LinePrinter
 from launcher.retries import Retries
-from launcher.say import Voice
 from launcher.stalls import Idleness, Stalls
 from launcher.stores import Stored
 from tests.support.documents import launch
@@ -163,7 +163,7 @@ class BoardClient:
 def watch(board_client: BoardClient | None, limit: float = 600.0, number: int = 0, **changes: Any) -> Stalls:
     meter = Meter(lambda: 0, "/nowhere")
     told = launch(number, **changes)
-    return Stalls(told, limit, board_client, meter, Voice(), lambda: "line", lambda why: None)  # type: ignore[arg-type]
+    return Stalls(told, limit, board_client, meter, LinePrinter(), lambda: "line", lambda why: None)  # type: ignore[arg-type]
 
 
 def test_who_is_watched() -> None:

@@ -30,7 +30,7 @@ FOLDER = Path("/var/lib/docker/containers")
 _LAUNCH = "TRAINYARD_LAUNCH"
 _UNUSABLE, _NOT_STARTED, _ENDED_BY_KILL = 125, 127, 137
 _STOP_SECONDS = 10.0
-# The launcher's limit for files of the working directory (launcher/leavings.py): a quarter of the free disk here.
+# The launcher's limit for files of the working directory (launcher/stray_files.py): a quarter of the free disk here.
 _KEEP_VARIABLE, _PARTS_OF_DISK = "TRAINYARD_KEEP_MEGABYTES", 4
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 # The reaper runs with the interpreter of the machine's own programs, not with the container's.

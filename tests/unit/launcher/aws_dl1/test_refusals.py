@@ -7,7 +7,7 @@ import pytest
 
 from launcher.aws_dl1.bucket import Signer
 from launcher.aws_dl1.fetch import Identity
-from launcher.connections import BAD_DIGEST, STALE, Refusal
+from launcher.object_store import BAD_DIGEST, STALE, Refusal
 
 
 @pytest.mark.parametrize(

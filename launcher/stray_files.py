@@ -54,7 +54,7 @@ CACHES = (
     ),
     Cache((".triton/", ".nv/", "torchinductor_*/", "torch_extensions/"), "compiled again for the node's own machine"),
     Cache((".config/", ".matplotlib/", ".ipython/", ".jupyter/"), "settings that programs write when they start"),
-    Cache((".git/", ".hg/", ".svn/"), "a repository is kept where it was cloned from"),
+    Cache((".git/", ".hg/", ".svn/"), "the repository still exists where it was cloned from"),
     Cache((".venv/", ".local/", ".conda/", "site-packages/", "node_modules/", "*.egg-info/"), "installed packages"),
     Cache((".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".ipynb_checkpoints/"), "notes of tools to themselves"),
     Cache(
@@ -138,7 +138,7 @@ class Kept:
 
 
 @dataclass
-class Leavings:
+class StrayFiles:
     """Looks at the places where scripts write besides the folders that they are given. `own`: folders that are kept
     anyway."""
 

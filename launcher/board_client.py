@@ -109,7 +109,7 @@ class BoardClient:
         self._closed = False
         self._hurried = False
         self._refused_since = 0.0
-        self._thread = threading.Thread(target=self._run, name="desk", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="board", daemon=True)
         self._thread.start()
 
     @property

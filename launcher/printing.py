@@ -19,7 +19,7 @@ _SECRET_NAME = re.compile(
 _SHORTEST = 6
 
 
-class Voice:
+class LinePrinter:
     """Prints lines with the secrets in them masked."""
 
     def __init__(self, prefix: str = "launcher", secrets: Iterable[str] = ()) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from launcher.code import Patterns
 from launcher.losses import Loss, words
-from launcher.say import Voice
+from launcher.printing import LinePrinter
 from launcher.stores import Folder, opener
 from launcher.sync import CHANGED, Sync, stamp_of
 from launcher.walking import Budget, open_file, regular_files
@@ -78,8 +78,8 @@ def test_nothing_is_opened_through_a_link(folders: tuple[Path, Path]) -> None:
 
 
 def test_a_file_of_the_output_that_moved_behind_a_link_is_not_put(folders: tuple[Path, Path], tmp_path: Path) -> None:
-    store: Folder = opener({}, Voice())((tmp_path / "store").as_uri())
-    sync = Sync(folders[0], store, "output", Voice())
+    store: Folder = opener({}, LinePrinter())((tmp_path / "store").as_uri())
+    sync = Sync(folders[0], store, "output", LinePrinter())
     stamp = stamp_of((folders[0] / "results" / "file").stat())
     assert sync.put("results/file", stamp) == ""
     swapped(*folders)
