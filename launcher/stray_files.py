@@ -56,10 +56,10 @@ CACHES = (
     Cache((".config/", ".matplotlib/", ".ipython/", ".jupyter/"), "settings that programs write when they start"),
     Cache((".git/", ".hg/", ".svn/"), "the repository still exists where it was cloned from"),
     Cache((".venv/", ".local/", ".conda/", "site-packages/", "node_modules/", "*.egg-info/"), "installed packages"),
-    Cache((".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".ipynb_checkpoints/"), "notes of tools to themselves"),
+    Cache((".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".ipynb_checkpoints/"), "caches of developers' tools"),
     Cache(
         ("dask-scratch-space/", "dask-worker-space/", "joblib_memmapping_folder_*/", "pymp-*/", "torchelastic_*/"),
-        "what frameworks put there while they run",
+        "temporary files of frameworks",
     ),
     Cache(("trainyard-[0-9]*/",), "a launcher's own folder: output and checkpoints are kept from there"),
     Cache(

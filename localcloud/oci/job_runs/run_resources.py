@@ -24,7 +24,7 @@ from localcloud.environments.find import Environment, find_for
 from localcloud.environments.rows import rows
 from localcloud.files import write_secret
 from localcloud.hosts.assignment import CannotStartError
-from localcloud.hosts.workplace import GIVEN
+from localcloud.hosts.node_setup import GIVEN
 from localcloud.oci import tenancy
 from localcloud.oci.operations import OciCloud
 from localcloud.oci.principals import TOKEN_SECONDS, Caller
