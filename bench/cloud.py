@@ -27,7 +27,7 @@ from bench.harness import aws_calls
 from bench.harness.rows import TURNS, Aim, Row, in_turns, spent
 from bench.harness.servers import PreparedRequest, Server, Timed, compared, moto_server
 from localcloud import control
-from localcloud.oci.signatures import sign
+from localcloud.oci.authentication import sign_request
 from localcloud.oci.tenancy import load_private_key
 
 MANY = 1000  # objects in each list
@@ -51,7 +51,7 @@ class Ours(Server):
     def _asked(self, method: str, target: str, body: object = None) -> PreparedRequest:
         content = json.dumps(body).encode() if body is not None else b""
         return PreparedRequest(
-            method, target, content, sign(method, target, self.address, content, self._key_id, self._key)
+            method, target, content, sign_request(method, target, self.address, content, self._key_id, self._key)
         )
 
     def create_network(self, number: int) -> PreparedRequest:

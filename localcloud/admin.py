@@ -114,7 +114,7 @@ def allows_missing_isolation(cloud: LocalCloud) -> bool:
 def _ask(
     cloud: LocalCloud, method: str, path: str, content: dict[str, Any] | None = None, named: str = DEPLOYER
 ) -> Any:
-    from localcloud.oci.signatures import sign
+    from localcloud.oci.authentication import sign_request
     from localcloud.oci.tenancy import load_private_key
 
     profiles = configparser.ConfigParser()
@@ -123,7 +123,7 @@ def _ask(
     key_id = f"{profile['tenancy']}/{profile['user']}/{profile['fingerprint']}"
     body = b"" if content is None else json.dumps(content).encode()
     address = urlsplit(cloud.endpoint).netloc
-    headers = sign(method, path, address, body, key_id, load_private_key(Path(profile["key_file"])))
+    headers = sign_request(method, path, address, body, key_id, load_private_key(Path(profile["key_file"])))
     connection = http.client.HTTPConnection(address, timeout=_ANSWER_SECONDS)
     try:
         connection.request(method, path, body, headers)

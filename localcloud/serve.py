@@ -36,9 +36,9 @@ from localcloud.hosts.runs import Hosts
 from localcloud.oci import background_tasks, tenancy
 from localcloud.oci.access import AccessControl
 from localcloud.oci.api import TAIL, OciApi
+from localcloud.oci.authentication import Caller
 from localcloud.oci.job_runs.dispatch import JobRuns
 from localcloud.oci.operations import OciCloud
-from localcloud.oci.principals import Caller
 from localcloud.oci.services import identity, users
 from localcloud.oci.services import operations as oci_operations
 from localcloud.oci.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS

@@ -33,7 +33,7 @@ from components.oci.iam.parse import parse
 from components.oci.iam.permissions import operation as needs_of
 from components.oci.iam.printing import to_text
 from localcloud.oci import tenancy
-from localcloud.oci.principals import Caller
+from localcloud.oci.authentication import Caller
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.oci.tenancy import groups_of
 from localcloud.server import http

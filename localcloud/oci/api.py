@@ -12,7 +12,8 @@ from types import MappingProxyType
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from localcloud.oci import registry, sdk, signatures
+from localcloud.oci import registry, sdk
+from localcloud.oci.authentication import METHODS_WITH_BODY, check_body, verify_signature
 from localcloud.oci.dispatch import admit, dispatch
 from localcloud.oci.errors import not_authenticated, not_implemented
 from localcloud.oci.operations import ApiCall, ApiOperation, OciCloud
@@ -76,7 +77,7 @@ class OciApi:
     ) -> tuple[ApiCall, int | None]:
         """The call with its body. A streamed body does not affect access, so the call is authorized before it."""
         streams = route is not None and route[0].streams
-        key_id = signatures.verify(request.method, request.target, request.headers, self._find_key, streams)
+        key_id = verify_signature(request.method, request.target, request.headers, self._find_key, streams)
         credential = self._cloud.credentials.find(key_id)
         if credential is None:
             raise not_authenticated("this cloud does not know the key")
@@ -97,13 +98,13 @@ class OciApi:
         if streams:
             upload = await body.to_file(self._cloud.objects / "incoming" / uuid.uuid4().hex)
             try:
-                signatures.check_body(given.headers, bytes.fromhex(upload.sha256))
+                check_body(given.headers, bytes.fromhex(upload.sha256))
             except ApiError:
                 upload.path.unlink()
                 raise
             return replace(given, upload=upload)
         content = await body.to_memory()
-        if method not in signatures.METHODS_WITH_BODY:
+        if method not in METHODS_WITH_BODY:
             return given  # no signature covers the body of such a request, so it is ignored
-        signatures.check_body(given.headers, hashlib.sha256(content).digest())
+        check_body(given.headers, hashlib.sha256(content).digest())
         return replace(given, body=content)

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from localcloud.oci import models
 from localcloud.oci.access import AccessControl
+from localcloud.oci.authentication import Caller, Credentials
 from localcloud.oci.errors import missing_parameter
-from localcloud.oci.principals import Caller, Credentials
 from localcloud.oci.store import StateStore
 from localcloud.server.cloud import ServedCloud
 from localcloud.server.errors import cannot_parse

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.oci import access, authorization, container_images, registry_tokens, tenancy
+from localcloud.oci.authentication import Caller
 from localcloud.oci.container_images import Digest, Manifest, is_digest, is_repository
 from localcloud.oci.dispatch import dispatch
 from localcloud.oci.operations import ApiCall, OciCloud
-from localcloud.oci.principals import Caller
 from localcloud.oci.services import artifacts
 from localcloud.oci.store import StoredResource
 from localcloud.server.errors import ApiError

@@ -6,9 +6,9 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from localcloud.oci import signatures, tenancy
+from localcloud.oci import tenancy
+from localcloud.oci.authentication import Caller, verify_signature
 from localcloud.oci.operations import OciCloud
-from localcloud.oci.principals import Caller
 from localcloud.server import http
 from localcloud.server.errors import ApiError
 from localcloud.server.http import Reply, Request
@@ -64,7 +64,7 @@ def _signed(cloud: OciCloud, request: Request) -> Caller | None:
         return credential.key if credential else None
 
     try:
-        key_id = signatures.verify(request.method, request.target, request.headers, key)
+        key_id = verify_signature(request.method, request.target, request.headers, key)
     except ApiError:
         return None
     credential = cloud.credentials.find(key_id)

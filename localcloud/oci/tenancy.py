@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from localcloud.files import write_secret
+from localcloud.oci.authentication import Caller, Credential, Credentials, fingerprint
 from localcloud.oci.ocids import fixed_ocid, new_ocid
-from localcloud.oci.principals import Caller, Credential, Credentials, fingerprint
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
 from localcloud.server.http import Json

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from localcloud.control import Cloud
-from localcloud.oci.signatures import sign
+from localcloud.oci.authentication import sign_request
 from tests.support.cloud_world import World
 from tests.support.signing import Signing
 from tests.support.waiting import LONGEST_SECONDS
@@ -64,11 +64,11 @@ def _for_another_method(signing: Signing) -> dict[str, str]:
 
 def _by_another_key(signing: Signing) -> dict[str, str]:
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    return sign("GET", "/n", signing.host, b"", signing.key_id, other)
+    return sign_request("GET", "/n", signing.host, b"", signing.key_id, other)
 
 
 def _by_nobody(signing: Signing) -> dict[str, str]:
-    return sign("GET", "/n", signing.host, b"", "tenancy/user/fingerprint", signing.key)
+    return sign_request("GET", "/n", signing.host, b"", "tenancy/user/fingerprint", signing.key)
 
 
 def _old(signing: Signing) -> dict[str, str]:
@@ -84,7 +84,7 @@ def _garbage(signing: Signing) -> dict[str, str]:
 
 
 def _forged_token(signing: Signing) -> dict[str, str]:
-    return sign("GET", "/n", signing.host, b"", "ST$a.e30.c2ln", signing.key)
+    return sign_request("GET", "/n", signing.host, b"", "ST$a.e30.c2ln", signing.key)
 
 
 @pytest.mark.parametrize(

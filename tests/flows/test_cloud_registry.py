@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from localcloud import admin
 from localcloud.control import Cloud
-from localcloud.oci.signatures import sign
+from localcloud.oci.authentication import sign_request
 from tests.support.cloud_world import World
 from tests.support.registry_client import MANIFEST, Tool, digest_of, manifest
 
@@ -213,7 +213,7 @@ def test_a_token_renews_itself_no_longer_than_it_lasts_and_ends_with_its_user(wo
     form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     uploaded = oci.identity.models.CreateApiKeyDetails(key=key.public_key().public_bytes(*form).decode())
     key_id = f"{cloud.tenancy}/{user}/{identity.upload_api_key(user, uploaded).data.fingerprint}"
-    signed = sign("GET", TOKENS, urlsplit(cloud.endpoint).netloc, b"", key_id, key)
+    signed = sign_request("GET", TOKENS, urlsplit(cloud.endpoint).netloc, b"", key_id, key)
     token = json.loads(Tool(cloud).ask("GET", TOKENS, b"", **signed).content)["token"]
     tool = Tool(cloud, token)
     renewed = json.loads(tool.ask("GET", TOKENS).content)

@@ -25,8 +25,8 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from catalog.tables import table
 from localcloud.control import Cloud
 from localcloud.oci import sdk, services
+from localcloud.oci.authentication import METHODS_WITH_BODY, signing_string
 from localcloud.oci.operations import ApiOperation
-from localcloud.oci.signatures import METHODS_WITH_BODY, signing_string
 from tests.support.registry_client import CONFIG, Tool, digest_of, manifest
 from tests.support.seams import Asked, Draw, torn
 from tests.support.signing import Signing

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
 from localcloud.control import Cloud
-from localcloud.oci.signatures import sign, signing_string
+from localcloud.oci.authentication import sign_request, signing_string
 from localcloud.oci.tenancy import load_private_key
 
 
@@ -26,7 +26,7 @@ class Signing:
         self.host = urlsplit(cloud.endpoint).netloc
 
     def headers(self, method: str, target: str, body: bytes = b"", date: str = "") -> dict[str, str]:
-        return sign(method, target, self.host, body, self.key_id, self.key, date)
+        return sign_request(method, target, self.host, body, self.key_id, self.key, date)
 
     def without_body(self, method: str, target: str) -> dict[str, str]:
         """A signature that does not cover the body, as for uploads."""

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from localcloud.control import Cloud
-from localcloud.oci.signatures import sign
+from localcloud.oci.authentication import sign_request
 from localcloud.oci.tenancy import load_private_key
 from tests.support.waiting import LONGEST_SECONDS, eventually
 
@@ -64,7 +64,7 @@ class Caller:
         self, method: str, target: str, body: Any = None, headers: Mapping[str, str] | None = None, raw: bytes = b""
     ) -> Answer:
         content = raw or (b"" if body is None else json.dumps(body).encode())
-        signed = sign(method, target, self._host, content, self._key_id, self._key)
+        signed = sign_request(method, target, self._host, content, self._key_id, self._key)
         self._connection.request(method, target, content or None, {**signed, **(headers or {})})
         response = self._connection.getresponse()
         text = response.read().decode(errors="replace")

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI in the console, from the tables of the API."""
+"""OCI in the console, from the tables of the API: its sections, and the content of its runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
-from localcloud.console.platform import RunContent, Section
+from localcloud.console.platform import ENTRIES, MANY, Item, RunContent, RunNode, Section, shown_lines
 from localcloud.oci import tenancy
 from localcloud.oci.console.runs import OciRun, RunBook
-from localcloud.oci.console.sections import access, buckets, content_of, jobs, network, unused_defaults
 from localcloud.oci.operations import OciCloud
 from localcloud.oci.services.network import gateways
+from localcloud.oci.services.object_storage import listing
+from localcloud.oci.store import StateStore, StoredResource
+from localcloud.server import http, progress
 
 
 class OciPlaces:
@@ -39,20 +42,238 @@ class OciConsole:
         return await self._book.latest()
 
     async def content(self, run: OciRun, most: int) -> RunContent:
-        return content_of(self._cloud, run, most)
+        return _content(self._cloud, run, most)
 
     async def sections(self) -> Sequence[Section]:
         store = self._cloud.store
         return (
-            Section("Networks", list(network(store)), "No network."),
-            Section("Who may do what", list(access(store)), "No policies."),
-            Section("Buckets", list(buckets(store)), "No buckets."),
-            Section("Jobs", list(jobs(store)), "No jobs."),
-            Section("Defaults that no subnet uses", list(unused_defaults(store)), last=True),
+            Section("Networks", list(_network_items(store)), "No network."),
+            Section("Who may do what", list(_access_items(store)), "No policies."),
+            Section("Buckets", list(_bucket_items(store)), "No buckets."),
+            Section("Jobs", list(_job_items(store)), "No jobs."),
+            Section("Defaults that no subnet uses", list(_unused_default_items(store)), last=True),
         )
 
     def facts(self) -> Sequence[tuple[str, str]]:
         return list(tenancy.facts().items())
+
+
+# How many objects of a bucket are counted at most.
+_COUNTED = 10_000
+# How many logs of a run are read. Our runs print to one log.
+_LOGS = 4
+# How many seconds after the end of a run its log may get lines.
+_LATE_SECONDS = 120.0
+_TIMES = (("accepted", "timeAccepted"), ("started", "timeStarted"), ("finished", "timeFinished"))
+
+
+def _latest(store: StateStore, kind: str) -> list[StoredResource]:
+    return store.select("kind = ? AND live ORDER BY sequence DESC LIMIT ?", (kind, MANY))
+
+
+def _place(store: StateStore, resource: StoredResource) -> str:
+    compartment = store.get(resource.compartment)
+    return compartment.name if compartment else resource.compartment
+
+
+def _access_items(store: StateStore) -> Iterator[Item]:
+    for policy in _latest(store, "policy"):
+        statements = [[statement] for statement in policy.body["statements"]]
+        tables = [{"columns": ["statement"], "rows": statements}]
+        yield {"name": policy.name, "state": f"policy in {_place(store, policy)}", "tables": tables}
+    for group in _latest(store, "dynamic-group"):
+        yield {"name": group.name, "state": "dynamic group", "text": [group.body["matchingRule"]]}
+
+
+def _bucket_items(store: StateStore) -> Iterator[Item]:
+    for bucket in _latest(store, "bucket"):
+        count, size = store.connection.execute(
+            "SELECT count(*), coalesce(sum(size), 0) FROM (SELECT size FROM objects WHERE bucket = ? LIMIT ?)",
+            (bucket.id, _COUNTED),
+        ).fetchone()
+        least = "at least " if count == _COUNTED else ""
+        objects = store.connection.execute(
+            "SELECT name, size, modified FROM objects WHERE bucket = ? ORDER BY name LIMIT ?", (bucket.id, MANY)
+        )
+        rows = [[name, str(size_of), http.rfc3339(modified)] for name, size_of, modified in objects]
+        yield {
+            "name": bucket.name,
+            "state": f"{least}{count} objects, {least}{size} bytes",
+            "facts": [["compartment", _place(store, bucket)], ["id", bucket.id]],
+            "tables": [{"columns": ["object", "bytes", "modified"], "rows": rows}] if rows else [],
+        }
+
+
+def _job_items(store: StateStore) -> Iterator[Item]:
+    for job in _latest(store, "job"):
+        infrastructure = job.body.get("jobInfrastructureConfigurationDetails") or {}
+        configuration = job.body.get("jobConfigurationDetails") or {}
+        environment = job.body.get("jobEnvironmentConfigurationDetails") or {}
+        yield {
+            "name": job.name,
+            "state": job.shown_state,
+            "facts": [
+                ["id", job.id],
+                ["shape", infrastructure.get("shapeName") or ""],
+                ["compute target", infrastructure.get("computeTargetId") or "none"],
+                ["subnet", infrastructure.get("subnetId") or "none (the service's own network)"],
+                ["image", environment.get("image") or "none"],
+                ["variables", ", ".join(sorted(configuration.get("environmentVariables") or {}))],
+            ],
+        }
+
+
+def _content(cloud: OciCloud, run: OciRun, most: int) -> RunContent:
+    bucket = _bucket(cloud, run)
+    points = progress.progress_of(cloud.store, bucket, run.place.prefix, most) if run.place and bucket else {}
+    statuses = {node.rank: _status(cloud, run, node, bucket) for node in run.nodes}
+    return RunContent(_facts(cloud, run), statuses, points, _printed(cloud, run))
+
+
+def _facts(cloud: OciCloud, run: OciRun) -> list[list[str]]:
+    job = cloud.store.get(run.job)
+    first = cloud.store.get(run.key)
+    body = first.body if first else {}
+    return [
+        ["job", job.name if job else run.job],
+        *([name, str(body[field])] for name, field in _TIMES if body.get(field)),
+    ]
+
+
+def _bucket(cloud: OciCloud, run: OciRun) -> str:
+    buckets = cloud.store.live("bucket", name=run.place.bucket) if run.place else ()
+    return buckets[0].id if buckets else ""
+
+
+def _status(cloud: OciCloud, run: OciRun, node: RunNode, bucket: str) -> Mapping[str, Any]:
+    """The status object of the node's launcher; empty if there is none."""
+    if run.place is None or not bucket:
+        return {}
+    item = listing.lookup(cloud.store, bucket, run.place.status(node.rank))
+    return progress.read_status(cloud.objects / item.file) if item and item.size <= progress.LONGEST_BYTES else {}
+
+
+def _printed(cloud: OciCloud, run: OciRun) -> list[str]:
+    """The last lines of all ranks, ordered by time."""
+    ranks = {node.run.id: node for node in run.nodes}
+    logs = {node.log for node in run.nodes if node.log}
+    ends = [http.parse_rfc3339(node.run.finished_at) for node in run.nodes if node.run.finished_at]
+    last = max(ends) + _LATE_SECONDS if run.over and len(ends) == len(run.nodes) else http.now() + _LATE_SECONDS
+    lines: list[tuple[float, int, str, str]] = []
+    for log in sorted(logs)[:_LOGS]:
+        rows = cloud.store.connection.execute(
+            f"SELECT time, sequence, source, subject, data FROM log_lines WHERE log = ? AND time BETWEEN ? AND ?"
+            f" AND source IN ({', '.join('?' * len(ranks))}) ORDER BY time DESC, sequence DESC LIMIT ?",
+            (log, run.created - _LATE_SECONDS, last, *ranks, ENTRIES),
+        )
+        for moment, sequence, source, subject, data in rows:
+            rank = subject if "/" in subject else str(ranks[source].rank)
+            lines.append((moment, sequence, rank, str(data)))
+    return shown_lines(run, (entry[2:] for entry in sorted(lines)[-ENTRIES:]))
+
+
+Table = dict[str, Any]
+PROTOCOLS = {"all": "all", "1": "ICMP", "6": "TCP", "17": "UDP", "58": "ICMPv6"}
+RULE_COLUMNS = ["way", "protocol", "peer", "ports", "why"]
+
+
+def _network_items(store: StateStore) -> Iterator[dict[str, Any]]:
+    for vcn in store.select("kind = 'vcn' AND live ORDER BY sequence DESC LIMIT ?", (MANY,)):
+        yield {
+            "name": vcn.name,
+            "state": ", ".join(vcn.body.get("cidrBlocks") or []),
+            "facts": [["id", vcn.id], *_gateways(store, vcn)],
+            "tables": list(_tables(store, vcn)),
+        }
+
+
+def _unused_default_items(store: StateStore) -> Iterator[dict[str, Any]]:
+    """The lists and tables that come with each VCN and that no subnet uses."""
+    for vcn in store.select("kind = 'vcn' AND live ORDER BY sequence DESC LIMIT ?", (MANY,)):
+        tables = [table for resource, table in _rules(store, vcn) if _is_unused_default(store, vcn, resource)]
+        if tables:
+            yield {"name": vcn.name, "state": _text(vcn.body, "id"), "tables": tables}
+
+
+def _is_unused_default(store: StateStore, vcn: StoredResource, resource: StoredResource) -> bool:
+    defaults = (vcn.body.get("defaultSecurityListId"), vcn.body.get("defaultRouteTableId"))
+    return resource.id in defaults and not store.mentioning(resource.id, ("subnet",))
+
+
+def _gateways(store: StateStore, vcn: StoredResource) -> Iterator[list[str]]:
+    for kind in ("internet-gateway", "nat-gateway", "service-gateway"):
+        yield from ([kind.replace("-", " "), gateway.name] for gateway in store.live(kind, parent=vcn.id))
+
+
+def _tables(store: StateStore, vcn: StoredResource) -> Iterator[Table]:
+    subnets = store.live("subnet", parent=vcn.id)[:MANY]
+    if subnets:
+        columns = ["subnet", "addresses", "public addresses", "route table", "security lists"]
+        yield {"columns": columns, "rows": [_subnet(store, subnet) for subnet in subnets]}
+    for resource, table in _rules(store, vcn):
+        if not _is_unused_default(store, vcn, resource):
+            yield table
+    for group in store.live("network-security-group", parent=vcn.id)[:MANY]:
+        rows = [_rule(store, _DIRECTIONS[rule["direction"]], rule) for rule in _list(group, "rules")]
+        yield {"title": f"Security group {group.name}", "columns": RULE_COLUMNS, "rows": rows}
+
+
+def _rules(store: StateStore, vcn: StoredResource) -> Iterator[tuple[StoredResource, Table]]:
+    """Route tables with routes, and security lists."""
+    for table in store.live("route-table", parent=vcn.id)[:MANY]:
+        rows = [
+            [_text(rule, "destination"), _name(store, _text(rule, "networkEntityId"))]
+            for rule in _list(table, "routeRules")
+        ]
+        if rows:
+            yield table, {"title": f"Route table {table.name}", "columns": ["to", "through"], "rows": rows}
+    for security in store.live("security-list", parent=vcn.id)[:MANY]:
+        rules = [("in", rule) for rule in _list(security, "ingressSecurityRules")]
+        rules += [("out", rule) for rule in _list(security, "egressSecurityRules")]
+        rows = [_rule(store, direction, rule) for direction, rule in rules]
+        yield security, {"title": f"Security list {security.name}", "columns": RULE_COLUMNS, "rows": rows}
+
+
+_DIRECTIONS = {"INGRESS": "in", "EGRESS": "out"}
+
+
+def _subnet(store: StateStore, subnet: StoredResource) -> list[str]:
+    lists = ", ".join(_name(store, identifier) for identifier in subnet.body.get("securityListIds") or [])
+    public = "no" if subnet.body.get("prohibitPublicIpOnVnic") else "yes"
+    return [
+        subnet.name,
+        _text(subnet.body, "cidrBlock"),
+        public,
+        _name(store, _text(subnet.body, "routeTableId")),
+        lists,
+    ]
+
+
+def _rule(store: StateStore, direction: str, rule: Mapping[str, Any]) -> list[str]:
+    peer = _text(rule, "source") or _text(rule, "destination")
+    protocol = PROTOCOLS.get(_text(rule, "protocol"), _text(rule, "protocol"))
+    return [direction, protocol, _name(store, peer), _ports(rule), _text(rule, "description")]
+
+
+def _ports(rule: Mapping[str, Any]) -> str:
+    options = rule.get("tcpOptions") or rule.get("udpOptions") or {}
+    ports = options.get("destinationPortRange")
+    if not ports:
+        return "all"
+    return str(ports["min"]) if ports["min"] == ports["max"] else f"{ports['min']}-{ports['max']}"
+
+
+def _name(store: StateStore, identifier: str) -> str:
+    resource = store.get(identifier) if identifier.startswith("ocid1.") else None
+    return resource.name if resource else identifier
+
+
+def _text(value: Mapping[str, Any], name: str) -> str:
+    return str(value.get(name) or "")
+
+
+def _list(resource: StoredResource, name: str) -> list[Mapping[str, Any]]:
+    return list(resource.body.get(name) or [])
 
 
 def make(cloud: OciCloud) -> OciConsole:

@@ -1,26 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives accepted job runs to the hosts, and records their states."""
+"""Gives accepted job runs to the hosts as assignments, and records their states."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from catalog.imports import imported_modules
+from catalog.tables import table
 from localcloud.hosts import evidence
-from localcloud.hosts.assignment import Assignment, CannotStartError, Outline, RunVerdict
-from localcloud.oci.job_runs import run_resources
-from localcloud.oci.job_runs.assignments import assignment_of, outline_of
+from localcloud.hosts.assignment import (
+    Assignment,
+    CannotStartError,
+    Group,
+    Interface,
+    NetworkReach,
+    NodeWork,
+    Outline,
+    RunCode,
+    RunVerdict,
+    Subnet,
+)
+from localcloud.hosts.node_setup import METADATA
+from localcloud.oci import tenancy
+from localcloud.oci.access import may_attach, may_mount, may_pull, may_write_log
+from localcloud.oci.job_runs import rules, run_resources
+from localcloud.oci.job_runs.rules import rules_of
+from localcloud.oci.job_runs.run_resources import NodeLog, principal_of
 from localcloud.oci.ocids import RUN_ACTIVE, RUN_TERMINAL
 from localcloud.oci.operations import OciCloud
+from localcloud.oci.sdk import client_variables
 from localcloud.oci.services.logs import record_flows
 from localcloud.oci.services.network import subnets
 from localcloud.oci.store import StoredResource
 from localcloud.server import http
+from localcloud.server.errors import ApiError
 
 BEGUN_AGAIN = "Begun again: the local cloud was killed while the run was in progress, and its hosts with it"
 # A node group that has run is ACTIVE in NodeGroupDetails, which does not have the states of runs.
 _GROUP_STATES = {"FAILED": "FAILED"}
+_GIBIBYTE = 1 << 30
+_ENTRY = "JOB_RUN_ENTRYPOINT"
+_LAUNCH = "TRAINYARD_LAUNCH"
+_UNPACKED = "decompressed_artifact"
 
 
 class JobRuns:
@@ -85,3 +112,194 @@ class JobRuns:
         if run is None:
             raise CannotStartError("The run is gone")
         return run
+
+
+@dataclass(frozen=True)
+class NodeGroup:
+    """A group with the configuration of its nodes."""
+
+    group: Group
+    configuration: Mapping[str, Any]
+    container: Mapping[str, Any]
+    infrastructure: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def memory(self) -> int:
+        """The memory of the shape, or of the machines of a compute target, in bytes; 0 if it is not given."""
+        asked = self.infrastructure.get("resourceConfiguration") or {}
+        if share := asked.get("resourceLimitConfiguration") or asked.get("resourceRequestConfiguration"):
+            return int(float(share["memoryInGBs"]) * _GIBIBYTE)
+        chosen = (self.infrastructure.get("jobShapeConfigDetails") or {}).get("memoryInGBs")
+        row = table("shapes").get(str(self.infrastructure.get("shapeName")), {})
+        return int(float(chosen or row.get("memory_gib") or 0) * _GIBIBYTE)
+
+    @property
+    def disk(self) -> int:
+        """The disk in bytes, 0 if it is not given."""
+        return int(self.infrastructure.get("blockStorageSizeInGBs") or 0) * _GIBIBYTE
+
+
+def groups_of(run: StoredResource, job: StoredResource) -> list[NodeGroup]:
+    """A run without node groups is one group of one."""
+    configuration = _merged(job.body.get("jobConfigurationDetails"), run.body.get("jobConfigurationOverrideDetails"))
+    container = _first(run, job, "jobEnvironmentConfigurationOverrideDetails", "jobEnvironmentConfigurationDetails")
+    infrastructure = _first(
+        run, job, "jobInfrastructureConfigurationOverrideDetails", "jobInfrastructureConfigurationDetails"
+    )
+    groups = []
+    for group in _layout(run, job).get("jobNodeGroupConfigurationDetailsList") or [{"name": ""}]:
+        replicas = group.get("replicas", 1)
+        groups.append(
+            NodeGroup(
+                Group(group["name"], replicas, group.get("minimumSuccessReplicas", replicas)),
+                _merged(configuration, group.get("jobConfigurationDetails")),
+                group.get("jobEnvironmentConfigurationDetails") or container,
+                group.get("jobInfrastructureConfigurationDetails") or infrastructure,
+            )
+        )
+    return groups
+
+
+def outline_of(run: StoredResource, job: StoredResource) -> Outline:
+    """The number of nodes, and how long they may run."""
+    groups = groups_of(run, job)
+    minutes = _layout(run, job).get("maximumRuntimeInMinutes")
+    minutes = int(minutes or groups[0].configuration.get("maximumRuntimeInMinutes") or 0)
+    return Outline([each.group for each in groups], minutes)
+
+
+def _layout(run: StoredResource, job: StoredResource) -> dict[str, Any]:
+    return _first(run, job, "jobNodeConfigurationOverrideDetails", "jobNodeConfigurationDetails")
+
+
+def _first(run: StoredResource, job: StoredResource, overriding: str, own: str) -> dict[str, Any]:
+    return run.body.get(overriding) or job.body.get(own) or {}
+
+
+def _merged(base: Mapping[str, Any] | None, over: Mapping[str, Any] | None) -> dict[str, Any]:
+    merged = {**(base or {}), **{name: value for name, value in (over or {}).items() if value is not None}}
+    variables = {**((base or {}).get("environmentVariables") or {}), **((over or {}).get("environmentVariables") or {})}
+    return {**merged, "environmentVariables": variables}
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run with its job and its project."""
+
+    run: StoredResource
+    job: StoredResource
+    project: StoredResource
+
+    def identities(self) -> dict[str, str]:
+        return {
+            "TENANCY_OCID": tenancy.TENANCY,
+            "PROJECT_OCID": self.project.id,
+            "PROJECT_COMPARTMENT_OCID": self.project.compartment,
+            "JOB_OCID": self.job.id,
+            "JOB_COMPARTMENT_OCID": self.job.compartment,
+            "JOB_RUN_OCID": self.run.id,
+            "JOB_RUN_COMPARTMENT_OCID": self.run.compartment,
+        }
+
+
+async def assignment_of(cloud: OciCloud, run: StoredResource, folder: Path) -> Assignment:
+    """Issues the run's token, attaches its VNICs, and checks whether it may use the resources that it names."""
+    seconds = await run_resources.write_token(cloud, run, folder)
+    job, project = (cloud.store.get(run.body[name]) for name in ("jobId", "projectId"))
+    if job is None or project is None:
+        raise CannotStartError("The job or the project of the run is gone")
+    whole, principal, outline = _Run(run, job, project), principal_of(run), outline_of(run, job)
+    subnet = cloud.store.get(run.body.get("subnet", ""))
+    attached = _attach(cloud, run, subnet, len(outline.placed)) if subnet else []
+    may_write = partial(may_write_log, cloud.access, principal)
+
+    def lines(group: str, rank: int) -> NodeLog:
+        return NodeLog(cloud.store, run, f"{group}/{rank}" if group else str(rank), may_write)
+
+    code = _code(cloud, job)
+    modules = await asyncio.to_thread(imported_modules, code.file) if code else frozenset[str]()
+    return Assignment(
+        id=run.id,
+        name=run.name,
+        folder=folder,
+        outline=outline,
+        works=list(_works(cloud, whole, modules, partial(may_pull, cloud.access, principal))),
+        code=code,
+        mounts=list(
+            run_resources.mounted_buckets(
+                run, job, cloud.store, cloud.objects, partial(may_mount, cloud.access, principal)
+            )
+        ),
+        subnet=_subnet(subnet) if subnet else None,
+        interfaces=[_interface(cloud, vnic) for vnic in attached],
+        lines=lambda group, rank: lines(group, rank).give,
+        upkeep=partial(run_resources.keep_token_renewed, cloud, run.id, folder, seconds),
+    )
+
+
+def _attach(cloud: OciCloud, run: StoredResource, subnet: StoredResource, count: int) -> list[StoredResource]:
+    """A VNIC for every node, by rank."""
+    if not may_attach(cloud.access, subnet):
+        raise CannotStartError(
+            f"The Data Science service may not use the subnet {subnet.id}: a policy must let service datascience"
+            " use virtual-network-family in its compartment"
+        )
+    try:
+        with cloud.store.transaction():
+            return subnets.attach(cloud.store, run, subnet, count)
+    except ApiError as error:
+        raise CannotStartError(error.message) from None
+
+
+def _subnet(subnet: StoredResource) -> Subnet:
+    router = rules.router(subnet)
+    return Subnet(subnet.id, subnet.parent, router, subnets.mac_address(router), rules.prefix_length(subnet))
+
+
+def _interface(cloud: OciCloud, vnic: StoredResource) -> Interface:
+    def reach() -> NetworkReach | None:
+        subnet = cloud.store.get(vnic.parent)
+        if subnet is None:
+            return None
+        return NetworkReach(rules_of(cloud.store, subnet, vnic), rules.destinations(cloud.store, subnet))
+
+    return Interface(vnic.id, str(vnic.body["privateIp"]), str(vnic.body["macAddress"]), reach)
+
+
+def _works(cloud: OciCloud, whole: _Run, modules: frozenset[str], may_pull: run_resources.MayUse) -> Iterator[NodeWork]:
+    groups = [each for each in groups_of(whole.run, whole.job) for _ in range(each.group.replicas)]
+    for rank, each in enumerate(groups):
+        image = str(each.container.get("image", ""))
+        variables = each.configuration.get("environmentVariables", {})
+        yield NodeWork(
+            run_resources.image_command(cloud.store, each.container, may_pull),
+            tuple(shlex.split(each.configuration.get("commandLineArguments", ""))),
+            variables.get(_ENTRY, ""),
+            partial(_environment, whole, each, rank, len(groups)),
+            run_resources.stand_in_name(cloud.store, image, variables.get(_LAUNCH, ""), modules),
+            image,
+            each.memory,
+            each.disk,
+        )
+
+
+def _environment(
+    whole: _Run, each: NodeGroup, rank: int, count: int, endpoints: Sequence[str], given: str
+) -> Mapping[str, str]:
+    variables = {
+        **client_variables(*endpoints),
+        **run_resources.token_variables(given),
+        **each.configuration.get("environmentVariables", {}),
+        **whole.identities(),
+    }
+    if count > 1 or each.group.name:
+        variables |= {"NODE_RANK": str(rank), "NODE_COUNT": str(count), "INITIAL_CLUSTER_SIZE": str(count)}
+        variables["CLUSTER_NODES_METADATA_FILE"] = f"{given}/{METADATA}"
+    return variables
+
+
+def _code(cloud: OciCloud, job: StoredResource) -> RunCode | None:
+    artifact = job.body.get("artifact")
+    if not artifact:
+        return None
+    return RunCode(cloud.home / "artifacts" / artifact["file"], artifact["name"], _ENTRY, _UNPACKED)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run gets from the tenancy: its token, its log, the command of its image, and an environment for the image.
+"""What a run gets from the tenancy: its token, its log, its mounts, its image's command, and its environment.
 
 The token and the key of a run's resource principal are files, which are renewed before the token expires. Oracle's
 clients read both again when a call is answered with 401, or when the token is about to expire.
@@ -12,8 +12,8 @@ import json
 import logging
 import re
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -23,14 +23,15 @@ from catalog.environments import Need
 from localcloud.environments.find import Environment, find_for
 from localcloud.environments.rows import rows
 from localcloud.files import write_secret
-from localcloud.hosts.assignment import CannotStartError
+from localcloud.hosts.assignment import CannotStartError, MountedFiles
 from localcloud.hosts.node_setup import GIVEN
 from localcloud.oci import tenancy
+from localcloud.oci.authentication import TOKEN_SECONDS, Caller
 from localcloud.oci.operations import OciCloud
-from localcloud.oci.principals import TOKEN_SECONDS, Caller
 from localcloud.oci.services import artifacts
 from localcloud.oci.services.local_operations import RESOURCE_TYPES
 from localcloud.oci.services.logs import RUN_OUTPUT, write_lines
+from localcloud.oci.services.object_storage import buckets, listing
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
 
@@ -38,6 +39,8 @@ from localcloud.server import http
 _MODE = 0o444
 log = logging.getLogger("localcloud")
 _ASKED_AGAIN_SECONDS = 1.0
+_DEFAULT_MOUNT_PATH = "/mnt"
+MayUse = Callable[[StoredResource], bool]
 
 
 def principal_of(run: StoredResource) -> Caller:
@@ -94,9 +97,7 @@ def remove_token(folder: Path) -> None:
 class NodeLog:
     """Writes the lines of one node to the run's log."""
 
-    def __init__(
-        self, store: StateStore, run: StoredResource, subject: str, may_write: Callable[[StoredResource], bool]
-    ) -> None:
+    def __init__(self, store: StateStore, run: StoredResource, subject: str, may_write: MayUse) -> None:
         self._store = store
         self._run = run
         self._subject = subject
@@ -118,7 +119,6 @@ class NodeLog:
             write_lines(self._store, self._log, self._run.id, self._subject, RUN_OUTPUT, texts)
 
 
-MayPull = Callable[[StoredResource], bool]
 # The entrypoint of trainyard's own images. An image may be pushed with an entrypoint of its own.
 _DIGEST = re.compile(r"[0-9a-f]{16}")
 DEFAULT_ENTRYPOINT = ("python", "-I", "-m", "launcher")
@@ -161,7 +161,7 @@ def _wanted(document: str) -> tuple[str, str | None, str]:
     return framework if isinstance(framework, str) else "", strategy if isinstance(strategy, str) else None, digest
 
 
-def image_command(store: StateStore, container: Mapping[str, Any], may_pull: MayPull) -> tuple[str, ...]:
+def image_command(store: StateStore, container: Mapping[str, Any], may_pull: MayUse) -> tuple[str, ...]:
     """The command that the image starts. Empty without an image."""
     address = str(container.get("image", ""))
     if not address:
@@ -179,3 +179,26 @@ def image_command(store: StateStore, container: Mapping[str, Any], may_pull: May
         entrypoint = image.body["entrypoint"] or ([] if cmd else DEFAULT_ENTRYPOINT)
         cmd = cmd or image.body["cmd"]
     return (*entrypoint, *cmd)
+
+
+def mounted_buckets(
+    run: StoredResource, job: StoredResource, store: StateStore, objects: Path, may_mount: MayUse
+) -> Iterator[MountedFiles]:
+    overridden = run.body.get("jobStorageMountConfigurationOverrideDetailsList")
+    for row in overridden or job.body.get("jobStorageMountConfigurationDetailsList") or []:
+        bucket = _bucket(store, row, may_mount)
+        prefix = row.get("prefix") or ""
+        prefix = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
+        items = listing.select_objects(store, bucket, {"prefix": prefix})
+        target = PurePosixPath("/", row.get("destinationPath") or _DEFAULT_MOUNT_PATH, row["destinationDirectoryName"])
+        yield MountedFiles(str(target), [(item.name[len(prefix) :], objects / item.file) for item in items])
+
+
+def _bucket(store: StateStore, row: dict[str, Any], may_mount: MayUse) -> StoredResource:
+    if row["storageType"] != "OBJECT_STORAGE":
+        raise CannotStartError("The local cloud mounts only buckets: it has no File Storage")
+    name = row["bucket"]
+    named = store.live(buckets.KIND, name=name) if row["namespace"] == tenancy.NAMESPACE else []
+    if not named or not may_mount(named[0]):
+        raise CannotStartError(f"The bucket {name} cannot be mounted: it does not exist, or the run may not read it")
+    return named[0]

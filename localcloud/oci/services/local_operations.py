@@ -8,9 +8,9 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from components.platform.progress import MOST_POINTS
 from localcloud.oci import tenancy
+from localcloud.oci.authentication import TOKEN_SECONDS, Caller
 from localcloud.oci.errors import not_found
 from localcloud.oci.operations import ApiCall, ApiOperation
-from localcloud.oci.principals import TOKEN_SECONDS, Caller
 from localcloud.server import progress
 from localcloud.server.errors import invalid
 from localcloud.server.http import Reply, whole_number

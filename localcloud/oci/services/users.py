@@ -8,10 +8,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from localcloud.oci import kinds, models, tenancy
+from localcloud.oci.authentication import Caller, Credential, fingerprint
 from localcloud.oci.errors import already_exists, not_found
 from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.paging import page_of
-from localcloud.oci.principals import Caller, Credential, fingerprint
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.oci.tenancy import MEMBERSHIP, add_membership
 from localcloud.server import http

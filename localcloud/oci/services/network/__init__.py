@@ -6,7 +6,7 @@ from __future__ import annotations
 from localcloud.oci import kinds
 from localcloud.oci.operations import ApiOperation
 from localcloud.oci.services.network import gateways, security, subnets, vcns
-from localcloud.oci.services.network.common import SERVICE, VERSION
+from localcloud.oci.services.network.gateways import SERVICE, VERSION
 
 KINDS = (
     vcns.VCN, vcns.ROUTE_TABLE, vcns.SECURITY_LIST, vcns.DHCP_OPTIONS, subnets.SUBNET, security.NSG,

@@ -11,10 +11,12 @@ from localcloud.oci.errors import already_exists, not_found, related_not_found
 from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.ocids import fixed_ocid, new_ocid
 from localcloud.oci.operations import ApiCall
-from localcloud.oci.services.network.common import SERVICE, VERSION
 from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply
 
+# Of all modules of core networking.
+SERVICE = "core"
+VERSION = "/20160918"
 _KEY = tenancy.REGION_KEY
 # One row per service label: CIDR label, and name.
 _LABELS = (

@@ -13,8 +13,7 @@ from localcloud.oci import kinds, ocids
 from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import plain_page
-from localcloud.oci.services.network.common import SERVICE, VERSION
-from localcloud.oci.services.network.gateways import gateway_services
+from localcloud.oci.services.network.gateways import SERVICE, VERSION, gateway_services
 from localcloud.oci.store import StoredResource
 from localcloud.server import http
 from localcloud.server.errors import invalid

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import zlib
-from ipaddress import IPv4Address, IPv4Network
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv4Network, ip_network
 
 from localcloud.oci import kinds, ocids, tenancy
 from localcloud.oci.authorization import may_see, names_of
@@ -13,12 +14,13 @@ from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.ocids import new_ocid
 from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import page_of
-from localcloud.oci.services.network.common import NO_IPV6, SERVICE, VERSION, parse_block
+from localcloud.oci.services.network.gateways import SERVICE, VERSION
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
 from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply
 
+NO_IPV6 = "its networks are IPv4 only"
 # The first two addresses belong to the network and its router. The last is for broadcasts.
 _RESERVED_AT_THE_START = 2
 _LIST_BY = ("vnicId", "subnetId", "vlanId")
@@ -30,6 +32,26 @@ PRIVATE_IP = ResourceKind(
     "private-ip", "PrivateIp", SERVICE, f"{VERSION}/privateIps", "privateIpId", ocids.NETWORK,
     parent_field="subnetId", verbs=("Get",),
 )  # fmt: skip
+
+
+def parse_block(cidr: str) -> IPv4Network:
+    """Parses a block. InvalidParameter unless it is a /16 to /30 without host bits, as OCI requires."""
+    try:
+        block = ip_network(cidr)
+    except ValueError as error:
+        raise invalid(f"cidrBlock {cidr!r}: {error}") from None
+    if not isinstance(block, IPv4Network) or not 16 <= block.prefixlen <= 30:
+        raise invalid(f"cidrBlock {cidr!r} must be an IPv4 block from /16 to /30")
+    return block
+
+
+def parse_separate_blocks(cidrs: Iterable[str]) -> list[IPv4Network]:
+    """Parses the blocks of one VCN, which must not overlap."""
+    networks = [parse_block(cidr) for cidr in cidrs]
+    for index, block in enumerate(networks):
+        if any(block.overlaps(other) for other in networks[:index]):
+            raise invalid(f"cidrBlocks overlap: {block}")
+    return networks
 
 
 def attach(store: StateStore, run: StoredResource, subnet: StoredResource, count: int) -> list[StoredResource]:

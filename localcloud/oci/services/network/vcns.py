@@ -8,8 +8,9 @@ from localcloud.oci.errors import conflict, not_found, related_not_found
 from localcloud.oci.kinds import ResourceKind
 from localcloud.oci.ocids import new_ocid
 from localcloud.oci.operations import ApiCall
-from localcloud.oci.services.network.common import NO_IPV6, SERVICE, VERSION, parse_block, parse_separate_blocks
+from localcloud.oci.services.network.gateways import SERVICE, VERSION
 from localcloud.oci.services.network.security import check_end, check_rule
+from localcloud.oci.services.network.subnets import NO_IPV6, parse_block, parse_separate_blocks
 from localcloud.oci.store import StoredResource
 from localcloud.oci.work_requests import issue_receipt
 from localcloud.server import http
