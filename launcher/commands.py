@@ -29,7 +29,7 @@ class Work:
     awaited: Spec | None = None
 
 
-def work(launch: Launch, place: Place, environment: Mapping[str, str], code: str = "") -> Work:
+def build_work(launch: Launch, place: Place, environment: Mapping[str, str], code: str = "") -> Work:
     """Everything to run, with its placeholders filled in. Starts nothing."""
     values = {**placeholders.node_values(launch, place), **frameworks.values(launch, place.addresses)}
     inherited = {**environment, "PYTHONUNBUFFERED": environment.get("PYTHONUNBUFFERED", "1")}
@@ -66,7 +66,7 @@ def _commands(launch: Launch, values: Mapping[str, str], inherited: Mapping[str,
         if launch.wrap:
             words = [*placeholders.all_filled(launch.wrap, own, "wrap"), *_script_only(words)]
         else:
-            words = frameworks.begun(launch, _interpreted(words))
+            words = frameworks.wrap_command(launch, _interpreted(words))
         prefix = _prefix(launch.rank, str(local) if count > 1 else "")
         found.append(Spec(words, _environment(launch, values, inherited, local), prefix, folder))
     return found

@@ -33,7 +33,7 @@ def of_process(returncode: int) -> int:
     return SIGNALLED - returncode if returncode < 0 else returncode
 
 
-def described(code: int) -> str:
+def describe(code: int) -> str:
     """For people: `code 3`, `SIGKILL (code 137)`."""
     if code > SIGNALLED:
         try:

@@ -34,7 +34,7 @@ _CLAIMS, _WRITING = "claims/", "writing/"
 _LOOK_SECONDS = 0.5
 # A writer renews its object this often within the heartbeat timeout. After this part of the timeout without a renewal
 # it stops writing.
-_RENEWALS, _UNHEARD = 6, 0.5
+_RENEWALS, _OVERDUE = 6, 0.5
 
 
 class FencedError(Exception):
@@ -50,9 +50,9 @@ class Fence:
     rank: int
     say: LinePrinter
     lost_after: float
-    over: bool = field(default=False, init=False)
+    superseded: bool = field(default=False, init=False)
     _claimed: bool = field(default=False, init=False)
-    _heard: float = field(default=0.0, init=False)
+    _renewed_at: float = field(default=0.0, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
@@ -61,25 +61,25 @@ class Fence:
 
     def enter(self, wait: Wait, access_seconds: float) -> None:
         """Waits until no older start writes any more. Only then may the checkpoints be restored."""
-        if self._claimed or self.over:
+        if self._claimed or self.superseded:
             return
         writers: list[str] = []
-        heard: dict[tuple[str, str], float] = {}
+        first_seen: dict[tuple[str, str], float] = {}
         while self._first_claim(wait, access_seconds):
             listed = self._look(self._folder)
-            writers[:] = [] if self.over else self._older_writers(listed, heard)
+            writers[:] = [] if self.superseded else self._older_writers(listed, first_seen)
             if not writers:
-                if not self.over and self.rank == 0:
+                if not self.superseded and self.rank == 0:
                     self._tidy(listed)
                 return
             wait.what = lambda: f"an earlier start of this run to stop writing checkpoints (rank {', '.join(writers)})"
             if not wait.turn(_LOOK_SECONDS):
-                raise MissingError(wait.missed())
+                raise MissingError(wait.timeout_message())
 
     @contextmanager
     def writing(self) -> Iterator[bool]:
         """Announces that this node writes, and yields whether it may."""
-        if self.over:
+        if self.superseded:
             yield False
             return
         self._renew(self._folder)
@@ -88,7 +88,7 @@ class Fence:
         try:
             self._look(self._folder)
             renews.start()
-            yield not self.over
+            yield not self.superseded
         finally:
             done.set()
             if renews.ident is not None:
@@ -97,18 +97,18 @@ class Fence:
             with suppress(StoreError):
                 self._folder.remove(self._own)
 
-    def goes_on(self) -> bool:
+    def may_write(self) -> bool:
         """Whether this node may write another object. StoreError: it may, but it cannot renew its own at the moment."""
-        if not self.over and self._unheard():
+        if not self.superseded and self._is_overdue():
             raise StoreError(0, "the object store has been out of reach for so long that this node must not write")
-        return not self.over
+        return not self.superseded
 
     def guarded(self, file: IO[bytes]) -> IO[bytes]:
         """The file, wrapped: its upload fails with FencedError once this node may count as dead."""
-        return _Guarded(file, self._unheard)  # type: ignore[return-value]  # as much of a file as an upload needs
+        return _Guarded(file, self._is_overdue)  # type: ignore[return-value]  # as much of a file as an upload needs
 
-    def _unheard(self) -> bool:
-        return _now() - self._heard > self.lost_after * _UNHEARD
+    def _is_overdue(self) -> bool:
+        return _now() - self._renewed_at > self.lost_after * _OVERDUE
 
     def _first_claim(self, wait: Wait, access_seconds: float) -> bool:
         """Makes the claim. Returns False if the store refuses it for good."""
@@ -119,7 +119,7 @@ class Fence:
                 if error.status not in REFUSED:
                     raise
                 if wait.waited > access_seconds or not wait.turn(_LOOK_SECONDS):
-                    self.over = True
+                    self.superseded = True
                     self.say(f"checkpoints of this start are not uploaded: {error}")
                     return False
         return True
@@ -138,12 +138,12 @@ class Fence:
         claims = {item.name[len(_CLAIMS) :]: item for item in listed if item.name.startswith(_CLAIMS)}
         newest = max(claims, key=lambda start: (seconds(claims[start].modified), start), default=self.start)
         with self._lock:
-            if newest != self.start and not self.over:
-                self.over = True
+            if newest != self.start and not self.superseded:
+                self.superseded = True
                 self.say("a newer start of this run writes the checkpoints from now on, and this one no longer does")
         return listed
 
-    def _older_writers(self, listed: list[Stored], heard: dict[tuple[str, str], float]) -> list[str]:
+    def _older_writers(self, listed: list[Stored], first_seen: dict[tuple[str, str], float]) -> list[str]:
         """The ranks of older starts that may still write. `heard`: when each renewal was first seen, by our clock."""
         claims = [seconds(item.modified) for item in listed if item.name == f"{_CLAIMS}{self.start}"]
         found = []
@@ -151,7 +151,7 @@ class Fence:
             start, rank, lost_after = _writer(item.name)
             if not start or start == self.start:
                 continue
-            silent = _now() - heard.setdefault((item.name, item.modified), _now())
+            silent = _now() - first_seen.setdefault((item.name, item.modified), _now())
             if max([silent, *(claim - seconds(item.modified) for claim in claims)]) < lost_after:
                 found.append(rank)
         return found
@@ -166,7 +166,7 @@ class Fence:
     def _renew(self, folder: Folder) -> None:
         begun = _now()
         folder.put(self._own, b"{}")
-        self._heard = begun
+        self._renewed_at = begun
 
     def _keep_renewed(self, done: threading.Event) -> None:
         folder = self.connect()
@@ -193,10 +193,10 @@ def _now() -> float:
 @dataclass
 class _Guarded:
     file: IO[bytes]
-    unheard: Callable[[], bool]
+    is_overdue: Callable[[], bool]
 
     def read(self, size: int = -1) -> bytes:
-        if self.unheard():
+        if self.is_overdue():
             raise FencedError
         return self.file.read(size)
 

@@ -26,7 +26,7 @@ class Loss:
     files: int = 1
 
 
-def words(losses: Sequence[Loss], bucket: bool) -> Iterator[str]:
+def describe_losses(losses: Sequence[Loss], bucket: bool) -> Iterator[str]:
     """The lines of the log; none if nothing is lost. `bucket`: whether the run has one, so that files can be kept."""
     if not losses:
         return
@@ -42,7 +42,7 @@ def words(losses: Sequence[Loss], bucket: bool) -> Iterator[str]:
     yield _remedy(largest) if bucket else _WITHOUT_BUCKET
 
 
-def record(losses: Sequence[Loss], bucket: bool) -> dict[str, Any] | None:
+def loss_record(losses: Sequence[Loss], bucket: bool) -> dict[str, Any] | None:
     """The same for the node's status object, which programs read; None if nothing is lost."""
     if not losses:
         return None

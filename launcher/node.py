@@ -17,7 +17,7 @@ from launcher.pin import Pin
 from launcher.placeholders import Place
 from launcher.printing import LinePrinter
 from launcher.processes import ChildProcesses
-from launcher.readiness import StoppedError, Wait, patience
+from launcher.readiness import StoppedError, Wait, peers_timeout
 from launcher.retries import Final, Retries, Verdict, verdict
 from launcher.settings import number
 from launcher.stalls import Stalls
@@ -104,11 +104,11 @@ class Node:
         return Place(addresses, address, interface, self._lives - 1, self.workplace.scratch)
 
     def _wait(self, what: str, remedy: str) -> Wait:
-        return Wait(self.say, lambda: what, patience(self.environment), remedy, self.signals.ended)
+        return Wait(self.say, lambda: what, peers_timeout(self.environment), remedy, self.signals.ended)
 
     def _live(self, place: Place) -> Ended:
         environment = {**self.environment, **self.workplace.variables, **self.pin.variables(place.interface)}
-        work = commands.work(self.launch, place, environment, self.workplace.code())
+        work = commands.build_work(self.launch, place, environment, self.workplace.code())
         self.workplace.begin(work.folder)
         self.reporter.begin()
         life = Life(
@@ -208,7 +208,7 @@ class Node:
         label = self.launch.label(found.rank)
         if found.code == 0 or (found.succeeded and found.code is None):
             return f"the run is complete: rank {label} was the last one it needed"
-        how = "was lost" if found.code is None else f"failed with {exits.described(found.code)}"
+        how = "was lost" if found.code is None else f"failed with {exits.describe(found.code)}"
         if self.launch.elastic and found.rank:
             how += f", and training needs {self.launch.fewest} nodes (`minNodes`)"
         return f"rank {label} {how}" + (", which does not fail the run (completion policy)" * found.succeeded)
@@ -216,7 +216,7 @@ class Node:
     def _decide(self, ended: Ended) -> int | None:
         """The exit code; None to start again."""
         if ended.signal:
-            return self._finish(FAILED, ended.code, f"was asked to end by {exits.described(ended.code)}")
+            return self._finish(FAILED, ended.code, f"was asked to end by {exits.describe(ended.code)}")
         if ended.stopped and ended.stopped == self.stalls.reason:
             self.stalls.print_last_lines(self._known())
             return self._after_failure(exits.STALLED, ended.stopped)
@@ -254,7 +254,7 @@ class Node:
 
     def _after_main(self, code: int) -> int | None:
         """Decides after the end of the main node's part, without which this node cannot go on."""
-        why = f"ended with {exits.described(code)} when the main node's part had ended"
+        why = f"ended with {exits.describe(code)} when the main node's part had ended"
         self.say(why)
         while not self._news(_LOOK_SECONDS):
             if self.board_client is None or not self.board_client.watches or self._main_serves():
@@ -295,16 +295,16 @@ class Node:
                 why = self.stalls.reason
                 self.stalls.print_last_lines(known)
             if culprit is not None and culprit.rank != self.launch.rank:
-                first = f"rank {self.launch.label(culprit.rank)} failed first, with {exits.described(culprit.code)}"
+                first = f"rank {self.launch.label(culprit.rank)} failed first, with {exits.describe(culprit.code)}"
                 # All ranks stall together, so none failed first.
                 why, named_first = why or first, None if why else culprit.rank
-                self.say(f"ended with {exits.described(code)}: {why}")
+                self.say(f"ended with {exits.describe(code)}: {why}")
                 if culprit.how == FAILED:
                     return self._finish(STOPPED, culprit.code or 1, why, named_first)
                 self._generation += 1
                 return None
         if not retries:
-            said = f"ended with {exits.described(code)}{self.retries.last_words(code)}"
+            said = f"ended with {exits.describe(code)}{self.retries.last_words(code)}"
             return self._finish(FAILED, code, why or said)
         self._generation += 0 if alone else 1
         self._pause(code)
@@ -313,7 +313,7 @@ class Node:
     def _pause(self, code: int) -> None:
         """Waits for the next retry. Ends early if other nodes decide something; the next meeting deals with that."""
         pause = self.retries.charge(code, self._ran)
-        why = f"{exits.described(code)}, {self.retries.words(code, pause)}"
+        why = f"{exits.describe(code)}, {self.retries.words(code, pause)}"
         self.say(f"ended with {why}")
         self.reporter.change(state="retrying", code=code, reason=why)
         wait = Wait(self.say, lambda: "the retry", pause, "", self.signals.ended)

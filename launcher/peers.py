@@ -45,7 +45,7 @@ def gather(launch: Launch, board_client: BoardClient, generation: int, wait: Wai
                 why = f"{named(launch, lost)} sent no heartbeat for {board_client.lost_after:.0f} s"
                 raise PeerFailedError(lost[0], None, why)
         if not wait.turn(_TURN):
-            raise MissingError(wait.missed())
+            raise MissingError(wait.timeout_message())
 
 
 def _renew_arrival(known: Board, board_client: BoardClient, rank: int) -> None:

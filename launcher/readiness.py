@@ -51,13 +51,13 @@ class Readiness:
     _heard: str = field(default="", init=False)
     _succeeded: bool = field(default=False, init=False)
 
-    def lacks(self) -> str:
+    def waits_for(self) -> str:
         """What the command still waits for, for people; empty if it may start."""
         now = time.monotonic()
         if now - self._asked < _ASK_EVERY:
             return self._last or "…"
         self._asked = now
-        self._last = self._closed_port() or frameworks.lacking(self.launch, self.place) or self._failing_command(now)
+        self._last = self._closed_port() or frameworks.waits_for(self.launch, self.place) or self._failing_command(now)
         if self._last and now - self._said > _SAY_EVERY:
             self._said = now
             self.say(f"waiting for {self._last}")
@@ -94,11 +94,11 @@ class Readiness:
             self._heard = f", and printed: {self._attempt.last_line}"
         if code in _NEVER:
             raise LaunchError(
-                f"{words} ended with {exits.described(code)}{self._heard}: correct {_WRONG}, or what it runs"
+                f"{words} ended with {exits.describe(code)}{self._heard}: correct {_WRONG}, or what it runs"
             )
         if code is None:
             return f"{words} to succeed: it has run for {now - self._tried:.0f} s{self._heard}"
-        lacks = f"{words} to succeed: it ended with {exits.described(code)}{self._heard}"
+        lacks = f"{words} to succeed: it ended with {exits.describe(code)}{self._heard}"
         if now - self._tried >= _TRY_EVERY:
             self._attempt = None
         return lacks
@@ -152,11 +152,11 @@ class Wait:
             time.sleep(max(0.0, min(end - time.monotonic(), 0.1)))
         return time.monotonic() < self.started + self.seconds
 
-    def missed(self) -> str:
+    def timeout_message(self) -> str:
         """The message after the timeout."""
         return f"gave up after {self.seconds:.0f} s: waited for {self.what()}. Remedy: {self.remedy}"
 
 
-def patience(environment: Mapping[str, str]) -> float:
+def peers_timeout(environment: Mapping[str, str]) -> float:
     """The timeout of waits for other nodes."""
     return number(environment, PEERS_VARIABLE, PEERS_SECONDS)

@@ -133,14 +133,14 @@ def verdict(launch: Launch, finals: Iterable[Final]) -> Verdict | None:
     return None
 
 
-def name_of(launch: Launch) -> str:
+def start_name(launch: Launch) -> str:
     """The start's name, the same on all its nodes. Empty: only the attempt distinguishes starts."""
     return launch.identity.start(launch.rank, launch.nodes)
 
 
-def placed(launch: Launch) -> Launch:
+def in_start_folder(launch: Launch) -> Launch:
     """The launch with the start's folder in place of the attempt's."""
     if launch.folder is None:
         return launch
-    name = name_of(launch)
+    name = start_name(launch)
     return replace(launch, folder=f"{launch.folder}/{name}") if name else launch

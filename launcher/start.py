@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
         settings.check(environment, VARIABLES)
         launch = read(environment)
         if arguments:
-            print(terminal_lines(described(launch, environment)))
+            print(terminal_lines(describe(launch, environment)))
             return 0
         require_packages(launch, environment)
         return _run(launch, environment)
@@ -80,14 +80,14 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
     from launcher.node import Node
     from launcher.pin import Pin
     from launcher.processes import ChildProcesses
-    from launcher.retries import Retries, placed
+    from launcher.retries import Retries, in_start_folder
     from launcher.status import TRANSPORT_VARIABLE, StatusReporter
     from launcher.stores import opener
     from launcher.supervise import Signals
     from launcher.workplace import Workplace
 
     say = LinePrinter(f"{launch.rank}.launcher", secret_values(environment, launch.secrets))
-    launch, open_folder = placed(launch), opener(environment, say)
+    launch, open_folder = in_start_folder(launch), opener(environment, say)
     signals, children = Signals(), ChildProcesses(noise_of(launch.framework, launch.processes).complaint)
     workplace = Workplace(launch, environment, say, open_folder)
     board_client = None
@@ -117,17 +117,17 @@ def _for_platform(launch: Launch, code: int, say: LinePrinter) -> int:
     return own
 
 
-def described(launch: Launch, environment: Mapping[str, str]) -> str:
+def describe(launch: Launch, environment: Mapping[str, str]) -> str:
     """What the node would start, for people. Unknown addresses are shown as `<address of worker-0>`."""
     addresses = tuple(f"<address of {launch.label(rank).split('(')[1].rstrip(')')}>" for rank in range(launch.nodes))
     place = Place(addresses, addresses[launch.rank], "<interface>")
-    work = commands.work(launch, place, environment)
+    work = commands.build_work(launch, place, environment)
     lines = [
         f"{launch.run} attempt {launch.attempt}: rank {launch.label(launch.rank)} of {launch.nodes} nodes",
         f"framework: {launch.framework}" + (f" ({launch.strategy})" if launch.strategy else ""),
         f"peers come from: {launch.peers['from']}",
         *(f"listens on {label}: {_numbers(launch, label)}" for label, port in launch.ports.items() if port.listens),
-        *filter(None, [pin.described(launch, environment)]),
+        *filter(None, [pin.describe(launch, environment)]),
         *(f"starts beside the command: {_words(spec)}" for spec in work.services),
         *(f"waits for port {one.label or one.port} of {'every ' * one.every}{one.role}" for one in launch.awaits),
         *(f"waits until this succeeds: {_words(spec)}" for spec in filter(None, [work.awaited])),

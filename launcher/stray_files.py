@@ -96,7 +96,7 @@ def is_tagged(folder: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Place:
+class WatchedFolder:
     """A folder where training may write. `moment`: the file system's own time when training began, in nanoseconds.
 
     `shared`: programs that are not ours may write there, too.
@@ -129,7 +129,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptFile:
     """A file of the working directory that goes into the bucket. `asked`: the job's `keep:` names it."""
 
     name: str
@@ -146,7 +146,7 @@ class StrayFiles:
     keep: Patterns
     own: frozenset[str]
     _limits: Limits = field(init=False)
-    _places: list[Place] = field(default_factory=list, init=False)
+    _places: list[WatchedFolder] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self._limits = Limits.of(self.environment)
@@ -163,12 +163,12 @@ class StrayFiles:
         first = os.path.realpath(folder)
         temporary = {os.path.realpath(path) for path in (_TEMPORARY, self.environment.get("TMPDIR") or _TEMPORARY)}
         elsewhere = temporary | {os.path.realpath(self.environment.get("HOME") or folder)}
-        self._places.append(Place(first, _moment(first)))
+        self._places.append(WatchedFolder(first, _moment(first)))
         for path in sorted(elsewhere):
             if not _is_below(path, first):
-                self._places.append(Place(path, _moment(path), shared=path in temporary))
+                self._places.append(WatchedFolder(path, _moment(path), shared=path in temporary))
 
-    def look(self) -> tuple[list[Kept], list[Loss], bool]:
+    def look(self) -> tuple[list[KeptFile], list[Loss], bool]:
         """The files to keep, the files that are lost, and whether there were too many to look at all."""
         if not self._places:
             return [], [], False
@@ -189,22 +189,22 @@ class StrayFiles:
             for name, status in regular_files(os.path.realpath(folder), lambda *_: True, budget):
                 yield str(folder / name), status.st_size
 
-    def _made(self, place: Place, budget: Budget) -> Iterator[tuple[str, os.stat_result]]:
+    def _made(self, place: WatchedFolder, budget: Budget) -> Iterator[tuple[str, os.stat_result]]:
         """The files that were created or changed since training began: their ctime is later."""
         others = {*self.own, *(other.path for other in self._places)} - {place.path}
         for name, status in regular_files(place.path, self._entering(place, others), budget):
             of_others = place.shared and status.st_uid != os.geteuid()
-            if status.st_ctime_ns > place.moment and not of_others and not _silent(cache_of(name, is_folder=False)):
+            if status.st_ctime_ns > place.moment and not of_others and not _is_unnamed(cache_of(name, is_folder=False)):
                 yield name, status
 
-    def _entering(self, place: Place, others: set[str]) -> Callable[[str, os.stat_result, int], bool]:
+    def _entering(self, place: WatchedFolder, others: set[str]) -> Callable[[str, os.stat_result, int], bool]:
         def enters(name: str, status: os.stat_result, folder: int) -> bool:
             if os.path.join(place.path, name) in others:
                 return False
             if place.shared and (status.st_ctime_ns <= place.moment or status.st_uid != os.geteuid()):
                 return False
             spelled = self.keep.spell(name.rpartition("/")[2])
-            return spelled or not (_silent(cache_of(name, is_folder=True)) or is_tagged(folder))
+            return spelled or not (_is_unnamed(cache_of(name, is_folder=True)) or is_tagged(folder))
 
         return enters
 
@@ -215,8 +215,8 @@ class _Choice:
 
     keep: Patterns
     limits: Limits
-    _asked: list[Kept] = field(default_factory=list)
-    _others: list[Kept] = field(default_factory=list)
+    _asked: list[KeptFile] = field(default_factory=list)
+    _others: list[KeptFile] = field(default_factory=list)
     _cached: dict[str, tuple[int, int, str]] = field(default_factory=dict)
     _lost: list[Loss] = field(default_factory=list)
 
@@ -225,7 +225,7 @@ class _Choice:
         if not _is_utf_8(name):
             self._lost.append(Loss(name, status.st_size, NOT_UTF_8, inside=True))
         elif self.keep.match(name):
-            self._asked.append(Kept(name, stamp_of(status), asked=True))
+            self._asked.append(KeptFile(name, stamp_of(status), asked=True))
         elif cache is not None:
             top, row = cache
             size, files, _ = self._cached.get(top, (0, 0, ""))
@@ -233,13 +233,13 @@ class _Choice:
         elif name.endswith(DRAFTS):
             self._lost.append(Loss(name, status.st_size, "a draft by its name", inside=True))
         else:
-            self._others.append(Kept(name, stamp_of(status), asked=False))
+            self._others.append(KeptFile(name, stamp_of(status), asked=False))
 
-    def made(self) -> tuple[list[Kept], list[Loss]]:
+    def made(self) -> tuple[list[KeptFile], list[Loss]]:
         lost = [*self._lost]
         for top, (size, files, why) in self._cached.items():
             lost.append(Loss(top, size, why, inside=True, files=files))
-        kept: list[Kept] = []
+        kept: list[KeptFile] = []
         room = self.limits.all
         for one in sorted(self._others, key=lambda one: (one.name.count("/"), one.stamp[0], one.name)):
             size = one.stamp[0]
@@ -263,7 +263,7 @@ def _cache_above(name: str) -> tuple[str, Cache] | None:
     return None
 
 
-def _silent(row: Cache | None) -> bool:
+def _is_unnamed(row: Cache | None) -> bool:
     return row is not None and not row.named
 
 

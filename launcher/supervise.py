@@ -110,7 +110,7 @@ class Life:
                     self.on_done()
                 return over
             if waiting:
-                lacks = self._readiness.lacks()
+                lacks = self._readiness.waits_for()
                 if not lacks:
                     self._start(self.work.commands)
                     self.on_start()
@@ -139,7 +139,7 @@ class Life:
         for spec, code in ended:
             if code or (spec.helper and self.children.running):
                 if spec.helper:
-                    self.say(f"{spec.prefix.strip()} ended with {exits.described(code)} while it was needed")
+                    self.say(f"{spec.prefix.strip()} ended with {exits.describe(code)} while it was needed")
                 return Ended(code or 1)
         if waiting or [spec for spec in self.children.running if not spec.helper]:
             return None

@@ -137,7 +137,7 @@ class Sync:
 
     def put(self, name: str, stamp: Stamp) -> str:
         """Uploads a file. Returns why that was not possible, so that the other files go on; empty if it was."""
-        if self.fence is not None and not self.fence.goes_on():
+        if self.fence is not None and not self.fence.may_write():
             return CHANGED
         try:
             etag = self._send(name, stamp)
@@ -200,7 +200,7 @@ class Sync:
     def _remove(self, gone: list[str]) -> None:
         """Removes objects from the bucket whose files the script has deleted. Scripts keep the last few checkpoints."""
         for name in gone:
-            if self.fence is not None and not self.fence.goes_on():
+            if self.fence is not None and not self.fence.may_write():
                 return
             self.folder.remove(self._object(name))
             self._put.discard(name)

@@ -15,13 +15,13 @@ from launcher.code import Patterns, fetch
 from launcher.document import Launch
 from launcher.errors import MissingError
 from launcher.fence import SUFFIX, Fence
-from launcher.losses import Loss, amount, count, record, words
+from launcher.losses import Loss, amount, count, describe_losses, loss_record
 from launcher.printing import LinePrinter
 from launcher.readiness import Wait
-from launcher.retries import name_of
+from launcher.retries import start_name
 from launcher.settings import number, writable_folder
 from launcher.stores import Open, StoreError
-from launcher.stray_files import Kept, StrayFiles
+from launcher.stray_files import KeptFile, StrayFiles
 from launcher.sync import Sync
 
 PLACE_VARIABLE = "TRAINYARD_PLACE"
@@ -69,7 +69,7 @@ class Workplace:
         return Sync(local, self.open_folder(uri), below, self.say, fence)
 
     def _fence_of(self, uri: str) -> Fence:
-        start = name_of(self.launch) or f"attempt-{self.launch.attempt}"
+        start = start_name(self.launch) or f"attempt-{self.launch.attempt}"
         lost_after = number(self.environment, LOST_VARIABLE, LOST_SECONDS)
         return Fence(lambda: self.open_folder(uri + SUFFIX), start, self.launch.rank, self.say, lost_after)
 
@@ -182,8 +182,8 @@ class Workplace:
             saved = self._save(self.launch.folder)
             saved = self._save_made(self.launch.folder, kept, lost) and saved
         bucket = self.launch.folder is not None
-        self.lost = record(lost, bucket)
-        for line in words(lost, bucket):
+        self.lost = loss_record(lost, bucket)
+        for line in describe_losses(lost, bucket):
             self.say(line)
         if cut:
             self.say("there are too many files, or too deep folders, to look at all: others may be lost with this node")
@@ -209,7 +209,7 @@ class Workplace:
             self.say(f"{count(number_put)} of output put into {uri}/{self._below}")
         return True
 
-    def _save_made(self, uri: str, kept: list[Kept], lost: list[Loss]) -> bool:
+    def _save_made(self, uri: str, kept: list[KeptFile], lost: list[Loss]) -> bool:
         """Uploads files from the working directory. Returns False only if a file that the job's `keep:` names could not
         be uploaded: nobody asked for the others."""
         if not kept:
@@ -239,6 +239,6 @@ class Workplace:
             name += "_"
         return name
 
-    def _without_bucket(self, kept: list[Kept]) -> list[Loss]:
+    def _without_bucket(self, kept: list[KeptFile]) -> list[Loss]:
         made = [Loss(one.name, one.stamp[0], _NO_BUCKET) for one in kept]
         return made + [Loss(path, size, _NO_BUCKET) for path, size in self._stray_files.whole(self._outputs())]

@@ -87,7 +87,7 @@ def prepare(environment: dict[str, str], start: Path, code: Path, home: Path, sa
 def _choose_way(environment: dict[str, str], say: LinePrinter) -> None:
     """Chooses how data moves between machines, and tells HCCL, the log, and the node's status object."""
     kernel = environment.get(options.KERNEL_VARIABLE) or platform.release()
-    way = host_nic.way(environment, host_nic.found(kernel, environment))
+    way = host_nic.choose_transport(environment, host_nic.detect_fabric(kernel, environment))
     for name, value in way.variables.items():
         if value is None:
             environment.pop(name, None)
@@ -119,7 +119,7 @@ def working_copy(code: Path, home: Path) -> Path:
 
 def serve_ssh(environment: Mapping[str, str], shown: Path, home: Path, say: LinePrinter) -> None:
     """Starts the image's sshd, if it has one: mpirun reaches the other nodes by it."""
-    ssh.install_shown(home / ".ssh", shown)
+    ssh.install_files(home / ".ssh", shown)
     sshd = next((program for program in _SSHD if os.access(program, os.X_OK)), "")
     if not sshd:
         say("the image has no sshd, so other nodes cannot reach this container by SSH: most scripts need none")

@@ -38,32 +38,34 @@ class Fabric:
 
 
 @dataclass(frozen=True)
-class Way:
+class Transport:
     """Variables to set (None: to unset), and the choice in words for people."""
 
     variables: Mapping[str, str | None]
     words: str
 
 
-def way(environment: Mapping[str, str], fabric: Fabric) -> Way:
+def choose_transport(environment: Mapping[str, str], fabric: Fabric) -> Transport:
     """Chooses from the variables that the machine set, which follow the stack file's `hostNic`."""
     own = [name for name in environment.get(OWN_VARIABLE, "").split(",") if name]
     if own:
-        return Way({}, f"as the stack file's environment says ({', '.join(own)})")
+        return Transport({}, f"as the stack file's environment says ({', '.join(own)})")
     if "HCCL_OVER_TCP" in environment or environment.get("FI_PROVIDER") == _SOCKETS:
         # HCCL's sockets use the one interface that is named, and no other.
-        return Way({}, f"TCP sockets, over {environment.get('HCCL_SOCKET_IFNAME') or 'one interface'} only")
+        return Transport({}, f"TCP sockets, over {environment.get('HCCL_SOCKET_IFNAME') or 'one interface'} only")
     if environment.get("HCCL_OVER_OFI") != "1" or environment.get("FI_PROVIDER") != _EFA:
-        return Way({}, "as the environment says")
+        return Transport({}, "as the environment says")
     if environment.get(VARIABLE) == HOST_MEMORY:
-        return Way({}, "libfabric over the host's memory, as the stack file says")
+        return Transport({}, "libfabric over the host's memory, as the stack file says")
     if fabric.libfabric and not fabric.efa:
-        return Way({"FI_PROVIDER": _SOCKETS}, f"TCP sockets: libfabric {fabric.libfabric} of the image finds no EFA")
+        return Transport(
+            {"FI_PROVIDER": _SOCKETS}, f"TCP sockets: libfabric {fabric.libfabric} of the image finds no EFA"
+        )
     missing = _missing(fabric)
     if missing:
-        return Way({}, f"libfabric over the host's memory: {missing}")
+        return Transport({}, f"libfabric over the host's memory: {missing}")
     words = f"Gaudi Direct over EFA (kernel {fabric.kernel}, libfabric {fabric.libfabric})"
-    return Way({"HCCL_OVER_OFI": None, **_DIRECT}, words)
+    return Transport({"HCCL_OVER_OFI": None, **_DIRECT}, words)
 
 
 def _missing(fabric: Fabric) -> str:
@@ -78,14 +80,14 @@ def _missing(fabric: Fabric) -> str:
     return f"Gaudi Direct is not possible ({'; '.join(lacks)})" if lacks else ""
 
 
-def found(kernel: str, environment: Mapping[str, str], folders: Collection[str] = _FOLDERS) -> Fabric:
+def detect_fabric(kernel: str, environment: Mapping[str, str], folders: Collection[str] = _FOLDERS) -> Fabric:
     """The facts of this container."""
     every = (environment.get("LIBFABRIC_ROOT", "") + "/bin", *folders, *environment.get("PATH", "").split(":"))
     program = next((name for name in (f"{folder}/fi_info" for folder in every) if os.access(name, os.X_OK)), "")
     if not program:
         return Fabric(kernel, "", False)
-    version = re.search(r"^libfabric: *(\S+)", _said([program, "--version"], environment) or "", re.MULTILINE)
-    return Fabric(kernel, version[1] if version else "", _said([program, "-p", "efa"], environment) is not None)
+    version = re.search(r"^libfabric: *(\S+)", _output_of([program, "--version"], environment) or "", re.MULTILINE)
+    return Fabric(kernel, version[1] if version else "", _output_of([program, "-p", "efa"], environment) is not None)
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -94,7 +96,7 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
-def _said(words: list[str], environment: Mapping[str, str]) -> str | None:
+def _output_of(words: list[str], environment: Mapping[str, str]) -> str | None:
     """The output of a command; None if it fails."""
     try:
         done = subprocess.run(

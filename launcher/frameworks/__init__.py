@@ -38,13 +38,13 @@ def helpers(launch: Launch, place: Place, environment: Mapping[str, str], folder
     return found
 
 
-def begun(launch: Launch, words: Sequence[str]) -> list[str]:
+def wrap_command(launch: Launch, words: Sequence[str]) -> list[str]:
     """The command line of a process of the command, perhaps wrapped."""
-    found: list[str] = getattr(_module(launch), "begun", lambda _, words: list(words))(launch, words)
+    found: list[str] = getattr(_module(launch), "wrap_command", lambda _, words: list(words))(launch, words)
     return found
 
 
-def lacking(launch: Launch, place: Place) -> str:
+def waits_for(launch: Launch, place: Place) -> str:
     """What the command still waits for; empty if it may start."""
-    found: str = getattr(_module(launch), "lacking", lambda *_: "")(launch, place)
+    found: str = getattr(_module(launch), "waits_for", lambda *_: "")(launch, place)
     return found

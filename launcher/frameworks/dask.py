@@ -15,7 +15,7 @@ _PAGES = "--dashboard-address"
 _COUNTS = "/json/counts.json"
 
 
-def lacking(launch: Launch, place: Place) -> str:
+def waits_for(launch: Launch, place: Place) -> str:
     """Waits for the workers. The scheduler's page of counts says how many have registered."""
     port = _page_port(launch, place)
     if launch.role != _SCHEDULER or not launch.command or not port:

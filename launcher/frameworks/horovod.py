@@ -31,6 +31,6 @@ def helpers(launch: Launch, place: Place, environment: Mapping[str, str], folder
     return [Spec(words, environment, f"[{launch.rank}.rendezvous] ", folder, helper=True)]
 
 
-def begun(launch: Launch, words: Sequence[str]) -> list[str]:
+def wrap_command(launch: Launch, words: Sequence[str]) -> list[str]:
     """Wraps an elastic worker: it joins the others before it becomes the command. PYTHONPATH stays unchanged."""
     return [sys.executable, "-I", "-u", str(_SERVERS / "horovod_join.py"), *words] if launch.elastic else list(words)

@@ -81,7 +81,7 @@ def find(request: PeerRequest) -> dict[int, str]:
         if not missing:
             return {rank: addresses[rank] for rank in range(request.launch.nodes)}
         if not request.wait.turn(_INTERVAL):
-            raise MissingError(request.wait.missed())
+            raise MissingError(request.wait.timeout_message())
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:

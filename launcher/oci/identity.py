@@ -17,7 +17,7 @@ from launcher.object_store import Connection
 from launcher.oci.principal import Signer, secrets_endpoint
 from launcher.platforms import GitRepository, Identity
 from launcher.printing import LinePrinter
-from launcher.readiness import patience
+from launcher.readiness import peers_timeout
 from launcher.settings import flag
 from launcher.stores import Folder, Open, Stored, StoreError
 
@@ -194,7 +194,7 @@ def exchange(launch: Launch, open_folder: Open, environment: Mapping[str, str]) 
             f" not as {mode} of {cluster} (docs/launcher.md says why): use one kind of image for the whole run"
         )
     uri = f"{environment['OCI__WORK_DIR'].rstrip('/')}/{environment['JOB_OCID']}"
-    return Ads(launch, open_folder(uri), _FILES[cluster], mode, environment["JOB_RUN_OCID"], patience(environment))
+    return Ads(launch, open_folder(uri), _FILES[cluster], mode, environment["JOB_RUN_OCID"], peers_timeout(environment))
 
 
 def read(environment: Mapping[str, str], ocid: str, say: LinePrinter) -> bytes:

@@ -22,7 +22,7 @@ from components.platform.status import parse_status
 from launcher.document import VARIABLE, VERSIONS, read
 from launcher.errors import LaunchError
 from launcher.placeholders import Place, node_values, process_values
-from launcher.retries import name_of
+from launcher.retries import start_name
 from launcher.status import Status
 from localcloud.oci.ocids import fixed_ocid
 from tests.support.examples import EXAMPLES, plan, stack
@@ -141,7 +141,7 @@ def test_documents_of_earlier_releases_are_read_as_they_were(state: Path) -> Non
         assert node["name"] in (launch.node, f"{launch.node}-{index}")
         assert (launch.rank, launch.role) == (node["rank"], node["role"])
         if run.get("platform", "oci") == "oci":
-            assert name_of(launch) == start_of(MAIN, {})
+            assert start_name(launch) == start_of(MAIN, {})
         git = launch.git
         assert (git.url if git else None) == told.get("OCI__RUNTIME_URI")
         assert git is None or (git.branch, git.commit) == ("main", told["OCI__RUNTIME_GIT_COMMIT"])

@@ -11,7 +11,7 @@ import pytest
 
 from components.oci.client import job_runs
 from launcher.errors import LaunchError
-from launcher.retries import name_of, placed
+from launcher.retries import in_start_folder, start_name
 from localcloud.oci.ocids import fixed_ocid
 from tests.support.documents import launch
 
@@ -29,20 +29,20 @@ def test_launchers_and_readers_name_a_start_alike(
 ) -> None:
     """By what a job run's own configuration says of it, or by the main job run's OCID alone."""
     told = {job_runs.MAIN_VARIABLE: main} if main else {}
-    by_launcher = name_of(launch(rank, {**told, "JOB_RUN_OCID": own}, peers=source))
+    by_launcher = start_name(launch(rank, {**told, "JOB_RUN_OCID": own}, peers=source))
     assert by_launcher == job_runs.start_of(own, told) == job_runs.start_of(MAIN, {})
     assert by_launcher
     assert MAIN.endswith(by_launcher), "people find the job run by it"
 
 
 def test_every_node_group_is_of_the_one_job_run() -> None:
-    names = {name_of(launch(rank, {"JOB_RUN_OCID": MAIN}, peers=GROUPS)) for rank in range(3)}
+    names = {start_name(launch(rank, {"JOB_RUN_OCID": MAIN}, peers=GROUPS)) for rank in range(3)}
     assert names == {job_runs.start_of(MAIN, {})}
 
 
 def test_attempts_of_an_openpai_job_are_starts() -> None:
     def name(job: str, **attempt: str) -> str:
-        return name_of(launch(1, {"PAI_JOB_NAME": job, **attempt}, peers={"from": "openpai"}))
+        return start_name(launch(1, {"PAI_JOB_NAME": job, **attempt}, peers={"from": "openpai"}))
 
     names = [name("ann~base-1f2e3d4c", FC_FRAMEWORK_ATTEMPT_ID=attempt) for attempt in ("0", "1")]
     assert names == ["base-1f2e3d4c-0", "base-1f2e3d4c-1"], "people find the job by it"
@@ -54,20 +54,20 @@ def test_attempts_of_an_openpai_job_are_starts() -> None:
 
 def test_without_any_name_the_attempt_alone_tells_starts_apart() -> None:
     alone = launch(0, {"JOB_RUN_OCID": MAIN}, peers={"from": "list", "addresses": ["a", "b", "c"]})
-    assert placed(alone) == alone
-    assert placed(launch(0, {"JOB_RUN_OCID": MAIN}, folder=None, checkpoints=None)).folder is None
+    assert in_start_folder(alone) == alone
+    assert in_start_folder(launch(0, {"JOB_RUN_OCID": MAIN}, folder=None, checkpoints=None)).folder is None
 
 
 @pytest.mark.parametrize(("rank", "environment"), [(0, {}), (1, {}), (1, {"JOB_RUN_OCID": OTHER})])
 def test_a_node_that_could_meet_an_earlier_start_says_so(rank: int, environment: Mapping[str, str]) -> None:
     with pytest.raises(LaunchError, match="MAIN_JOB_RUN_OCID is not set, so this node could meet nodes of an earlier"):
-        name_of(launch(rank, environment))
+        start_name(launch(rank, environment))
 
 
 def test_the_folder_is_that_of_the_start() -> None:
     told = {job_runs.MAIN_VARIABLE: MAIN, "JOB_RUN_OCID": OTHER}
     node = launch(1, told, folder="oci://b@ns/job/run/2", checkpoints="oci://b@ns/job/run/checkpoints")
-    found = placed(node)
+    found = in_start_folder(node)
     assert found.folder == f"oci://b@ns/job/run/2/{job_runs.start_of(MAIN, {})}"
     assert found.checkpoints == node.checkpoints, "starts share their checkpoints"
     assert json.dumps(found.options) == json.dumps(node.options)

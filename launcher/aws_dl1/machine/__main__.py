@@ -13,7 +13,7 @@ from launcher.aws_dl1.bucket import Store
 from launcher.aws_dl1.fetch import Identity
 from launcher.aws_dl1.machine import equipment
 from launcher.aws_dl1.machine.cluster import Cluster
-from launcher.aws_dl1.machine.facts import Instance, Places, Settings, places, read_instance, read_settings
+from launcher.aws_dl1.machine.facts import Instance, MachinePaths, Settings, machine_paths, read_instance, read_settings
 from launcher.aws_dl1.machine.serve import Server
 from launcher.aws_dl1.machine.starting import Machine
 from launcher.aws_dl1.machine.wake import WakePipe, wake
@@ -34,7 +34,7 @@ _USAGE = 64
 
 def main(arguments: list[str]) -> int:
     """Returns the exit code."""
-    here, environment = places(os.environ), dict(os.environ)
+    here, environment = machine_paths(os.environ), dict(os.environ)
     say = LinePrinter("machine", secret_values(environment, ()))
     try:
         if arguments == ["serve"]:
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
     return _USAGE
 
 
-def _serve(here: Places, environment: Mapping[str, str], say: LinePrinter) -> int:
+def _serve(here: MachinePaths, environment: Mapping[str, str], say: LinePrinter) -> int:
     signals = Signals()
     here.run.mkdir(parents=True, exist_ok=True)
     with (here.run / "serve.lock").open("w") as lock:
@@ -74,7 +74,7 @@ def _serve(here: Places, environment: Mapping[str, str], say: LinePrinter) -> in
 
 
 def _machine(
-    here: Places, settings: Settings, me: Instance, identity: Identity, cluster: Cluster, say: LinePrinter
+    here: MachinePaths, settings: Settings, me: Instance, identity: Identity, cluster: Cluster, say: LinePrinter
 ) -> Machine:  # fmt: skip
     say(f"{me.instance} is {me.node}, rank {me.rank} of the job {settings.job}")
     return Machine(here, settings, me, here.boot(), identity, cluster, say)
@@ -93,7 +93,7 @@ def _instance(identity: Identity, signals: Signals, say: LinePrinter) -> Instanc
         time.sleep(1.0)
 
 
-def _check(here: Places) -> int:
+def _check(here: MachinePaths) -> int:
     checked = equipment.checked(read_settings(here), here)
     for row in checked:
         print(terminal_lines(f"{row.what}: {row.problem}\n  {row.remedy}" if row.problem else f"{row.what}: there"))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.aws_dl1.machine.commands import CommandError, run
-from launcher.aws_dl1.machine.facts import Places
+from launcher.aws_dl1.machine.facts import MachinePaths
 from launcher.printing import LinePrinter
 
 # The model name of these disks. Those of Elastic Block Store have another one.
@@ -37,9 +37,9 @@ class Disks:
     idle: tuple[str, ...]
 
 
-def prepare(places: Places, say: LinePrinter) -> None:
+def prepare(paths: MachinePaths, say: LinePrinter) -> None:
     """Prepares the disks. A machine without such disks, or where this fails, trains on its root volume."""
-    if not _owns_the_machine(places):
+    if not _owns_the_machine(paths):
         return
     try:
         disks = read(run(["lsblk", "--json", f"--output={_COLUMNS}"]))
@@ -47,17 +47,17 @@ def prepare(places: Places, say: LinePrinter) -> None:
             device = disks.made or make(disks.idle)
             if not device:
                 return
-            mount(device, places.scratch)
-            say(f"local disk {device} is {places.scratch}")
-        _move_docker(places.scratch / "docker", say)
+            mount(device, paths.scratch)
+            say(f"local disk {device} is {paths.scratch}")
+        _move_docker(paths.scratch / "docker", say)
     except (CommandError, OSError, ValueError) as error:
         say(f"the local disks are not used: {error}")
 
 
-def _owns_the_machine(places: Places) -> bool:
+def _owns_the_machine(paths: MachinePaths) -> bool:
     """False in tests, and if a user namespace stands in for the machine: there the disks belong to the host."""
     with suppress(OSError):
-        return str(places.root) == "/" and Path("/proc/self/uid_map").read_text().split() == _WHOLE_MACHINE
+        return str(paths.root) == "/" and Path("/proc/self/uid_map").read_text().split() == _WHOLE_MACHINE
     return False
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from launcher.aws_dl1.machine.commands import CommandError, run
-from launcher.aws_dl1.machine.facts import Places, Settings
+from launcher.aws_dl1.machine.facts import MachinePaths, Settings
 from launcher.aws_dl1.machine.options import RUNTIME
 
 CARDS = 8
@@ -25,7 +25,7 @@ class Equipment:
     remedy: str
 
 
-def checked(settings: Settings, places: Places) -> list[Equipment]:
+def checked(settings: Settings, paths: MachinePaths) -> list[Equipment]:
     """Checks everything that runs need."""
     remedy = _IMAGE.format(settings.release)
     rows: list[tuple[str, Callable[[], str], str]] = [
@@ -35,7 +35,7 @@ def checked(settings: Settings, places: Places) -> list[Equipment]:
     ]
     if settings.efa_interfaces:
         what = f"{settings.efa_interfaces} EFA interfaces"
-        rows.append((what, lambda: _efa(settings.efa_interfaces, places), _PLACEMENT))
+        rows.append((what, lambda: _efa(settings.efa_interfaces, paths), _PLACEMENT))
     return [Equipment(what, problem(), remedy) for what, problem, remedy in rows]
 
 
@@ -68,12 +68,12 @@ def _ssh() -> str:
     return ""
 
 
-def _efa(wanted: int, places: Places) -> str:
+def _efa(wanted: int, paths: MachinePaths) -> str:
     """Counts interfaces. libfabric lists each one per transport: `rdmap16s27-rdm` and `-dgrm` are one interface."""
     try:
         count = len(set(_domains(run(["fi_info", "-p", "efa"]))))
     except CommandError as error:
-        devices = "" if places.rdma_devices.is_dir() else ", and there is no /dev/infiniband"
+        devices = "" if paths.rdma_devices.is_dir() else ", and there is no /dev/infiniband"
         return f"libfabric finds no EFA ({error}){devices}"
     return "" if count >= wanted else f"libfabric finds {count} EFA interfaces of {wanted}"
 

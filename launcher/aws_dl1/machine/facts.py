@@ -23,7 +23,7 @@ _REMEDY = "give the instance the tags `node` and `rank`, and show tags in its me
 
 
 @dataclass(frozen=True)
-class Places:
+class MachinePaths:
     """The machine's paths, below one root: `/`, except in tests."""
 
     root: Path
@@ -72,9 +72,9 @@ class Places:
             return file.read_text("ascii")
 
 
-def places(environment: Mapping[str, str]) -> Places:
+def machine_paths(environment: Mapping[str, str]) -> MachinePaths:
     """Of this machine."""
-    return Places(Path(environment.get(ROOT_VARIABLE) or "/"))
+    return MachinePaths(Path(environment.get(ROOT_VARIABLE) or "/"))
 
 
 def write(file: Path, content: bytes, mode: int = 0o600) -> None:
@@ -135,10 +135,10 @@ class Instance:
     address: str
 
 
-def read_settings(places: Places) -> Settings:
+def read_settings(paths: MachinePaths) -> Settings:
     """Reads the settings. LaunchError if user data wrote something else."""
     try:
-        content = json.loads(places.settings.read_text("utf-8"))
+        content = json.loads(paths.settings.read_text("utf-8"))
         return Settings(
             region=content["region"],
             bucket=content["bucket"],
@@ -154,7 +154,7 @@ def read_settings(places: Places) -> Settings:
             stop_when_idle_minutes=float(content["stopWhenIdleMinutes"] or 0),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LaunchError(f"{places.settings} cannot be used ({error!r}): make the machine anew by its stack") from None
+        raise LaunchError(f"{paths.settings} cannot be used ({error!r}): make the machine anew by its stack") from None
 
 
 def read_instance(metadata: Metadata) -> Instance:

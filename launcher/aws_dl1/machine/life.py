@@ -73,7 +73,7 @@ class Life:
     def run(self, elsewhere: bool) -> bool:
         """Returns False if the program left before the start's end. `elsewhere`: the bucket says that this node began
         the start, but this disk has no record of it."""
-        kept = record.read(self.machine.places, self.ticket.number)
+        kept = record.read(self.machine.paths, self.ticket.number)
         if kept is None:
             kept = self._accepted()
             end = End(FAILED, None, _ELSEWHERE) if elsewhere else None
@@ -91,12 +91,12 @@ class Life:
                 return False
             self._end(kept, end)
         self.machine.cluster.put_state(self.ticket.number, kept.state)
-        tidy(self.machine, kept)
+        remove_container(self.machine, kept)
         return True
 
     def _accepted(self) -> Record:
         began = time.time()
-        folder = record.folder_of(self.machine.places, self.ticket.number)
+        folder = record.folder_of(self.machine.paths, self.ticket.number)
         kept = Record(self.ticket.number, self.machine.boot, folder, began=began)
         kept.state = in_progress(self.machine.me.instance, began)
         kept.save()
@@ -215,14 +215,14 @@ class Life:
         kept.save()
 
 
-def tidy(machine: Machine, kept: Record) -> None:
+def remove_container(machine: Machine, kept: Record) -> None:
     """Removes the container of an ended start, and the files that were made for it: no secret stays on the disk."""
     try:
         commands.remove(container_name(machine.settings.job, kept.number))
     except commands.CommandError as error:
         if "No such" not in str(error):
             machine.say(f"the container of start {kept.number} stays: {error}")
-    clean(machine.places, kept)
+    clean(machine.paths, kept)
 
 
 class _ConsoleAndLog(LinePrinter):
@@ -242,4 +242,4 @@ def _ended(container: commands.Container) -> End:
     if container.code == 0:
         return End(SUCCEEDED, 0)
     why = "the machine's memory was used up" if container.out_of_memory else container.error
-    return End(FAILED, container.code, f"ended with {exits.described(container.code or 0)}{f': {why}' if why else ''}")
+    return End(FAILED, container.code, f"ended with {exits.describe(container.code or 0)}{f': {why}' if why else ''}")

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from launcher.aws_dl1.machine.facts import Places, read_json, write_json
+from launcher.aws_dl1.machine.facts import MachinePaths, read_json, write_json
 
 ACCEPTED, STARTING, RUNNING, ENDED = "accepted", "starting", "running", "ended"
 
@@ -28,29 +28,29 @@ class Record:
         write_json(self.folder / "record.json", {**asdict(self), "folder": ""})
 
 
-def read(places: Places, number: int) -> Record | None:
+def read(paths: MachinePaths, number: int) -> Record | None:
     """The record of a start; None if this machine has done nothing for it."""
-    folder = folder_of(places, number)
+    folder = folder_of(paths, number)
     kept = read_json(folder / "record.json")
     return _record(kept, folder) if kept else None
 
 
-def folder_of(places: Places, number: int) -> Path:
-    return places.starts / f"{number:08}"
+def folder_of(paths: MachinePaths, number: int) -> Path:
+    return paths.starts / f"{number:08}"
 
 
-def ended(places: Places) -> Iterator[Record]:
+def ended(paths: MachinePaths) -> Iterator[Record]:
     """The records of ended starts."""
-    for folder in sorted(places.starts.glob("[0-9]" * 8)):
+    for folder in sorted(paths.starts.glob("[0-9]" * 8)):
         kept = read_json(folder / "record.json")
         record = _record(kept, folder) if kept else None
         if record is not None and record.phase == ENDED:
             yield record
 
 
-def goes_on(places: Places, boot: str) -> bool:
+def goes_on(paths: MachinePaths, boot: str) -> bool:
     """Whether a start that began in this boot has not ended."""
-    every = (read_json(folder / "record.json") for folder in places.starts.glob("[0-9]" * 8))
+    every = (read_json(folder / "record.json") for folder in paths.starts.glob("[0-9]" * 8))
     return any(kept["boot"] == boot and kept["phase"] != ENDED for kept in every if kept)
 
 

@@ -15,8 +15,8 @@ from launcher.aws_dl1.fetch import AwsError
 from launcher.aws_dl1.machine import commands, disks, equipment, record, ssh
 from launcher.aws_dl1.machine.cluster import Queue, rfc3339
 from launcher.aws_dl1.machine.facts import interruption, read_json, write_json
-from launcher.aws_dl1.machine.life import End, Life, tidy
-from launcher.aws_dl1.machine.starting import Machine, in_progress, renew, shown
+from launcher.aws_dl1.machine.life import End, Life, remove_container
+from launcher.aws_dl1.machine.starting import Machine, has_container_files, in_progress, switch_program
 from launcher.aws_dl1.machine.tickets import CANCELED, FAILED, IN_PROGRESS, Ticket, turn
 from launcher.aws_dl1.machine.wake import WakePipe
 from launcher.aws_dl1.services import secret
@@ -51,11 +51,11 @@ class Server:
         """Runs until a signal comes."""
         self.signals.target = lambda _: self.wake_pipe.wake()
         self._since = self._came_up()
-        for kept in record.ended(self.machine.places):
-            if shown(kept.folder):
-                tidy(self.machine, kept)
+        for kept in record.ended(self.machine.paths):
+            if has_container_files(kept.folder):
+                remove_container(self.machine, kept)
         self._report(PREPARING)
-        disks.prepare(self.machine.places, self.machine.say)
+        disks.prepare(self.machine.paths, self.machine.say)
         while not self.signals.ended() and not self._prepare():
             self._turn_unfit()
         while not self.signals.ended():
@@ -73,7 +73,7 @@ class Server:
 
     def _came_up(self) -> str:
         """When this program first began in this boot."""
-        file = self.machine.places.run / "since.json"
+        file = self.machine.paths.run / "since.json"
         kept = read_json(file)
         if kept is None:
             kept = {"since": rfc3339(time.time())}
@@ -83,7 +83,7 @@ class Server:
     def _prepare(self) -> bool:
         """Whether the machine can take runs. Its report says what it lacks, so nobody waits in vain."""
         machine = self.machine
-        checked = equipment.checked(machine.settings, machine.places)
+        checked = equipment.checked(machine.settings, machine.paths)
         for row in checked:
             machine.say(f"{row.what}: {row.problem or 'there'}")
         problem = equipment.problems(checked)
@@ -98,8 +98,8 @@ class Server:
     def _install(self, private: str) -> None:
         machine = self.machine
         if private.strip() != machine.ssh_key.private.strip():
-            machine.ssh_key = ssh.key_pair(private, machine.places.run)
-            ssh.install(machine.places.home / ".ssh", machine.ssh_key, ssh.config({}, inside=False))
+            machine.ssh_key = ssh.key_pair(private, machine.paths.run)
+            ssh.install(machine.paths.home / ".ssh", machine.ssh_key, ssh.config({}, inside=False))
 
     def _renew_key(self) -> None:
         """Reads the key again before each start, so that a rotated key needs no new machine."""
@@ -173,7 +173,7 @@ class Server:
 
     def _serve(self, ticket: Ticket, found: Queue) -> None:
         mine = found.states.get(ticket.number, {}).get(self.machine.me.node, {})
-        renew(self.machine, ticket)
+        switch_program(self.machine, ticket)
         self._report(BUSY, f"start {ticket.number}")
         self._renew_key()
         life = Life(
@@ -233,7 +233,7 @@ class Server:
         self.machine.say(f"the bucket does not answer: {error}")
         minutes = self.machine.settings.stop_when_idle_minutes
         idle = time.monotonic() - self._idle_since
-        if not minutes or idle < minutes * 60 or record.goes_on(self.machine.places, self.machine.boot):
+        if not minutes or idle < minutes * 60 or record.goes_on(self.machine.paths, self.machine.boot):
             return
         self.machine.say(f"no run for {minutes:g} minutes, and no bucket: the machine stops")
         try:

@@ -68,14 +68,14 @@ def key_pair(private: str, folder: Path) -> KeyPair:
     return KeyPair(text, f"{public} {_COMMENT}\n")
 
 
-def show(folder: Path, key: KeyPair, configuration: str) -> None:
+def write_files(folder: Path, key: KeyPair, configuration: str) -> None:
     """Writes the files that a container installs for its own user."""
     write(folder / _PRIVATE, key.private.encode())
     write(folder / _PUBLIC, key.public.encode())
     write(folder / _CONFIG, configuration.encode())
 
 
-def install_shown(folder: Path, shown: Path) -> None:
+def install_files(folder: Path, shown: Path) -> None:
     """Installs the files that `show` wrote; runs in the container."""
     key = KeyPair(*((shown / name).read_text("utf-8") for name in (_PRIVATE, _PUBLIC)))
     install(folder, key, (shown / _CONFIG).read_text("utf-8"))

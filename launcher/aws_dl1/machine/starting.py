@@ -20,7 +20,7 @@ from launcher.aws_dl1 import host_nic
 from launcher.aws_dl1.fetch import AwsError, Identity, flaw, program_words, unpacked
 from launcher.aws_dl1.machine import commands, options, record, ssh
 from launcher.aws_dl1.machine.cluster import Cluster, rfc3339
-from launcher.aws_dl1.machine.facts import Instance, Places, Settings, remove, write, write_json
+from launcher.aws_dl1.machine.facts import Instance, MachinePaths, Settings, remove, write, write_json
 from launcher.aws_dl1.machine.record import Record
 from launcher.aws_dl1.machine.tickets import ENDS, IN_PROGRESS, Ticket, variable
 from launcher.aws_dl1.services import secret
@@ -29,7 +29,7 @@ from launcher.errors import LaunchError, MissingError
 from launcher.network import ADDRESS_VARIABLE
 from launcher.platforms import START_VARIABLE
 from launcher.printing import LinePrinter
-from launcher.readiness import Wait, patience
+from launcher.readiness import Wait, peers_timeout
 from launcher.retries import MAXIMUM_VARIABLE
 
 _LOOK_SECONDS = 1.0
@@ -43,7 +43,7 @@ _PLACES = ("AWS_ENDPOINT_URL", "AWS_EC2_METADATA_SERVICE_ENDPOINT")
 class Machine:
     """This machine: what all its starts share."""
 
-    places: Places
+    paths: MachinePaths
     settings: Settings
     me: Instance
     boot: str
@@ -105,7 +105,7 @@ class Starting:
         self.record.save()
 
     def _made_scratch(self) -> Path:
-        folder = _scratch(self.machine.places, self.ticket.number)
+        folder = _scratch(self.machine.paths, self.ticket.number)
         folder.mkdir(parents=True, exist_ok=True)
         # The image may run as any user.
         folder.chmod(0o1777)
@@ -117,7 +117,7 @@ class Starting:
         name = self.ticket.own.get(what, getattr(machine.settings, what))
         if name is None:
             return None
-        place = machine.places.launchers if what == "launcher" else machine.places.codes
+        place = machine.paths.launchers if what == "launcher" else machine.paths.codes
         try:
             return unpacked(machine.identity, machine.settings.bucket, name, place)
         except (AwsError, OSError, http.client.HTTPException) as error:
@@ -132,7 +132,7 @@ class Starting:
         own = self.ticket.environments[self.machine.me.node]
         missing: set[str] = set()
         wait = Wait(
-            self.say, lambda: f"the nodes {', '.join(sorted(missing))} to be ready for it", patience(own), _REMEDY,
+            self.say, lambda: f"the nodes {', '.join(sorted(missing))} to be ready for it", peers_timeout(own), _REMEDY,
             lambda: bool(self.stopped()),
         )  # fmt: skip
         while True:
@@ -145,12 +145,12 @@ class Starting:
             if not missing:
                 return {node: _peer(node, row) for node, row in there.items()}
             if not wait.turn(_LOOK_SECONDS):
-                raise MissingError(wait.missed())
+                raise MissingError(wait.timeout_message())
 
     def _show(self, peers: Mapping[str, ssh.Peer], port: int) -> None:
         """Writes the files for the container, and the file with its variables. Only root may read them."""
         shown = self.record.folder / _SHOWN
-        ssh.show(shown / inside.SSH, self.machine.ssh_key, ssh.config(peers, inside=True))
+        ssh.write_files(shown / inside.SSH, self.machine.ssh_key, ssh.config(peers, inside=True))
         plain, hidden = self._variables(port)
         write_json(shown / inside.VARIABLES, hidden)
         lines = "".join(f"{name}={value}\n" for name, value in plain.items())
@@ -206,21 +206,21 @@ class Starting:
 
     def clean(self) -> None:
         """Removes the container's files, so that no secret stays on the disk."""
-        clean(self.machine.places, self.record)
+        clean(self.machine.paths, self.record)
 
 
-def clean(places: Places, record: Record) -> None:
+def clean(paths: MachinePaths, record: Record) -> None:
     """Removes the files that were made for a start's container, and its scratch folder."""
     remove(record.folder / _SHOWN)
     unlink(record.folder / _VARIABLES)
-    remove(_scratch(places, record.number))
+    remove(_scratch(paths, record.number))
 
 
-def _scratch(places: Places, number: int) -> Path:
-    return places.scratch / "starts" / f"{number:08}"
+def _scratch(paths: MachinePaths, number: int) -> Path:
+    return paths.scratch / "starts" / f"{number:08}"
 
 
-def shown(folder: Path) -> bool:
+def has_container_files(folder: Path) -> bool:
     """Whether a start's container still has files here."""
     return (folder / _SHOWN).exists() or (folder / _VARIABLES).exists()
 
@@ -243,18 +243,14 @@ def _peer(node: str, row: Mapping[str, Any]) -> ssh.Peer:
     return ssh.Peer(node, address, port)
 
 
-def renew(machine: Machine, ticket: Ticket) -> None:
+def switch_program(machine: Machine, ticket: Ticket) -> None:
     """Becomes the program that the ticket names, unless that is this one or does not start here. The start has not
     begun yet, so the new program finds it in the queue."""
     running, name = Path(__file__).resolve().parents[3], ticket.own.get("launcher")
-    if (
-        name is None
-        or running.parent != machine.places.launchers.resolve()
-        or record.read(machine.places, ticket.number)
-    ):
+    if name is None or running.parent != machine.paths.launchers.resolve() or record.read(machine.paths, ticket.number):
         return
     try:
-        folder = unpacked(machine.identity, machine.settings.bucket, name, machine.places.launchers)
+        folder = unpacked(machine.identity, machine.settings.bucket, name, machine.paths.launchers)
     except (AwsError, OSError, http.client.HTTPException, tarfile.TarError):
         # The start fetches it again, and then reports the error.
         return

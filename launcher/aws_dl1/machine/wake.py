@@ -8,22 +8,22 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from launcher.aws_dl1.machine.facts import Places
+from launcher.aws_dl1.machine.facts import MachinePaths
 
 
-def _pipe(places: Places) -> Path:
-    return places.run / "wake"
+def _pipe(paths: MachinePaths) -> Path:
+    return paths.run / "wake"
 
 
 class WakePipe:
     """The end at which `serve` waits."""
 
-    def __init__(self, places: Places) -> None:
-        places.run.mkdir(parents=True, exist_ok=True)
+    def __init__(self, paths: MachinePaths) -> None:
+        paths.run.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
-            os.mkfifo(_pipe(places), 0o600)
+            os.mkfifo(_pipe(paths), 0o600)
         # Opened for writing too: without any writer a reader would see the end of the file.
-        self.number = os.open(_pipe(places), os.O_RDWR | os.O_NONBLOCK)
+        self.number = os.open(_pipe(paths), os.O_RDWR | os.O_NONBLOCK)
 
     def wake(self) -> None:
         """Wakes this program itself."""
@@ -36,10 +36,10 @@ class WakePipe:
             os.read(self.number, 4096)
 
 
-def wake(places: Places) -> bool:
+def wake(paths: MachinePaths) -> bool:
     """Wakes the program. Returns False if it does not run: it reads the queue by itself when it begins."""
     try:
-        number = os.open(_pipe(places), os.O_WRONLY | os.O_NONBLOCK)
+        number = os.open(_pipe(paths), os.O_WRONLY | os.O_NONBLOCK)
     except OSError as error:
         if error.errno in (errno.ENXIO, errno.ENOENT):
             return False

@@ -113,7 +113,7 @@ def test_nothing_of_an_old_start_is_written_after_a_new_one_has_restored(
         while not ended.is_set():
             with old.writing() as may:
                 for _ in range(lot.randrange(3) if may else 0):
-                    if old.goes_on():
+                    if old.may_write():
                         time.sleep(lot.choice((0.0, 0.002)))
                         written.append("old")
 
@@ -128,7 +128,7 @@ def test_nothing_of_an_old_start_is_written_after_a_new_one_has_restored(
         ended.set()
         writer.join()
     assert written[-1] == "restored"
-    assert (old.over, new.over) == (True, False)
+    assert (old.superseded, new.superseded) == (True, False)
     assert len(said(old)) == 1
     assert "a newer start of this run writes the checkpoints" in said(old)[0]
     assert not [name for name in store.objects if "old" in name], "what it left is tidied away"
@@ -198,10 +198,10 @@ def test_who_sleeps_too_long_in_the_middle_of_a_write_does_not_finish_it(monkeyp
         with pytest.raises(FencedError):
             body.read(4)
         with pytest.raises(StoreError):
-            one.goes_on()
+            one.may_write()
     with one.writing() as may:
         assert may, "heard again, and nobody has come"
-        assert one.goes_on()
+        assert one.may_write()
 
 
 def test_a_long_write_is_renewed_and_sees_who_comes() -> None:
@@ -217,9 +217,9 @@ def test_a_long_write_is_renewed_and_sees_who_comes() -> None:
         assert store.objects["writing/old/0000/1"] > first
         comes = threading.Thread(target=new.enter, args=(wait(), 0.0))
         comes.start()
-        while old.goes_on() and time.monotonic() < deadline:
+        while old.may_write() and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert old.over
+        assert old.superseded
         assert comes.is_alive(), "the write in flight is waited for"
     comes.join()
 
@@ -229,14 +229,14 @@ def test_a_folder_that_is_closed_is_waited_for_as_long_as_access_may_take() -> N
     store = Store(refuses=404)
     one = made(store, "new")
     one.enter(wait(), 0.0)
-    assert one.over
+    assert one.superseded
     assert said(one) == ["checkpoints of this start are not uploaded: refused"]
     with one.writing() as may:
         assert not may
     late = made(store, "late")
     threading.Timer(0.3, setattr, (store, "refuses", 0)).start()
     late.enter(wait(), 30.0)
-    assert not late.over
+    assert not late.superseded
 
 
 def test_a_folder_that_somebody_empties_stays_the_start_s() -> None:

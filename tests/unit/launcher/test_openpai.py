@@ -60,8 +60,8 @@ def test_such_a_document_is_described_by_its_schema() -> None:
     jsonschema.validate(document(2, **told, awaits=awaits), schema)
     node = of_openpai(awaits=awaits)
     assert node.awaited_port(node.awaits[0], 0) == 31007
-    assert "waits for port rendezvous of main" in start.described(node, TOLD)
-    assert "listens on data-ports: 20002, 20002, 31311" in start.described(node, TOLD)
+    assert "waits for port rendezvous of main" in start.describe(node, TOLD)
+    assert "listens on data-ports: 20002, 20002, 31311" in start.describe(node, TOLD)
 
 
 @pytest.mark.parametrize(("told", "why"), [("", "reserves no ports by the label"), ("31007;reboot", "sets it to port")])

@@ -13,7 +13,7 @@ from launcher import platforms
 from launcher.errors import LaunchError, MissingError
 from launcher.network import own_address
 from launcher.printing import LinePrinter
-from launcher.retries import name_of
+from launcher.retries import start_name
 from launcher.stores import opener
 from tests.support.documents import launch
 
@@ -46,16 +46,16 @@ def test_the_document_says_it_and_else_the_environment(
 
 
 def test_a_node_of_no_platform_is_told_the_start_s_name() -> None:
-    assert name_of(launch(1, {"TRAINYARD_START": "a1-B2_c3"}, **SHARED)) == "a1-B2_c3"
+    assert start_name(launch(1, {"TRAINYARD_START": "a1-B2_c3"}, **SHARED)) == "a1-B2_c3"
     with pytest.raises(LaunchError, match="TRAINYARD_START is not set, so this node could meet nodes of an earlier"):
-        name_of(launch(0, **SHARED))
-    assert name_of(launch(0, **{**SHARED, "peers": LIST})) == ""
+        start_name(launch(0, **SHARED))
+    assert start_name(launch(0, **{**SHARED, "peers": LIST})) == ""
 
 
 @pytest.mark.parametrize("name", ["../other", "a/b", "-x", "é", "a\nb", "."])
 def test_a_start_s_name_that_is_no_folder_s_is_refused(name: str) -> None:
     with pytest.raises(LaunchError, match=r"TRAINYARD_START is .* use letters"):
-        name_of(launch(0, {"TRAINYARD_START": name}, **SHARED))
+        start_name(launch(0, {"TRAINYARD_START": name}, **SHARED))
 
 
 def test_what_only_a_platform_has_is_not_assumed() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from launcher.code import Patterns
-from launcher.losses import Loss, words
+from launcher.losses import Loss, describe_losses
 from launcher.printing import LinePrinter
 from launcher.stores import Folder, opener
 from launcher.sync import CHANGED, Sync, stamp_of
@@ -97,9 +97,9 @@ def test_a_walk_ends_with_its_budget(tmp_path: Path) -> None:
 
 
 def test_a_hint_is_a_glob_that_means_the_file() -> None:
-    *_, hint = words([Loss("a[1]*.bin", 1, "why", inside=True)], bucket=True)
+    *_, hint = describe_losses([Loss("a[1]*.bin", 1, "why", inside=True)], bucket=True)
     assert 'give the job `keep: ["a[[]1][*].bin"]`' in hint
     assert Patterns.of(["a[[]1][*].bin"]).match("a[1]*.bin")
-    *_, hint = words([Loss("data/", 1, "why", inside=True, files=2)], bucket=True)
+    *_, hint = describe_losses([Loss("data/", 1, "why", inside=True, files=2)], bucket=True)
     assert '`keep: ["data/**"]`' in hint
-    assert list(words([], bucket=True)) == []
+    assert list(describe_losses([], bucket=True)) == []

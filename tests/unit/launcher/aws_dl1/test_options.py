@@ -87,20 +87,20 @@ SOCKETS = {"HCCL_OVER_OFI": "1", "FI_PROVIDER": "tcp", "HCCL_SOCKET_IFNAME": "en
 def test_the_way_between_machines_is_the_best_that_kernel_and_libfabric_allow(
     environment: dict[str, str], there: host_nic.Fabric, variables: dict[str, str | None], words: str
 ) -> None:
-    way = host_nic.way(environment, there)
+    way = host_nic.choose_transport(environment, there)
     assert way.variables == variables
     assert words in way.words
 
 
 def test_the_fabric_is_that_of_the_image(tmp_path: Path) -> None:
     program = tmp_path / "bin" / "fi_info"
-    assert host_nic.found("5.15.0", {"LIBFABRIC_ROOT": str(tmp_path)}, ()) == fabric("5.15.0", "", False)
+    assert host_nic.detect_fabric("5.15.0", {"LIBFABRIC_ROOT": str(tmp_path)}, ()) == fabric("5.15.0", "", False)
     program.parent.mkdir()
     says = "fi_info: 1.18.1amzn1.0\nlibfabric: 1.18.1amzn1.0\nlibfabric api: 1.18"
     program.write_text(f"#!/bin/sh\n[ $1 = --version ] && echo '{says}' || [ -z \"$NO_EFA\" ]\n")
     program.chmod(0o755)
     for more, efa in (({}, True), ({"NO_EFA": "1"}, False)):
-        there = host_nic.found("5.15.0", {"LIBFABRIC_ROOT": str(tmp_path), **more}, ())
+        there = host_nic.detect_fabric("5.15.0", {"LIBFABRIC_ROOT": str(tmp_path), **more}, ())
         assert there == fabric("5.15.0", efa=efa)
 
 

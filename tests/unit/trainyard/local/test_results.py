@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from components.platform.local import lost_lines, own_lines, reporting_nodes
-from launcher.losses import Loss, words
+from launcher.losses import Loss, describe_losses
 from tests.support.examples import plan
 
 SAID = [
@@ -21,7 +21,7 @@ def test_services_and_the_launcher_are_left_out() -> None:
 
 
 def test_files_that_go_with_a_node_are_shown_as_its_launcher_names_them() -> None:
-    named = list(words([Loss("big.bin", 51_000_000, "larger than 50 MB", inside=True)], bucket=True))
+    named = list(describe_losses([Loss("big.bin", 51_000_000, "larger than 50 MB", inside=True)], bucket=True))
     assert len(named) == 3
     told = [f"[0.launcher] {line}" for line in ("1 file of output put into oci://b@n/x", *named, "ended")]
     assert lost_lines([*SAID, *told]) == named
