@@ -35,7 +35,7 @@ def rows() -> list[Row]:
     try:
         site.prepare()
         with tempfile.TemporaryDirectory() as folder:
-            apart = partial(_node, Path(folder), {**_sandboxed(Path(folder), held), "place": _place(site)})
+            apart = partial(_node, Path(folder), {**_sandboxed(Path(folder), held), "namespaces": _place(site)})
             ours, floor = in_turns(apart, partial(_node, Path(folder), {}))
     finally:
         site.close()
@@ -67,14 +67,14 @@ def _sandboxed(folder: Path, held: ControlGroups | None) -> Mapping[str, Any]:
     for name, content in images.FILES.items():
         (folder / name).write_text(content)
     settings = [(str(folder / name), f"/etc/{name}") for name in images.FILES]
-    room = {
+    sandbox = {
         "root": str(folder / "root"), "user": user, "users": 1, "machine": False, "hostname": "bench", "own": own,
         "folders": [], "ports": None, "printed": str(folder / "output"), "filtered": True,
         "shown": [*settings, images.launcher(), *images.programs(layout.of_interpreter(Path(sys.executable)), {})],
         "limits": limits.node_limits(0, 0, 1, folder),
         "groups": held.child("bench").folders if held else {}, "version": held.version if held else 0,
     }  # fmt: skip
-    return {"room": room, "folder": images.HOME}
+    return {"sandbox": sandbox, "folder": images.HOME}
 
 
 def _node(folder: Path, more: Mapping[str, Any]) -> Spent:
@@ -91,7 +91,7 @@ def _once(folder: Path, more: Mapping[str, Any]) -> Spent:
     began, before = time.perf_counter(), _processor()
     subprocess.run(
         child_process.command("localcloud.hosts.supervisor", str(folder / "spec")), env=child_process.environment(),
-        check=True, pass_fds=tuple(spec.get("place", {}).values()), stdin=subprocess.DEVNULL,
+        check=True, pass_fds=tuple(spec.get("namespaces", {}).values()), stdin=subprocess.DEVNULL,
     )  # fmt: skip
     took = Spent(time.perf_counter() - began, _processor() - before)
     result = json.loads((folder / "result").read_text())

@@ -47,12 +47,12 @@ Acquire::Languages "none";
 Acquire::Retries "2";
 Acquire::http::Timeout "20";
 Acquire::https::Timeout "20";
-Dir::Cache "{room}/cache";
-Dir::State "{room}/state";
-Dir::State::status "{room}/status";
+Dir::Cache "{folder}/cache";
+Dir::State "{folder}/state";
+Dir::State::status "{folder}/status";
 """
 _ONLY_OURS = """Dir::Etc::SourceList "/dev/null";
-Dir::Etc::SourceParts "{room}/sources";
+Dir::Etc::SourceParts "{folder}/sources";
 """
 # Another apt may hold the lock, or delete the archives that this one has fetched. So it waits, and retries.
 _WAIT = ("-o", "DPkg::Lock::Timeout=900")
@@ -62,9 +62,9 @@ _UNFINISHED = ("half-installed", "unpacked", "half-configured")
 
 @dataclass(frozen=True)
 class _Apt:
-    """An apt whose state is in the folder `room`."""
+    """An apt that keeps its settings, state and cache in a folder of its own."""
 
-    room: Path
+    folder: Path
 
     def run(self, words: Sequence[str], tell: MakeProgress, title: str) -> None:
         run_watched(["apt-get", *self._settings(), "-q", "-y", *words], tell, title, {"LC_ALL": "C.UTF-8"})
@@ -73,7 +73,7 @@ class _Apt:
         return _ask(["apt-cache", *self._settings(), "show", "--no-all-versions", *packages])
 
     def _settings(self) -> list[str]:
-        return ["-c", str(self.room / "apt.conf")]
+        return ["-c", str(self.folder / "apt.conf")]
 
 
 def fetch(
@@ -86,12 +86,12 @@ def fetch(
     `assumed`: packages to leave out although others depend on them.
     """
     require_apt(suite)
-    room = into / ".apt"
-    shutil.rmtree(room, ignore_errors=True)
-    for folder in ("state/lists/partial", "cache/archives/partial", "sources"):
-        (room / folder).mkdir(parents=True)
+    folder = into / ".apt"
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in ("state/lists/partial", "cache/archives/partial", "sources"):
+        (folder / name).mkdir(parents=True)
     try:
-        apt = _Apt(room)
+        apt = _Apt(folder)
         _settle(apt, suite)
         trouble = _update(apt, tell, suite)
         if assumed:
@@ -100,10 +100,10 @@ def fetch(
             apt.run(["install", "--download-only", "--reinstall", *packages], tell, "fetching Debian packages")
         except MakeError as error:
             raise MakeError(f"{trouble}\n{error}".strip()) from None
-        for archive in sorted((room / "cache" / "archives").glob("*.deb")):
+        for archive in sorted((folder / "cache" / "archives").glob("*.deb")):
             run_watched(["dpkg-deb", "-x", str(archive), str(into)], tell, "unpacking Debian packages")
     finally:
-        shutil.rmtree(room, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def require_apt(suite: str = "") -> None:
@@ -118,16 +118,16 @@ def require_apt(suite: str = "") -> None:
 def _settle(apt: _Apt, suite: str) -> None:
     """Writes apt's settings, and its list of installed packages."""
     settings = _SETTINGS + (_ONLY_OURS if suite else "") + "".join(_unwanted_indexes())
-    (apt.room / "apt.conf").write_text(settings.replace("{room}", str(apt.room)), "utf-8")
+    (apt.folder / "apt.conf").write_text(settings.replace("{folder}", str(apt.folder)), "utf-8")
     present = "" if suite or not _STATUS.exists() else _STATUS.read_text("utf-8")
-    (apt.room / "status").write_text(present, "utf-8")
+    (apt.folder / "status").write_text(present, "utf-8")
 
 
 def _assume(apt: _Apt, packages: Sequence[str]) -> None:
     """Makes apt take packages for installed, in the version of the index. They are on hold, because apt would otherwise
     replace them: their stanzas are shorter than those of the index."""
     stanzas = apt.show(packages).split("\n\n")
-    with (apt.room / "status").open("a", encoding="utf-8") as status:
+    with (apt.folder / "status").open("a", encoding="utf-8") as status:
         for stanza in filter(None, stanzas):
             lines = [line for line in stanza.splitlines() if line.partition(":")[0] in _ASSUMED]
             status.write("\n".join([*lines, "Status: hold ok installed\n\n"]))
@@ -178,7 +178,7 @@ def _update(apt: _Apt, tell: MakeProgress, suite: str) -> str:
         return _failure(apt, tell)
     failures = []
     for text in sources(suite):
-        (apt.room / "sources" / "suite.sources").write_text(f"{text}Targets: Packages\n", "utf-8")
+        (apt.folder / "sources" / "suite.sources").write_text(f"{text}Targets: Packages\n", "utf-8")
         failures.append(_failure(apt, tell))
         if not failures[-1]:
             return ""

@@ -44,15 +44,15 @@ assert libraries and not strange, f"libraries of this machine are used: {strange
 
 def fill(row: EnvironmentRow, folder: Path, tell: MakeProgress) -> None:
     """Unpacks the packages, and writes the programs that start its Python."""
-    room = folder / ".unpacked"
-    room.mkdir(parents=True)
+    packages = folder / ".unpacked"
+    packages.mkdir(parents=True)
     try:
-        apt.fetch(row.unpacked, room, tell, row.suite, row.assumed)
+        apt.fetch(row.unpacked, packages, tell, row.suite, row.assumed)
     except MakeError as error:
         raise MakeError(f"{row.name}: {error}\nOr: {own_packages(row)}") from None
     for part in _PARTS:
-        (room / "usr" / part).rename(folder / part)
-    shutil.rmtree(room)
+        (packages / "usr" / part).rename(folder / part)
+    shutil.rmtree(packages)
     _start_by_own_loader(folder)
     for modules in folder.glob(_MODULES):
         _accept_own_versions(modules)

@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 
 from localcloud.hosts import folders, images, kernel, syscall_filter
 
-ASKED, AT_ONCE = signal.SIGTERM, signal.SIGQUIT
-_SIGNALS = (ASKED, AT_ONCE, signal.SIGCHLD)
+TERMINATE, KILL = signal.SIGTERM, signal.SIGQUIT
+_SIGNALS = (TERMINATE, KILL, signal.SIGCHLD)
 _PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
 _NO_CORE = 1  # with 0 a machine would still pipe core dumps to a program
 # Python ignores these signals. Programs expect the system's default handling.
@@ -37,37 +37,37 @@ def main(spec: dict[str, Any], gate: int, report: int) -> NoReturn:
         kernel.end_with_parent(signal.SIGKILL)
         kernel.allow_inspection(True)  # while users are mapped, through files of these processes
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        users = _furnish(spec["room"])
-        command = _start(spec, users, gate, report)
-        os.close(users)
+        user_settings = _build_sandbox(spec["sandbox"])
+        command = _start(spec, user_settings, gate, report)
+        os.close(user_settings)
         kernel.allow_inspection(False)
         _send(report, {"ready": True})
-        _send(report, {"code": _until_the_end(command)})
+        _send(report, {"code": _wait_for_end(command)})
     except BaseException as error:
         _send(report, {"error": f"its isolated place on this machine cannot be made: {error}"})
     os._exit(0)
 
 
-def _furnish(room: dict[str, Any]) -> int:
+def _build_sandbox(sandbox: dict[str, Any]) -> int:
     os.umask(0o022)  # another user must be able to enter the folders that are made here
     kernel.unshare(kernel.NEW_MOUNTS | kernel.NEW_HOSTNAME | kernel.NEW_IPC)
-    socket.sethostname(room["hostname"])
-    if room["ports"]:  # set here, because processes inside may not
-        Path(_PORT_RANGE).write_text("{} {}".format(*room["ports"]))
-    return folders.build(room)
+    socket.sethostname(sandbox["hostname"])
+    if sandbox["ports"]:  # set here, because processes inside may not
+        Path(_PORT_RANGE).write_text("{} {}".format(*sandbox["ports"]))
+    return folders.build(sandbox)
 
 
-def _start(spec: dict[str, Any], users: int, gate: int, report: int) -> int:
+def _start(spec: dict[str, Any], user_settings: int, gate: int, report: int) -> int:
     """Starts the command as a user without privileges. It waits at `gate` until the supervisor lets it begin."""
-    apart, mapped = os.pipe(), os.pipe()
+    entered, mapped = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            _apart(spec["room"], apart[1], mapped[0])
+            _enter_user_namespace(spec["sandbox"], entered[1], mapped[0])
             if not os.read(gate, 1):
                 os._exit(1)
-            _give_up_rights(spec["room"]["limits"], users, _number(spec["room"]))
-            if spec["room"]["filtered"]:  # last, because the steps before need some of the filtered calls
+            _give_up_rights(spec["sandbox"]["limits"], user_settings, _user_id(spec["sandbox"]))
+            if spec["sandbox"]["filtered"]:  # last, because the steps before need some of the filtered calls
                 syscall_filter.install()
             os.chdir(spec["folder"])
             environment = dict(spec["environment"])
@@ -78,42 +78,42 @@ def _start(spec: dict[str, Any], users: int, gate: int, report: int) -> int:
         except BaseException as error:
             _send(report, {"error": str(error)})
         os._exit(127)
-    os.close(apart[1])
-    if os.read(apart[0], 1):
-        room = spec["room"]
+    os.close(entered[1])
+    if os.read(entered[0], 1):
+        sandbox = spec["sandbox"]
         for name in ("uid_map", "gid_map"):
-            Path(f"/proc/{pid}/{name}").write_text(f"{_number(room)} {room['user'] or 0} {room['users']}")
+            Path(f"/proc/{pid}/{name}").write_text(f"{_user_id(sandbox)} {sandbox['user'] or 0} {sandbox['users']}")
         os.write(mapped[1], b"m")
-    for file in (apart[0], *mapped, gate):
+    for file in (entered[0], *mapped, gate):
         os.close(file)
     return pid
 
 
-def _number(room: dict[str, Any]) -> int:
+def _user_id(sandbox: dict[str, Any]) -> int:
     """The user id of the command inside the node."""
-    return 0 if room["machine"] else images.NUMBER
+    return 0 if sandbox["machine"] else images.NUMBER
 
 
-def _apart(room: dict[str, Any], apart: int, mapped: int) -> None:
+def _enter_user_namespace(sandbox: dict[str, Any], entered: int, mapped: int) -> None:
     """Enters a user namespace of the command's own, in which the first process maps a user."""
     os.setsid()
     kernel.drop_keys()
     for output in (1, 2):  # programs may open their output again as /dev/stdout
         with suppress(OSError):
-            os.fchown(output, room["user"] or -1, -1)
-    if room["user"]:
+            os.fchown(output, sandbox["user"] or -1, -1)
+    if sandbox["user"]:
         os.setgroups([])
     kernel.unshare(kernel.NEW_USER)
-    os.write(apart, b"a")
+    os.write(entered, b"a")
     if not os.read(mapped, 1):
         raise OSError("its user could not be mapped")
 
 
-def _give_up_rights(limits: dict[str, int], users: int, number: int) -> None:
+def _give_up_rights(limits: dict[str, int], user_settings: int, number: int) -> None:
     """Drops all capabilities for good, and becomes the run's user. The root of a whole machine keeps capabilities for
     its own users and files: its user namespace does not own mounts, networks or other processes."""
     kernel.unshare(kernel.NEW_GROUPS)
-    _write(users, "max_user_namespaces", "0")
+    _write(user_settings, "max_user_namespaces", "0")
     os.setresgid(number, number, number)
     os.setresuid(number, number, number)
     _limit(resource.RLIMIT_NOFILE, limits["files"])
@@ -137,15 +137,15 @@ def _limit(kind: int, most: int) -> None:
     resource.setrlimit(kind, (soft, hard))
 
 
-def _until_the_end(command: int) -> int:
+def _wait_for_end(command: int) -> int:
     """Waits for the command, ends all other processes of the node, and returns the command's exit code."""
     code: int | None = None
     while code is None:
         number = signal.sigwait(_SIGNALS)
         with suppress(ProcessLookupError):
-            if number == ASKED:
+            if number == TERMINATE:
                 os.killpg(command, signal.SIGTERM)
-            elif number == AT_ONCE:
+            elif number == KILL:
                 os.kill(-1, signal.SIGKILL)
         code = _reap(command)
     with suppress(ProcessLookupError):

@@ -89,36 +89,36 @@ def _widen(there: Path) -> None:
         os.close(held)
 
 
-def build(room: dict[str, Any]) -> int:
+def build(sandbox: dict[str, Any]) -> int:
     """Builds the file system and enters it. Returns `/proc/sys/user` as an open folder that can still be written to."""
-    root = Path(room["root"])
+    root = Path(sandbox["root"])
     kernel.separate_mounts()
     kernel.mount_memory(str(root), _ROOT_OPTIONS, _SAFE)
     for name in ("proc", "sys", "dev/shm", "dev/pts", "run", "var"):
         (root / name).mkdir(parents=True, exist_ok=True)
-    own = [root / target.lstrip("/") for _, target in room["own"]]
-    for source, target in _shown(room):
+    own = [root / target.lstrip("/") for _, target in sandbox["own"]]
+    for source, target in _shown(sandbox):
         _follow_no_link(root / target.lstrip("/"), own)
         _bind(source, root / target.lstrip("/"))
     for name, led_to in _LINKS.items():
         if not os.path.lexists(root / name):  # on a whole machine's disk it exists since the first start
             (root / name).symlink_to(led_to)
-    shared = f"mode=1777,size={room['limits']['memory'] // 2}"
+    shared = f"mode=1777,size={sandbox['limits']['memory'] // 2}"
     kernel.mount_memory(str(root / "dev/shm"), shared, _SAFE | kernel.NO_PROGRAMS)
     _system_files(root)
-    _groups(root, room)
-    staged = [_stage(root, number, source) for number, (source, *_) in enumerate(room["folders"])]
+    _groups(root, sandbox)
+    staged = [_stage(root, number, source) for number, (source, *_) in enumerate(sandbox["folders"])]
     # From here on all paths stay inside, also through links.
     kernel.enter_root(str(root))
     writable = set()
-    for folder, (_, target, may_write) in zip(staged, room["folders"], strict=True):
+    for folder, (_, target, may_write) in zip(staged, sandbox["folders"], strict=True):
         show(folder, target)
         os.rmdir(folder)
         writable |= {os.path.realpath(target)} if may_write else set()
     users = os.open("/proc/sys/user", os.O_RDONLY | os.O_DIRECTORY)
     for name in (*_CLOSED, *_EMPTY):
         _close_part(Path("/proc", name))
-    _close({*writable, *(target for _, target in room["own"])})
+    _close({*writable, *(target for _, target in sandbox["own"])})
     return users
 
 
@@ -134,17 +134,17 @@ def _stage(root: Path, number: int, source: str) -> str:
     return f"/{name}"
 
 
-def _shown(room: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _shown(sandbox: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The files that the node sees, as (source, target): system, settings and devices, then the node's own folders."""
     for name in _SYSTEM:
         yield f"/{name}", name
     paths = list(_paths("/dev", _DEVICES))
-    if not room["machine"]:  # the disk of a whole machine has them
+    if not sandbox["machine"]:  # the disk of a whole machine has them
         paths += _paths("/etc", _SETTINGS)
     # On some systems the paths to settings contain links.
     parts = [(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)), path) for path in paths]
     # Folders come before their content. Otherwise the node's own `/tmp` would hide an interpreter under `/tmp`.
-    yield from sorted([*parts, *room["own"], *room["shown"]], key=lambda pair: pair[1].rstrip("/").count("/"))
+    yield from sorted([*parts, *sandbox["own"], *sandbox["shown"]], key=lambda pair: pair[1].rstrip("/").count("/"))
 
 
 def _paths(folder: str, names: Iterable[str]) -> Iterator[str]:
@@ -211,14 +211,14 @@ def _system_files(root: Path) -> None:
     kernel.mount_kind("sysfs", str(root / "sys"), flags=flags | kernel.READ_ONLY)
 
 
-def _groups(root: Path, room: dict[str, Any]) -> None:
+def _groups(root: Path, sandbox: dict[str, Any]) -> None:
     """Shows the node's own control groups, where Dask and Ray read how much memory they have."""
-    place, folders = root / "sys/fs/cgroup", room["groups"] or {}
+    place, folders = root / "sys/fs/cgroup", sandbox["groups"] or {}
     if not folders or not place.is_dir():
         return
-    if room["version"] == 1:
+    if sandbox["version"] == 1:
         kernel.mount_memory(str(place), "mode=755,size=4k", _SAFE)
-    for controller, folder in folders.items() if room["version"] == 1 else (("", folders["memory"]),):
+    for controller, folder in folders.items() if sandbox["version"] == 1 else (("", folders["memory"]),):
         (place / controller).mkdir(exist_ok=True)
         kernel.bind_mount_all(folder, str(place / controller))
 

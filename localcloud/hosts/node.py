@@ -52,17 +52,17 @@ class IsolatedNode:
     _report: Iterator[dict[str, Any]]
     _groups: ControlGroups | None
 
-    def ask(self) -> None:
-        self._signal(first_process.ASKED)
+    def terminate(self) -> None:
+        self._signal(first_process.TERMINATE)
 
-    def end(self) -> None:
+    def kill(self) -> None:
         """Ends all processes of the node. If they do not end by themselves, it kills the first one."""
-        self._signal(first_process.AT_ONCE)
+        self._signal(first_process.KILL)
         if not ended_within(self.pid, _LAST_SECONDS):
             self._signal(signal.SIGKILL)
         os.waitpid(self.pid, 0)
 
-    def ended(self) -> tuple[int | None, str]:
+    def exit_code(self) -> tuple[int | None, str]:
         """The command's exit code, and an explanation if there is one."""
         killed = 0
         if self._groups:
@@ -93,7 +93,7 @@ def enter_namespaces(place: dict[str, Any]) -> str:
 
 def start_isolated(spec: dict[str, Any]) -> IsolatedNode:
     gate, report = os.pipe(), os.pipe()
-    groups = _grouped(spec["room"])
+    groups = _grouped(spec["sandbox"])
     pid = os.fork()
     if pid == 0:
         os.close(gate[1])
@@ -101,8 +101,10 @@ def start_isolated(spec: dict[str, Any]) -> IsolatedNode:
         first_process.main(spec, gate[0], report[1])
     os.close(gate[0])
     os.close(report[1])
-    room, messages = spec["room"], read_messages(report[0])
-    watch = UsageWatch(pid, [source for source, _ in room["own"]], room["limits"], bool(groups), room["printed"])
+    sandbox, messages = spec["sandbox"], read_messages(report[0])
+    watch = UsageWatch(
+        pid, [source for source, _ in sandbox["own"]], sandbox["limits"], bool(groups), sandbox["printed"]
+    )
     node = IsolatedNode(pid, watch, messages, groups)
     try:
         message = next(messages, {"error": "its first process ended before it could begin"})
@@ -113,7 +115,7 @@ def start_isolated(spec: dict[str, Any]) -> IsolatedNode:
             groups.join(int(command))
         os.write(gate[1], b"g")
     except (OSError, UnstartableError):
-        node.end()
+        node.kill()
         if groups:
             groups.remove()
         raise
@@ -124,16 +126,16 @@ def start_isolated(spec: dict[str, Any]) -> IsolatedNode:
 
 def remove_cloud_group(spec: dict[str, Any]) -> None:
     """Removes the control groups of a cloud that was killed, unless other nodes still use them."""
-    if spec.get("place") and spec["room"]["groups"]:
+    if spec.get("namespaces") and spec["sandbox"]["groups"]:
         # This may take long: a busy kernel keeps a group for seconds after its last process. Nobody waits for this.
-        ControlGroups(spec["room"]["groups"], spec["room"]["version"]).parent().remove(_CLEARED_SECONDS)
+        ControlGroups(spec["sandbox"]["groups"], spec["sandbox"]["version"]).parent().remove(_CLEARED_SECONDS)
 
 
-def _grouped(room: dict[str, Any]) -> ControlGroups | None:
-    if not room["groups"]:
+def _grouped(sandbox: dict[str, Any]) -> ControlGroups | None:
+    if not sandbox["groups"]:
         return None
-    groups = ControlGroups(room["groups"], room["version"])
-    groups.make({"memory": room["limits"]["memory"], "pids": room["limits"]["processes"]})
+    groups = ControlGroups(sandbox["groups"], sandbox["version"])
+    groups.make({"memory": sandbox["limits"]["memory"], "pids": sandbox["limits"]["processes"]})
     return groups
 
 
@@ -149,11 +151,11 @@ class BareNode:
     def pid(self) -> int:
         return self.process.pid
 
-    def ask(self) -> None:
+    def terminate(self) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGTERM)
 
-    def end(self) -> None:
+    def kill(self) -> None:
         """Ends all processes that the command started. This process has adopted the command's orphans."""
         while children := _children():
             for child in children:
@@ -162,7 +164,7 @@ class BareNode:
             self.process.wait()
             _reap()
 
-    def ended(self) -> tuple[int | None, str]:
+    def exit_code(self) -> tuple[int | None, str]:
         if self.report is not None:
             raise_if_unstartable(read_messages(self.report))
         return self.process.returncode, ""

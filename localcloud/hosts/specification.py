@@ -103,10 +103,10 @@ def build_specification(
             )
         return spec
     place = {"user": node.place.entry.user, "network": node.place.entry.network}
-    return {**spec, "place": place, "room": _room(assignment, node, nodes, mounted, groups)}
+    return {**spec, "namespaces": place, "sandbox": _sandbox(assignment, node, nodes, mounted, groups)}
 
 
-def _room(
+def _sandbox(
     assignment: Assignment, node: NodeSetup, nodes: int, mounted: Sequence[Mount], groups: ControlGroups | None
 ) -> dict[str, Any]:
     root, (user, count) = assignment.folder / _ROOT, _users(assignment, node.machine)

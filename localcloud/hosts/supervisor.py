@@ -46,8 +46,8 @@ def main(arguments: list[str]) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     spec: dict[str, Any] = json.loads(Path(arguments[0]).read_text())
     unstartable = ""
-    if spec.get("place"):
-        unstartable = enter_namespaces(spec["place"])
+    if spec.get("namespaces"):
+        unstartable = enter_namespaces(spec["namespaces"])
     else:
         protect_kernel_settings()
     # Not earlier, because the kernel resets both settings when a process enters a user namespace.
@@ -68,22 +68,22 @@ def main(arguments: list[str]) -> int:
 def _run(spec: dict[str, Any]) -> dict[str, Any]:
     started = time.time()
     try:
-        node: SupervisedNode = start_isolated(spec) if spec.get("place") else start_bare(spec)
+        node: SupervisedNode = start_isolated(spec) if spec.get("namespaces") else start_bare(spec)
     except (OSError, UnstartableError) as error:
         return _result(UnstartableError.REASON, None, str(error), started)
-    reason, detail = _until_the_end(node, spec["seconds"] or math.inf)
+    reason, detail = _wait_for_end(node, spec["seconds"] or math.inf)
     if reason in _ASKED:
-        node.ask()
+        node.terminate()
         ended_within(node.pid, spec["grace"])
-    node.end()
+    node.kill()
     try:
-        code, more = node.ended()
+        code, more = node.exit_code()
     except UnstartableError as error:
         return _result(error.REASON, None, str(error), started)
     return _result(reason, code, detail or more, started)
 
 
-def _until_the_end(node: SupervisedNode, seconds: float) -> tuple[str, str]:
+def _wait_for_end(node: SupervisedNode, seconds: float) -> tuple[str, str]:
     """Waits until the node must end. Returns the reason and an explanation."""
     deadline = time.monotonic() + seconds
     while not has_ended(node.pid):

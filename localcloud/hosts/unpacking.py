@@ -36,7 +36,7 @@ class RefusedError(Exception):
 
 
 @dataclass
-class Room:
+class Quota:
     """The remaining bytes and files. Unpacked content is counted, because the sizes in the archive may be wrong."""
 
     bytes: int
@@ -79,14 +79,14 @@ def is_archive(file: str | os.PathLike[str]) -> bool:
 def unpack(file: str, target: str, most_bytes: int, most_files: int) -> bool:
     """Unpacks a ZIP or TAR archive below the folder. RefusedError if it exceeds the limits, or leads elsewhere. Returns
     False if the file is neither."""
-    room = Room(most_bytes, most_files)
+    quota = Quota(most_bytes, most_files)
     try:
         if zipfile.is_zipfile(file):
             with zipfile.ZipFile(file) as zipped:
-                _write_all(_of_zip(zipped), target, room)
+                _write_all(_zip_members(zipped), target, quota)
         elif tarfile.is_tarfile(file):
             with tarfile.open(file) as tarred:
-                _write_all(_of_tar(tarred), target, room)
+                _write_all(_tar_members(tarred), target, quota)
         else:
             return False
     except RefusedError:
@@ -96,7 +96,7 @@ def unpack(file: str, target: str, most_bytes: int, most_files: int) -> bool:
     return True
 
 
-def _of_zip(archive: zipfile.ZipFile) -> Iterator[Member]:
+def _zip_members(archive: zipfile.ZipFile) -> Iterator[Member]:
     """The members of a ZIP archive. A link becomes a file with its target, as by Python's own unpacking."""
     for item in archive.infolist():
         if item.is_dir():
@@ -106,7 +106,7 @@ def _of_zip(archive: zipfile.ZipFile) -> Iterator[Member]:
                 yield Member(item.filename, item.external_attr >> 16 & 0o777, content)
 
 
-def _of_tar(archive: tarfile.TarFile) -> Iterator[Member]:
+def _tar_members(archive: tarfile.TarFile) -> Iterator[Member]:
     for item in archive:
         if item.isdir():
             yield Member(item.name, 0, None)
@@ -119,10 +119,10 @@ def _of_tar(archive: tarfile.TarFile) -> Iterator[Member]:
             raise RefusedError(f"{item.name!r} is neither a file nor a folder nor a link")
 
 
-def _write_all(members: Iterable[Member], target: str, room: Room) -> None:
+def _write_all(members: Iterable[Member], target: str, quota: Quota) -> None:
     root = os.path.realpath(target)
     for member in members:
-        room.take_file()
+        quota.take_file()
         place = _place(root, member.name)
         if member.leads_to:
             _link(root, member)
@@ -130,7 +130,7 @@ def _write_all(members: Iterable[Member], target: str, room: Room) -> None:
             os.makedirs(place, exist_ok=True)
         else:
             os.makedirs(os.path.dirname(place), exist_ok=True)
-            _write(place, member, room)
+            _write(place, member, quota)
 
 
 def _place(root: str, name: str) -> str:
@@ -164,11 +164,11 @@ def _link(root: str, member: Member) -> None:
         os.symlink(member.leads_to, place)
 
 
-def _write(place: str, member: Member, room: Room) -> None:
+def _write(place: str, member: Member, quota: Quota) -> None:
     assert member.content
     with open(place, "wb") as file:
         while chunk := member.content.read(_CHUNK):
-            room.take(len(chunk))
+            quota.take(len(chunk))
             file.write(chunk)
     if member.mode:
         os.chmod(place, member.mode & 0o755 | 0o600)
@@ -206,10 +206,10 @@ def _prepare(task: dict[str, Any]) -> list[str]:
     except (RefusedError, OSError) as error:
         raise RefusedError(f"The artifact cannot be unpacked: {error}") from None
     os.chdir(target)
-    return [*(task["command"] or _started(task, target, script)), *task["arguments"]]
+    return [*(task["command"] or _start_command(task, target, script)), *task["arguments"]]
 
 
-def _started(task: dict[str, Any], target: str, script: str) -> list[str]:
+def _start_command(task: dict[str, Any], target: str, script: str) -> list[str]:
     """The command for the file of the archive that is to start. Its name decides on the interpreter."""
     if script == target:
         setting, entry = task["setting"], task["entry"]
