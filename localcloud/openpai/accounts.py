@@ -28,7 +28,7 @@ PEOPLE = (Person("deployer", True, ("default", "reserved")), Person("user", Fals
 
 @dataclass(frozen=True)
 class Accounts:
-    """The accounts for clients: the cluster's address, and by user name a token and a password."""
+    """The accounts for clients: the cluster's address, and a token and a password for each user name."""
 
     uri: str
     tokens: Mapping[str, str] = field(default_factory=dict)
@@ -48,7 +48,7 @@ def accounts_file(home: Path) -> Path:
 
 
 def read_accounts(home: Path) -> Accounts:
-    """The accounts of this cloud, which its first start makes."""
+    """The accounts of this cloud. Its first start creates them."""
     content = json.loads(accounts_file(home).read_text())
     return Accounts(content["uri"], content["tokens"], content["passwords"])
 

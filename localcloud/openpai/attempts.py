@@ -34,8 +34,8 @@ def log_folder(home: Path, attempt: str) -> Path:
     return logs_folder(home) / attempt
 
 
-class Jobs:
-    """The texts of jobs that have not ended, with their secrets."""
+class AttemptMaker:
+    """Makes task attempts. Caches the protocols of jobs that have not ended, with their secrets."""
 
     def __init__(self, home: Path, store: JobStore) -> None:
         self._home, self._store = home, store
@@ -50,7 +50,8 @@ class Jobs:
         self._protocols.pop(name, None)
 
     def attempts(self, framework: Framework, tasks: Sequence[Task]) -> list[Callable[[], TaskAttempt]]:
-        """Functions that make the attempts of these tasks, to be called one by one: a large job takes long."""
+        """Returns a function for each task that makes its attempt. The caller calls them one by one: all together would
+        take long for a large job."""
         protocol, user = self.protocol(framework.name), framework.name.partition("~")[0]
         common = {
             **job_variables(user, framework, protocol),
@@ -95,7 +96,7 @@ def encoded_name(framework: str) -> str:
 
 
 def ports_of(protocol: Mapping[str, Any], role: str, attempt: str) -> dict[str, tuple[int, ...]]:
-    """The ports of a task attempt by label. They are always the same for an attempt, and all different."""
+    """The ports of a task attempt by label, all different. An attempt always gets the same ones."""
     wanted = dict(protocol["taskRoles"][role]["resourcePerInstance"].get("ports") or {})
     for label in OWN_LABELS:
         wanted[label] = max(1, wanted.get(label, 1))
@@ -138,7 +139,7 @@ def job_variables(user: str, framework: Framework, protocol: Mapping[str, Any]) 
 
 
 def peer_variables(tasks: Iterable[Task], policy: JobPolicy) -> dict[str, str]:
-    """The addresses of the job's tasks that have a place already."""
+    """The addresses of those tasks of the job that have been placed."""
     variables: dict[str, str] = {}
     hosts: dict[str, list[str]] = {role.key: [] for role in policy.roles}
     for task in tasks:

@@ -81,22 +81,22 @@ class OpenPaiCluster:
         self.controller = Controller(home, store, allocations)
         self.parts = Parts(home, store, tokens, allocations, self.controller, strikes)
         (storages_folder(home) / DEFAULT).mkdir(parents=True, exist_ok=True)
-        self._welcome(endpoint)
+        self._create_accounts(endpoint)
 
-    def _welcome(self, endpoint: str) -> None:
+    def _create_accounts(self, endpoint: str) -> None:
         """Gives each user a password and a token for programs. They stay the same at later starts."""
         home, tokens = self.parts.home, self.parts.tokens
         try:
-            held = accounts.read_accounts(home)
+            existing = accounts.read_accounts(home)
         except (FileNotFoundError, ValueError, KeyError):
-            held = Accounts(endpoint)
+            existing = Accounts(endpoint)
         by_name = {
-            person.name: held.tokens[person.name]
-            if tokens.user_of(held.tokens.get(person.name, ""))
+            person.name: existing.tokens[person.name]
+            if tokens.user_of(existing.tokens.get(person.name, ""))
             else tokens.create(person.name, application=True)
             for person in PEOPLE
         }
-        passwords = {person.name: held.passwords.get(person.name) or accounts.new_password() for person in PEOPLE}
+        passwords = {person.name: existing.passwords.get(person.name) or accounts.new_password() for person in PEOPLE}
         accounts.write_accounts(home, Accounts(endpoint, by_name, passwords))
 
     async def recover(self, tasks: Tasks) -> None:
@@ -132,7 +132,7 @@ class OpenPaiCluster:
         return await self._call(request, body)
 
     def refused(self, request: Request, error: ApiError) -> Reply:
-        """Writes a refusal. One without a code is a failure of the REST server itself."""
+        """Writes an error response. An error without a code is a failure of the REST server itself."""
         code = {"code": _code(error)} if error.code else {}
         return Reply(error.status, {**code, "message": error.message})
 
@@ -170,7 +170,7 @@ def _media_type(request: Request) -> str:
 
 
 def _code(error: ApiError) -> str:
-    """OpenPAI's code for a refusal that all APIs share."""
+    """OpenPAI's code for an error that all APIs share."""
     if isinstance(error, CloudFailureError):
         return _UNKNOWN if error.status == INTERNAL_ERROR else error.code
     if error.code.endswith("Error"):
@@ -179,7 +179,7 @@ def _code(error: ApiError) -> str:
 
 
 def remove_unknown_logs(home: Path, store: JobStore) -> None:
-    """Removes logs of unknown attempts: a kill of the cloud may have left them when it removed jobs."""
+    """Removes logs of unknown attempts. They remain if the cloud was killed while it removed jobs."""
     folder = logs_folder(home)
     if folder.is_dir():
         known = store.attempt_ids()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenPAI's controller: finds places for tasks, gives them to the hosts, and retries or completes jobs.
+"""OpenPAI's controller: allocates resources for tasks, gives the tasks to the hosts, and retries or completes jobs.
 
-It handles events in turns. A turn changes the jobs, saves the changes, and only then tells the hosts. If the changes
-cannot be saved, they are undone, and the turn is retried.
+It handles events in batches. A batch changes the jobs, saves the changes, and only then notifies the hosts. If the
+changes cannot be saved, they are undone, and the batch is retried.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from localcloud.openpai.attempts import Jobs, ports_of
+from localcloud.openpai.attempts import AttemptMaker, ports_of
 from localcloud.openpai.framework import PLACED, Framework, Task, TaskAttemptState, job_state
 from localcloud.openpai.store import JobStore
 from localcloud.openpai.tasks import LOST, NoTasks, TaskExit, Tasks
 from localcloud.openpai.virtual_clusters import Allocations, needs, sum_of
 from localcloud.server import http
 
-_SECONDS_BEFORE_ANOTHER_TURN = 5.0
-# A virtual cluster has free resources again after a task's end, or a change of its limits. Limits have to be polled.
-_SECONDS_BETWEEN_LOOKS_FOR_ROOM = 2.0
+_SECONDS_BEFORE_RETRY = 5.0
+# Waiting tasks are tried again at this interval, because a change of a virtual cluster's limits has to be polled.
+_SECONDS_BETWEEN_PLACEMENTS = 2.0
 _LOST_WITH_THE_CLOUD = "The local cloud ended while the task ran, and its hosts with it"
 _CANNOT_START = -310
 log = logging.getLogger("localcloud")
@@ -35,12 +35,12 @@ class Controller:
     def __init__(self, home: Path, store: JobStore, allocations: Allocations) -> None:
         self.tasks: Tasks = NoTasks(self)
         self._store, self._allocations = store, allocations
-        self._jobs = Jobs(home, store)
+        self._attempts = AttemptMaker(home, store)
         self._frameworks: dict[str, Framework] = {}
         self._waiting: dict[str, Framework] = {}
         self._placed: dict[str, tuple[Framework, Task]] = {}
         self._events: deque[Event] = deque()
-        self._turning = self._closed = False
+        self._handling = self._closed = False
         self._alarm: asyncio.TimerHandle | None = None
 
     # -- called by the REST server, after it has saved the job or the request to stop
@@ -49,13 +49,13 @@ class Controller:
         row = self._store.job(name)
         if row is not None:
             self._frameworks[name] = self._store.load(row)
-            self._happen(lambda: self._begin(name))
+            self._queue_event(lambda: self._begin(name))
 
     def stop(self, name: str) -> None:
-        self._happen(lambda: self._stop(name))
+        self._queue_event(lambda: self._stop(name))
 
     def waits_for(self, name: str) -> tuple[list[Task], list[str]]:
-        """The tasks of a job that wait for a place, and the resources that its virtual cluster lacks for them."""
+        """The tasks of a job that wait for resources, and the resources that its virtual cluster lacks for them."""
         framework = self._waiting.get(name)
         pending = framework.pending(http.now()) if framework else []
         if framework is None or not pending:
@@ -75,10 +75,10 @@ class Controller:
         lost = TaskExit(LOST, _LOST_WITH_THE_CLOUD)
         for attempt in list(self._placed):
             self._events.append(lambda attempt=attempt: self._ended(attempt, lost))  # type: ignore[misc]
-        self._turn()
+        self._handle_events()
 
     def close(self) -> None:
-        """Called before the hosts end, so that the ends of tasks which follow from that are ignored."""
+        """Called before the hosts stop, so that the resulting ends of tasks are ignored."""
         self._closed = True
         if self._alarm:
             self._alarm.cancel()
@@ -86,10 +86,10 @@ class Controller:
     # -- called by the hosts
 
     def running(self, attempt: str) -> None:
-        self._happen(lambda: self._runs(attempt))
+        self._queue_event(lambda: self._runs(attempt))
 
     def ended(self, attempt: str, how: TaskExit) -> None:
-        self._happen(lambda: self._ended(attempt, how))
+        self._queue_event(lambda: self._ended(attempt, how))
 
     # -- events, each of which changes one job
 
@@ -118,31 +118,31 @@ class Controller:
             framework.ended(task, how.code, how.details, http.now())
         return framework
 
-    # -- turns
+    # -- batches of events
 
-    def _happen(self, event: Event) -> None:
+    def _queue_event(self, event: Event) -> None:
         if not self._closed:
             self._events.append(event)
-            self._turn()
+            self._handle_events()
 
-    def _turn(self) -> None:
-        """Handles all events so far. Reports that the hosts make meanwhile are left for the next turn."""
-        if self._turning or self._closed:
+    def _handle_events(self) -> None:
+        """Handles all queued events. Reports that the hosts make meanwhile are handled in the next batch."""
+        if self._handling or self._closed:
             return
-        self._turning = True
+        self._handling = True
         try:
             while self._events:
-                placed, stopped = self._step()
-                self._tell(placed, stopped)
+                placed, stopped = self._apply_events()
+                self._notify_hosts(placed, stopped)
         except Exception:
             log.exception("OpenPAI's controller: trying again")
             self._load()
-            self._wake(_SECONDS_BEFORE_ANOTHER_TURN)
+            self._wake(_SECONDS_BEFORE_RETRY)
         finally:
-            self._turning = False
+            self._handling = False
 
-    def _step(self) -> tuple[list[tuple[Framework, Task]], list[TaskAttemptState]]:
-        """Applies all events so far in one transaction."""
+    def _apply_events(self) -> tuple[list[tuple[Framework, Task]], list[TaskAttemptState]]:
+        """Applies all queued events in one transaction."""
         events = list(self._events)
         with self._store.transaction():
             touched = {each.name: each for event in events if (each := event())}
@@ -159,13 +159,13 @@ class Controller:
             framework.to_stop = []
             if framework.over:
                 self._frameworks.pop(framework.name, None)
-                self._jobs.forget(framework.name)
+                self._attempts.forget(framework.name)
         return placed, stopped
 
     def _place(self, now: float) -> list[tuple[Framework, Task]]:
-        """Gives places to waiting tasks, the oldest job first. All tasks of a gang get places at once, or none."""
+        """Places waiting tasks, the oldest job first. The tasks of a gang are placed all together or not at all."""
         placed: list[tuple[Framework, Task]] = []
-        looks = [now + _SECONDS_BETWEEN_LOOKS_FOR_ROOM]
+        wake_times = [now + _SECONDS_BETWEEN_PLACEMENTS]
         for name, framework in list(self._waiting.items()):
             pending = framework.pending(now)
             for group in [pending] if framework.policy.gang else [[task] for task in pending]:
@@ -175,24 +175,24 @@ class Controller:
             if not (later := framework.next_time()):
                 del self._waiting[name]
             elif later > now:
-                looks.append(later)
+                wake_times.append(later)
         if self._waiting:
-            self._wake(min(looks) - now)
+            self._wake(min(wake_times) - now)
         return placed
 
     def _place_group(self, framework: Framework, group: list[Task]) -> bool:
         cluster = framework.policy.virtual_cluster
         if self._allocations.lacking(cluster, sum_of(needs(task.role) for task in group)):
             return False
-        protocol = self._jobs.protocol(framework.name)
+        protocol = self._attempts.protocol(framework.name)
         for task in group:
             address = self._allocations.allocate(task.last.id, cluster, needs(task.role))
             framework.place(task, address, ports_of(protocol, task.role.name, task.last.id))
             self._placed[task.last.id] = (framework, task)
         return True
 
-    def _tell(self, placed: Iterable[tuple[Framework, Task]], stopped: Iterable[TaskAttemptState]) -> None:
-        """Tells the hosts. Tasks that they refuse have ended."""
+    def _notify_hosts(self, placed: Iterable[tuple[Framework, Task]], stopped: Iterable[TaskAttemptState]) -> None:
+        """Gives tasks to the hosts, and stops attempts there. A task that the hosts refuse has ended."""
         by_framework: dict[str, list[Task]] = {}
         frameworks = {}
         for framework, task in placed:
@@ -200,7 +200,7 @@ class Controller:
             frameworks[framework.name] = framework
         for name, tasks in by_framework.items():
             try:
-                makers = self._jobs.attempts(frameworks[name], tasks)
+                makers = self._attempts.attempts(frameworks[name], tasks)
             except Exception as error:
                 self._refuse(tasks, error)
                 continue
@@ -220,10 +220,10 @@ class Controller:
     def _wake(self, seconds: float) -> None:
         if self._alarm:
             self._alarm.cancel()
-        self._alarm = asyncio.get_running_loop().call_later(seconds, self._happen, lambda: None)
+        self._alarm = asyncio.get_running_loop().call_later(seconds, self._queue_event, lambda: None)
 
     def _load(self) -> None:
-        """Loads all jobs that have not ended from disk."""
+        """Loads all unended jobs from disk."""
         self._allocations.clear()
         self._placed.clear()
         self._waiting.clear()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state machine of a job: its tasks, and what follows when one ends. It uses no clock, disk or host."""
+"""The state machine of a job and its tasks. It uses no clock, disk or host."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ class JobAttempt:
 
 
 class Framework:
-    """A job that has not ended. `changed` and `former`: attempts of tasks that have to be saved. `to_stop`: attempts
-    that the hosts have to end."""
+    """A job that has not ended. `changed`: task attempts that have to be saved. `to_stop`: those that the hosts have to
+    stop."""
 
     def __init__(self, name: str, uid: str, policy: JobPolicy) -> None:
         self.name, self.uid, self.policy = name, uid, policy
@@ -107,8 +107,8 @@ class Framework:
             return COMPLETED
         if self.attempt.end is not None:
             return DELETING
-        # Once a task has run, the attempt runs, whatever its tasks do: the controller asks `IsAnyTaskRunning` only
-        # while it prepares (frameworkcontroller/pkg/controller/controller.go).
+        # Once a task has run, the attempt counts as running: the controller checks `IsAnyTaskRunning` only while it
+        # prepares (frameworkcontroller/pkg/controller/controller.go).
         if self.attempt.launched or self._states[RUNNING] or self._states[COMPLETED]:
             return RUNNING
         return PREPARING if self._states[PREPARING] else PENDING
@@ -145,59 +145,59 @@ class Framework:
         """Ends the job without any task."""
         self.take([])
         self.attempt.end = AttemptEnd(refusal.code, refusal.details)
-        self._settle(now)
+        self._finish_if_done(now)
 
     def place(self, task: Task, address: str, ports: Mapping[str, tuple[int, ...]]) -> None:
         """Gives a task its address and ports. Then the hosts get it."""
         task.last.address, task.last.ports = address, ports
-        self._turn(task, PREPARING)
+        self._set_state(task, PREPARING)
 
     def runs(self, task: Task, now: float) -> None:
         if task.last.state != PREPARING:
             return
         task.last.launched = now
         self.attempt.launched = self.attempt.launched or now
-        self._turn(task, RUNNING)
+        self._set_state(task, RUNNING)
 
     def ended(self, task: Task, code: int, details: str, now: float) -> None:
         """Handles the end of a task's attempt: begins another one, or completes the task, and then perhaps the job's
         attempt."""
         if task.last.state == COMPLETED:
             return
-        asked = task.last.state == DELETING
+        stopped = task.last.state == DELETING
         last = task.last
-        last.code, last.details = (ATTEMPT_OVER, "Stop to complete current job attempt") if asked else (code, details)
+        last.code, last.details = (ATTEMPT_OVER, "Stop to complete current job attempt") if stopped else (code, details)
         last.ended = now
         follows = retry(task.role.retry, task.counted, last.code)
         if follows.again and self.attempt.end is None and not self.stopping:
             self._retry(task, follows.counted, now)
             return
-        self._turn(task, COMPLETED)
+        self._set_state(task, COMPLETED)
         self._ends[task.role.key, last.code == SUCCEEDED] += 1
-        self._judge(task)
-        self._settle(now)
+        self._check_completion(task)
+        self._finish_if_done(now)
 
     def stop(self, now: float) -> None:
         """Stops the job for its user. It is not retried."""
         self.stopping = True
         if self.attempt.end is None:
             self._complete(AttemptEnd(STOP_ASKED, "User has requested to stop the job"))
-        self._settle(now)
+        self._finish_if_done(now)
 
     def _retry(self, task: Task, counted: bool, now: float) -> None:
         former = task.last
         self._states[former.state] -= 1
         former.state = COMPLETED
         # The former attempt is saved together with the task's values of that time.
-        kept = Task(task.role, task.index, task.created, former, task.uid, task.counted)
-        self.changed[former.id] = (kept, former)
+        former_task = Task(task.role, task.index, task.created, former, task.uid, task.counted)
+        self.changed[former.id] = (former_task, former)
         task.counted += counted
         task.last = TaskAttemptState(former.number + 1, former.job_attempt, now)
         task.not_before = now + _pause(task.last.number - task.counted)
         self._states[PENDING] += 1
         self.changed[task.last.id] = (task, task.last)
 
-    def _judge(self, task: Task) -> None:
+    def _check_completion(self, task: Task) -> None:
         """Completes the job's attempt if the end of this task decides that."""
         if self.attempt.end is not None:
             return
@@ -219,13 +219,13 @@ class Framework:
         for task in self.tasks.values():
             if task.last.state in (PREPARING, RUNNING):
                 self.to_stop.append(task.last)
-                self._turn(task, DELETING)
+                self._set_state(task, DELETING)
             elif task.last.state == PENDING:
                 task.last.code, task.last.details = ATTEMPT_OVER, "Stop to complete current job attempt"
                 task.last.ended = task.last.created
-                self._turn(task, COMPLETED)
+                self._set_state(task, COMPLETED)
 
-    def _settle(self, now: float) -> None:
+    def _finish_if_done(self, now: float) -> None:
         """After the last task of a completed attempt has ended: the job is over, or is retried."""
         end = self.attempt.end
         if end is None or self.over or self._states[COMPLETED] != len(self.tasks):
@@ -239,7 +239,7 @@ class Framework:
         else:
             self.over = True
 
-    def _turn(self, task: Task, state: str) -> None:
+    def _set_state(self, task: Task, state: str) -> None:
         self._states[task.last.state] -= 1
         self._states[state] += 1
         task.last.state = state

@@ -30,7 +30,7 @@ _TAGGED = "name IN (SELECT job FROM tags WHERE tag IN ({marks}))"
 _LONGEST_TAG = 512
 
 
-def listed(store: JobStore, query: Mapping[str, str]) -> Any:
+def list_summaries(store: JobStore, query: Mapping[str, str]) -> Any:
     """Summaries of jobs, with their total number if the query asks for it."""
     limit = number(query["limit"], "limit") if "limit" in query else _USUAL
     if limit > _MOST:
@@ -64,13 +64,13 @@ def _where(query: Mapping[str, str]) -> tuple[str, list[str]]:
     priorities = query["jobPriority"].split(",") if "jobPriority" in query else []
     if priorities and "default" not in priorities:
         add("priority IN ({marks})", priorities)
-    either, words = _either(query)
+    either, words = _or_conditions(query)
     if either:
         add(f"({' OR '.join(either)})", words)
     return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
 
 
-def _either(query: Mapping[str, str]) -> tuple[list[str], list[str]]:
+def _or_conditions(query: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """The conditions for a keyword, and for jobs without a priority. controllers/v2/job.js joins them by OR."""
     either: list[str] = []
     words: list[str] = []
@@ -95,7 +95,7 @@ def _order(query: Mapping[str, str]) -> str:
 
 
 def list_jobs(call: RestCall) -> Reply:
-    return Reply(200, listed(call.parts.store, call.query))
+    return Reply(200, list_summaries(call.parts.store, call.query))
 
 
 def get_job(call: RestCall) -> Reply:
@@ -148,7 +148,7 @@ def delete_tag(call: RestCall) -> Reply:
 
 
 def events(call: RestCall) -> Reply:
-    """What a job waits for. There are no other events here."""
+    """The events that a job waits for resources. The local cluster has no others."""
     job = _job(call)
     tasks, lacking = call.parts.controller.waits_for(job.name)
     wanted = call.query.get("type", "Warning")
@@ -239,7 +239,7 @@ def _job_attempt(call: RestCall, job: JobRow, attempt: JobAttempt) -> Json:
 
 
 def _task_attempts(call: RestCall) -> tuple[JobRow, list[TaskRow]]:
-    """The job and the task in the path: the job, and all attempts of the task."""
+    """The job in the path, and all attempts of the task in the path."""
     job = _job(call)
     attempt, index = number(call.params["attempt"], "jobAttemptId"), number(call.params["index"], "taskIndex")
     values = (call.params["role"], index)

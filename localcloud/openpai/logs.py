@@ -23,7 +23,7 @@ _RANGE = re.compile(r"bytes=(?P<first>\d{0,18})-(?P<last>\d{0,18})")
 
 
 def log_names(folder: Path) -> list[str]:
-    """The log files of an attempt, without links and without files of other names that a task may have put there."""
+    """The log files of an attempt. Leaves out links, and other files that a task may have put there."""
     if not folder.is_dir():
         return []
     return sorted(path.name for path in folder.iterdir() if _NAME.fullmatch(path.name) and _is_log(path))
@@ -34,20 +34,20 @@ def read_log(home: Path, tokens: Tokens, path: str, query: Mapping[str, str], sp
     match = _ADDRESS.fullmatch(path)
     attempt = query.get("pod-uid", "")
     if match is None or not _ATTEMPT.fullmatch(attempt):
-        raise invalid_parameters("The address of a log is what the list of logs says.")
+        raise invalid_parameters("This is not the address of a log. Take it from the list of logs.")
     if not tokens.opens_log(query.get("token", ""), attempt):
         raise unauthorized("The token of this log is invalid, or has expired: ask for the list of logs again.")
     file = log_folder(home, attempt) / match["file"]
     if not _is_log(file):
         raise no_task_log()
-    asked = f"bytes=-{_TAIL_BYTES}" if query.get("tail-mode") == "true" else span
-    return _part(file, file.stat().st_size, asked)
+    wanted_range = f"bytes=-{_TAIL_BYTES}" if query.get("tail-mode") == "true" else span
+    return _part(file, file.stat().st_size, wanted_range)
 
 
-def _part(path: Path, size: int, asked: str) -> Reply:
+def _part(path: Path, size: int, wanted_range: str) -> Reply:
     """The file, or the requested range of it."""
     headers = {"content-type": "text/plain; charset=utf-8", "accept-ranges": "bytes"}
-    match = _RANGE.fullmatch(asked)
+    match = _RANGE.fullmatch(wanted_range)
     if match is None or not (match["first"] or match["last"]):
         return Reply(200, headers=headers, file=FilePart(path, 0, size))
     if match["first"]:
@@ -55,7 +55,7 @@ def _part(path: Path, size: int, asked: str) -> Reply:
     else:
         first, last = max(0, size - int(match["last"])), size - 1
     if first > last:
-        if asked.startswith("bytes=-"):  # the end of an empty file
+        if wanted_range.startswith("bytes=-"):  # the end of an empty file
             return Reply(200, headers=headers, file=FilePart(path, 0, 0))
         return Reply(416, headers={**headers, "content-range": f"bytes */{size}"})
     headers["content-range"] = f"bytes {first}-{last}/{size}"

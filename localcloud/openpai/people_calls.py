@@ -105,7 +105,7 @@ def get_storage(call: RestCall) -> Reply:
 
 
 def _require_person(call: RestCall) -> None:
-    """Refuses tokens that were made for programs: this needs one of a login."""
+    """Refuses application tokens: this call needs a token from a login."""
     if call.by.application:
         raise forbidden("Applications are not allowed to do this operation.")
 

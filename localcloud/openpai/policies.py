@@ -26,14 +26,14 @@ class RetryPolicy:
 
 @dataclass(frozen=True)
 class Retry:
-    """Whether there is another attempt, and whether it counts."""
+    """Whether another attempt follows, and whether that retry is counted."""
 
     again: bool
     counted: bool = False
 
 
 def retry(policy: RetryPolicy, counted: int, code: int) -> Retry:
-    """Decides after an attempt that ended with this code. `counted`: how many retries have been counted so far."""
+    """Decides whether an attempt that ended with this code is retried. `counted`: the retries counted so far."""
     kind = exit_of(code).kind if code else ""
     if policy.fancy and kind == "transient":
         return Retry(True)
@@ -98,7 +98,7 @@ def policy_of(protocol: Mapping[str, Any]) -> JobPolicy:
 
 
 def _refusal(protocol: Mapping[str, Any]) -> Refusal | None:
-    """Why Kubernetes would refuse the job, if it would. The framework is checked before its pods."""
+    """The reason for which Kubernetes refuses the job, if there is one. The framework is checked before its pods."""
     first = min(obstacles(protocol), key=lambda each: each.code, default=None)
     return None if first is None else Refusal(first.code, str(first))
 

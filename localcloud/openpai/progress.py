@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records the progress of jobs. Launchers write status files to storages, which send no notifications. So this polls
-the files, and keeps the numbers of each version."""
+"""Records the progress of jobs. Launchers write status files to storages, which send no notifications. So this module
+polls the files, and records the numbers of each version."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from localcloud.server.cloud import StateFile
 
 # Launchers report every five seconds.
 EVERY_SECONDS = 2.0
-# How many jobs, the newest ones, are polled, and how many ranks of each.
+# How many of the newest jobs are polled, and how many ranks of each.
 _MOST_JOBS, _MOST_RANKS = 50, 256
 Place = tuple[str, str]
 log = logging.getLogger("localcloud")
 
 
 def progress_key(storage: str) -> str:
-    """The name under which the progress of a storage is recorded, beside those of buckets."""
+    """The key under which the progress of a storage is recorded, in the table that buckets use too."""
     return f"file://{storage}"
 
 
@@ -51,7 +51,7 @@ class ProgressObserver:
     home: Path
     jobs: JobStore
     store: StateFile
-    # The texts of running jobs, which never change. None: the job is not ours.
+    # Running jobs by name, parsed once because they never change. None: the job is not ours.
     _texts: dict[str, Job | None] = field(default_factory=dict)
 
     async def keep_observed(self) -> None:

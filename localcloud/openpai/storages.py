@@ -47,7 +47,7 @@ def task_storages(home: Path, protocol: Mapping[str, Any], user: str) -> tuple[T
         if folder := storage_folder(home, name):
             if row.get("share") is False:
                 folder = folder / user
-                # If something else has this name there, the hosts refuse it later.
+                # If a file has this name, the hosts refuse it later.
                 with suppress(OSError):
                     folder.mkdir()
             seen.append(TaskStorage(name, row.get("mountPath") or f"/mnt/{name}", folder, row.get("readOnly") is True))

@@ -47,28 +47,28 @@ def submit(call: RestCall) -> Reply:
 async def _submit(call: RestCall) -> Reply:
     text = _decoded(call.body)
     # In a thread, because a hostile text may take seconds to parse.
-    protocol, config = await asyncio.to_thread(judged_and_masked, text)
+    protocol, config = await asyncio.to_thread(parse_and_mask, text)
     person, parts = call.by.person, call.parts
     _require_room(parts.allocations, protocol)
     name = f"{person.name}~{protocol['name']}"
     if parts.store.job(name):
         raise job_exists(protocol["name"])
-    policy = admitted(parts.home, person, protocol)
-    _keep(parts.store, name, policy, protocol, config)
+    policy = policy_for(parts.home, person, protocol)
+    _store_job(parts.store, name, policy, protocol, config)
     parts.controller.submitted(name)
     message = f"Update job {protocol['name']} for user {person.name} successfully."
     return Reply(202, {"status": 202, "message": message})
 
 
-def judged_and_masked(text: str) -> tuple[dict[str, Any], str]:
+def parse_and_mask(text: str) -> tuple[dict[str, Any], str]:
     """The job in a text, and its JSON text without secrets."""
-    protocol = judged(text)
+    protocol = parse_valid(text)
     if shares_secrets(text):
         raise invalid_protocol("without its secrets this is not a valid job: nothing else may refer to their values")
     return protocol, json.dumps(masked(protocol))
 
 
-def judged(text: str) -> dict[str, Any]:
+def parse_valid(text: str) -> dict[str, Any]:
     """The job in a text. Refuses an invalid one."""
     try:
         protocol = parse(text)
@@ -101,7 +101,7 @@ def _decoded(body: bytes) -> str:
 
 
 def _require_plain(protocol: Mapping[str, Any]) -> None:
-    """Refuses values that YAML has and jobs do not have."""
+    """Refuses values that are valid in YAML, and not in a job."""
     left: list[Any] = [protocol]
     count = letters = 0
     while left:
@@ -117,7 +117,7 @@ def _require_plain(protocol: Mapping[str, Any]) -> None:
         elif not isinstance(value, str | int | float | bool | None):
             raise invalid_protocol(f"a value of the type {type(value).__name__} has no place in a job")
         elif isinstance(value, int | float) and not abs(value) < _TOO_LARGE:
-            raise invalid_protocol("a number is too large, or is none")
+            raise invalid_protocol("a number is too large, infinite, or not a number")
 
 
 def _require_room(allocations: Allocations, protocol: Mapping[str, Any]) -> None:
@@ -137,7 +137,7 @@ def _hived(protocol: Mapping[str, Any]) -> Mapping[str, Any]:
     return (protocol.get("extras") or {}).get("hivedScheduler") or {}
 
 
-def admitted(home: Path, person: Person, protocol: Mapping[str, Any]) -> JobPolicy:
+def policy_for(home: Path, person: Person, protocol: Mapping[str, Any]) -> JobPolicy:
     """The policy of a valid job. Refuses it if its user may not use what it asks for, as `put` of models/v2/job/k8s.js.
     A missing virtual cluster is refused like one that the user may not use."""
     policy = policy_of(protocol)
@@ -147,7 +147,7 @@ def admitted(home: Path, person: Person, protocol: Mapping[str, Any]) -> JobPoli
     return policy
 
 
-def _keep(store: JobStore, name: str, policy: JobPolicy, protocol: Mapping[str, Any], config: str) -> None:
+def _store_job(store: JobStore, name: str, policy: JobPolicy, protocol: Mapping[str, Any], config: str) -> None:
     user, _, job = name.partition("~")
     row = JobRow(
         name, user, job, str(uuid.uuid4()), policy.virtual_cluster, http.now(), tasks=policy.tasks,

@@ -112,7 +112,7 @@ class TaskReports(Protocol):
 class NoTasks:
     """For a cloud without hosts: each attempt ends at once, with the reason."""
 
-    WHY = "No hosts are attached to this local cloud: nothing runs its tasks"
+    REASON = "No hosts are attached to this local cloud: nothing runs its tasks"
 
     def __init__(self, reports: TaskReports) -> None:
         self._reports = reports
@@ -120,7 +120,7 @@ class NoTasks:
     async def recover(self) -> None: ...
 
     def start(self, attempt: TaskAttempt) -> None:
-        log.warning("%s: %s", attempt.id, self.WHY)
-        self._reports.ended(attempt.id, TaskExit(-200, self.WHY))
+        log.warning("%s: %s", attempt.id, self.REASON)
+        self._reports.ended(attempt.id, TaskExit(-200, self.REASON))
 
     def stop(self, attempt: str) -> None: ...

@@ -88,7 +88,7 @@ class Tokens:
         return Caller(person, token, bool(content["application"]))
 
     def for_log(self, attempt: str) -> str:
-        """A token for the logs of one task attempt, which is valid for a while."""
+        """A token for the logs of one task attempt, which expires after ten minutes."""
         return self._sign({"attempt": attempt, "exp": int(http.now()) + _LOG_SECONDS})
 
     def opens_log(self, token: str, attempt: str) -> bool:

@@ -89,7 +89,7 @@ class Allocations:
         return self.total(row).minus(self.used(cluster)).lacks(need) if row else ["virtual cluster"]
 
     def allocate(self, attempt: str, cluster: str, need: Resources, address: str = "") -> str:
-        """Gives an attempt its place, and returns its address: this one, or a free one."""
+        """Allocates resources and an address for an attempt. Returns the address: the given one, or a free one."""
         number = int(ipaddress.IPv4Address(address)) - int(_NETWORK[0]) if address else self._free_address()
         self._addresses.add(number)
         self._held[attempt] = (cluster, need, number)
@@ -108,7 +108,7 @@ class Allocations:
         self._used.clear()
 
     def _free_address(self) -> int:
-        """The address that has been free for the longest time, so that no task is taken for a former one."""
+        """The address that has been free for the longest time, so that a new task is not mistaken for a former one."""
         last = _NETWORK.num_addresses - 2
         for _ in range(last):
             number, self._next = self._next, self._next + 1 if self._next < last else _FIRST

@@ -22,7 +22,7 @@ from components.openpai.protocol import NotYamlError, entrypoint, parse, refusal
 from components.openpai.protocol.text import Moment
 from localcloud.openpai.accounts import person
 from localcloud.openpai.storages import DEFAULT
-from localcloud.openpai.submitting import admitted, judged_and_masked
+from localcloud.openpai.submitting import parse_and_mask, policy_for
 from localcloud.server.errors import ApiError
 
 RECORDED = json.loads(Path(__file__).with_name("recorded_of_openpai.json").read_text(encoding="utf-8"))
@@ -70,8 +70,8 @@ def _answer(home: Path, job: Any) -> str:
     user = person("user")
     assert user
     try:
-        protocol, _ = judged_and_masked(json.dumps(job))
-        admitted(home, user, protocol)
+        protocol, _ = parse_and_mask(json.dumps(job))
+        policy_for(home, user, protocol)
     except ApiError as error:
         return f"{error.status} {error.code}".strip()
     return "202"
@@ -122,5 +122,5 @@ def test_a_command_is_filled_in_as_openpai_does(text: str, command: str | None) 
 
 def test_a_key_of_a_job_stands_once(home: Path) -> None:
     with pytest.raises(ApiError, match="the key 'name' stands twice") as refusal:
-        judged_and_masked("name: a\nname: b\n")
+        parse_and_mask("name: a\nname: b\n")
     assert (refusal.value.status, refusal.value.code) == (500, "")

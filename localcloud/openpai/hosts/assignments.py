@@ -33,10 +33,10 @@ _PLUGINS = "com.microsoft.pai.runtimeplugin"
 _RUNS_COMMANDS = "cmd"
 # The keys of a prerequisite that are not parameters of its plugin.
 _OF_PREREQUISITES = ("plugin", "failurePolicy", "type")
-# The beginning of scripts, as by OpenPAI: an unset variable ends a script.
+# The beginning of each script, as in OpenPAI: an unset variable ends the script.
 _STRICT = "set -o errexit\nset -o nounset\nset -o pipefail\n"
 _MUST_SUCCEED = "code=$?\n[ $code -eq 0 ] || exit $code\n"
-ALONE = Outline((Group("", 1, 1),), 0)
+_ONE_NODE = Outline((Group("", 1, 1),), 0)
 # The user of all tasks, because they share storages. In a real cluster it is root.
 _USER = "openpai"
 _MEBIBYTE = 1 << 20
@@ -72,7 +72,7 @@ class _Plugin:
 
 
 def scripts_of(attempt: TaskAttempt) -> TaskScripts:
-    """The scripts of a task: the plugins' commands before the user's in their order, those after it in reverse."""
+    """The scripts of a task. Before the user's command the plugins follow in their order, after it in reverse order."""
     plugins = [_read(attempt, each) for each in _plugins(attempt.protocol, attempt.role)]
     for plugin in plugins:
         if plugin.name not in (_RUNS_COMMANDS, *ABSENT_PLUGINS):
@@ -132,25 +132,25 @@ def assignment_of(attempt: TaskAttempt, folder: Path, lines: Lines) -> Assignmen
         id=attempt.id,
         name=f"{attempt.role}-{attempt.index}",
         folder=folder,
-        outline=ALONE,
+        outline=_ONE_NODE,
         works=[_work(attempt)],
         code=None,
         mounts=(),
         subnet=subnet,
         interfaces=[Interface(attempt.id, attempt.address, hardware(attempt.address), lambda: _REACH)],
         lines=lambda group, rank: lines,
-        upkeep=_nothing,
+        upkeep=_no_upkeep,
         shared=_all_shared(attempt.storages),
         user=_USER,
     )
 
 
 def hardware(address: str) -> str:
-    """The hardware address for an address. It is always the same."""
+    """The hardware address for an IP address. It is always the same."""
     return "02:" + ":".join(f"{byte:02x}" for byte in hashlib.sha256(address.encode()).digest()[:5])
 
 
-async def _nothing() -> None:
+async def _no_upkeep() -> None:
     """Renews nothing: no file or credential of a task expires."""
 
 

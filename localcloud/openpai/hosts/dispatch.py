@@ -106,7 +106,7 @@ class ClusterTasks:
         self._attempts: dict[str, TaskAttempt] = {}
         self._logs: dict[str, TaskLogs] = {}
         self._seen = TaskEvidence(folder.with_name(f"{folder.name}-seen"))
-        self._asked: set[str] = set()
+        self._stopping: set[str] = set()
         # The ends of attempts that never began.
         self._refused: dict[str, TaskExit] = {}
         self._closing = False
@@ -142,7 +142,7 @@ class ClusterTasks:
 
     def stop(self, attempt: str) -> None:
         if attempt in self._attempts:
-            self._asked.add(attempt)
+            self._stopping.add(attempt)
             self._hosts.cancel(attempt)
 
     # -- called by the hosts (`localcloud.hosts.assignment.Dispatcher`)
@@ -172,20 +172,22 @@ class ClusterTasks:
         attempt = self._attempts.pop(run, None)
         if attempt is not None:
             self._seen.keep(task_of(attempt), folder)
-        asked = run in self._asked
-        self._asked.discard(run)
+        was_stopped = run in self._stopping
+        self._stopping.discard(run)
         if not self._closing or (result is not None and result["reason"] == _BY_ITSELF):
-            how = self._refused.get(run) or _exit(result, verdict.details, folder, asked, logs.tail() if logs else b"")
+            how = self._refused.get(run) or _exit(
+                result, verdict.details, folder, was_stopped, logs.tail() if logs else b""
+            )
             self._reports.ended(run, how)
         self._refused.pop(run, None)
-        # Its logs are kept elsewhere, and its disk is not kept.
+        # The logs are elsewhere, and nobody needs the disk any more.
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _exit(result: Mapping[str, Any] | None, details: str, folder: Path, asked: bool, tail: bytes) -> TaskExit:
+def _exit(result: Mapping[str, Any] | None, details: str, folder: Path, was_stopped: bool, tail: bytes) -> TaskExit:
     if result is not None:
         return _task_exit(result, tail)
-    if asked:
+    if was_stopped:
         return TaskExit(_STOPPED, "The task was stopped before its command began")
     began = any(folder.glob("node-*.pid"))
     return TaskExit(LOST if began else _CANNOT_START, details)

@@ -113,7 +113,7 @@ class Output:
 
     @property
     def waits(self) -> float:
-        """For how many seconds an unfinished line has waited."""
+        """How long an unfinished line has waited, in seconds."""
         return time.monotonic() - self._shown if self._rest else 0.0
 
     def take(self, chunk: bytes) -> bool:

@@ -13,7 +13,7 @@ import pytest
 from components.openpai.protocol import problems, text_of
 from localcloud.openpai.attempts import MOST_PORTS, ports_of
 from localcloud.openpai.store import JobRow, JobStore
-from localcloud.openpai.submitting import judged, judged_and_masked
+from localcloud.openpai.submitting import parse_and_mask, parse_valid
 from localcloud.server.errors import ApiError
 
 _ROLE = {"dockerImage": "image", "commands": ["true"], "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0}}
@@ -52,7 +52,7 @@ def _job(**resources: Any) -> dict[str, Any]:
 )
 def test_a_hostile_text_is_refused_with_its_reason(text: str, reason: str) -> None:
     with pytest.raises(ApiError, match=reason) as refusal:
-        judged(text)
+        parse_valid(text)
     assert (refusal.value.status, refusal.value.code) == (400, "InvalidProtocolError")
 
 
@@ -69,7 +69,7 @@ def test_a_hostile_text_is_refused_with_its_reason(text: str, reason: str) -> No
 )
 def test_where_the_rest_server_itself_fails_the_answer_has_no_code(text: str, reason: str) -> None:
     with pytest.raises(ApiError, match=reason) as refusal:
-        judged(text)
+        parse_valid(text)
     assert (refusal.value.status, refusal.value.code) == (500, "")
 
 
@@ -81,7 +81,7 @@ def test_more_in_auth_than_openpai_reads_is_no_traceback() -> None:
         job = {**_job(), "prerequisites": [image], "secrets": {"word": "sesame"}}
         assert [str(each) for each in problems(job)] == ([] if accepted else [_OF_MORE])
         if accepted:
-            assert judged(json.dumps(job)) == job
+            assert parse_valid(json.dumps(job)) == job
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_more_in_auth_than_openpai_reads_is_no_traceback() -> None:
 )
 def test_no_way_of_writing_a_job_shows_its_secrets(secrets: str) -> None:
     text = f"{secrets}\n{text_of(_job())}"
-    protocol, shown = judged_and_masked(text)
+    protocol, shown = parse_and_mask(text)
     assert "sesame" in protocol["secrets"]["key"]
     assert "sesame" not in shown
     assert json.loads(shown) == {**_job(), "secrets": "******"}
@@ -110,7 +110,7 @@ def test_no_way_of_writing_a_job_shows_its_secrets(secrets: str) -> None:
 def test_a_job_in_json_does_not_show_its_secrets() -> None:
     job = {**_job(), "secrets": {"key": "sesame"}}
     for text in (json.dumps(job), json.dumps(job, indent=1)):
-        assert json.loads(judged_and_masked(text)[1]) == {**job, "secrets": "******"}
+        assert json.loads(parse_and_mask(text)[1]) == {**job, "secrets": "******"}
 
 
 @pytest.mark.parametrize(
@@ -125,11 +125,11 @@ def test_a_job_in_json_does_not_show_its_secrets() -> None:
 def test_a_job_that_is_none_without_its_secrets_is_refused(secrets: str, description: str) -> None:
     text = text_of({**_job(), "description": "word"}).replace('"word"', description)
     with pytest.raises(ApiError, match="without its secrets"):
-        judged_and_masked(f"{secrets}\n{text}")
+        parse_and_mask(f"{secrets}\n{text}")
 
 
 def test_a_task_gets_as_many_ports_as_it_asks_for_and_no_port_twice() -> None:
-    job = judged(json.dumps(_job(ports={"data": MOST_PORTS - 1, "http": 0})))
+    job = parse_valid(json.dumps(_job(ports={"data": MOST_PORTS - 1, "http": 0})))
     ports = ports_of(job, "worker", "an attempt")
     assert {label: len(numbers) for label, numbers in ports.items()} == {"data": 999, "http": 1, "ssh": 1}
     numbers = [number for each in ports.values() for number in each]
