@@ -139,19 +139,19 @@ async def _serve(home: Path, port: int) -> None:
     )  # fmt: skip
     server = _Server(config)
     cloud.isolation = _isolation()
-    may_do_without = cloud.isolation == files.WHERE_POSSIBLE
+    may_skip_rules = cloud.isolation == files.WHERE_POSSIBLE
     services = (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS)
-    fabric = Fabric(cloud.endpoint, services, partial(serve_another, server), may_do_without)
+    fabric = Fabric(cloud.endpoint, services, partial(serve_another, server), may_skip_rules)
     cloud.hosts = Hosts(home / "runs", fabric, JobRuns(cloud))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
     cloud.hosts.recover()
-    machines_fabric = Fabric(cloud.endpoint, network.ADDRESSES, partial(serve_another, server), may_do_without)
+    machines_fabric = Fabric(cloud.endpoint, network.ADDRESSES, partial(serve_another, server), may_skip_rules)
     instances = Instances(home / "machines", machines_fabric, aws)
     cloud.other_hosts.append(instances)
     aws.hosts = instances
     aws.recover()
-    tasks_fabric = Fabric(cloud.endpoint, (), partial(serve_another, server), may_do_without)
+    tasks_fabric = Fabric(cloud.endpoint, (), partial(serve_another, server), may_skip_rules)
     tasks = ClusterTasks(home / "tasks", tasks_fabric, openpai.controller)
     cloud.other_hosts.append(tasks)
     await openpai.recover(tasks)

@@ -33,7 +33,7 @@ class Outline:
     minutes: int
 
     @property
-    def placed(self) -> list[str]:
+    def groups_by_rank(self) -> list[str]:
         """The group of each node, by rank."""
         return [group.name for group in self.groups for _ in range(group.replicas)]
 
@@ -53,7 +53,7 @@ class RunCode:
 class WholeMachine:
     """A node that is a whole machine: its processes are root inside, and have no rights outside. `kept`: folders on its
     disk; `fresh`: folders that are empty at each start. `files`: written at its first start. `shown`: stand-in
-    programs, as (path on this machine, path inside). `given`: the path inside of the files that it gets."""
+    programs, as (path on this machine, path inside). `given`: where it sees the files that the cloud gives it."""
 
     kept: tuple[str, ...]
     fresh: tuple[str, ...]
@@ -64,7 +64,7 @@ class WholeMachine:
 
 @dataclass(frozen=True)
 class NodeWork:
-    """The work of one node: it starts `command`, or the file `script` of the code if that is empty, with `arguments`.
+    """The work of one node. It starts `command`, or the file `script` of the code if that is empty, with `arguments`.
     `stands_in`: the local environment in place of its image. Memory and disk are in bytes, 0 if not given."""
 
     command: tuple[str, ...]
@@ -158,16 +158,16 @@ class RunVerdict:
 
 
 class Dispatcher(Protocol):
-    """Gives runs to the hosts, and is told of their progress."""
+    """Gives runs to the hosts, and receives reports of their progress."""
 
     def unfinished(self) -> Iterable[tuple[str, bool]]:
         """The runs that have not ended, and whether each is to be canceled."""
 
     def outline(self, run: str) -> Outline | None:
-        """The run's outline. None if its job is gone. CannotStartError if the run itself is gone."""
+        """The run's outline. None if its job was deleted. CannotStartError: the run itself was deleted."""
 
     async def assignment(self, run: str, folder: Path) -> Assignment:
-        """The run's assignment. CannotStartError if the run has no right to a part of it."""
+        """The run's assignment. CannotStartError: the run may not use a part of it."""
 
     def begins_again(self, run: str) -> None:
         """Notes that the run starts again, because the cloud and its hosts were killed."""
@@ -181,11 +181,11 @@ class Dispatcher(Protocol):
 
 def judge_run(outline: Outline, results: Mapping[int, Mapping[str, Any]]) -> RunVerdict:
     """FAILED as soon as a group cannot reach its minimum any more, SUCCEEDED once all nodes have ended."""
-    groups, placed = outline.groups, outline.placed
+    groups, names = outline.groups, outline.groups_by_rank
     states = []
     reasons = []
     for group in groups:
-        ranks = [rank for rank, name in enumerate(placed) if name == group.name]
+        ranks = [rank for rank, name in enumerate(names) if name == group.name]
         failed = [rank for rank in ranks if rank in results and not _succeeded(results[rank])]
         if len(ranks) - len(failed) < group.minimum_success:
             states.append("FAILED")

@@ -128,7 +128,7 @@ def _flows(node: NodeEvidence, seen: _Seen, kind: str, counted: str, free: bool 
             ends = (peer, node.address) if direction == "ingress" else (node.address, peer)
             yield {
                 "direction": direction, "from": ends[0], "to": ends[1], "port": port,
-                # nft has names only where the system has a list of protocols, which Debian's smallest lacks.
+                # nft prints names only if the system has a list of protocols. The smallest Debian has none.
                 "protocol": PROTOCOL_NAMES.get(str(protocol), protocol),
                 counted: one.packets,
             }  # fmt: skip

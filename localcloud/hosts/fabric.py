@@ -69,8 +69,8 @@ class _Placed:
     members: Sequence[LanMember] = ()
     network: str = ""
     lan: Lan | None = None
-    alone: LoopbackSite | None = None
-    endings: list[Callable[[], None]] = field(default_factory=list)
+    loopback: LoopbackSite | None = None
+    stop_serving: list[Callable[[], None]] = field(default_factory=list)
 
 
 @dataclass
@@ -78,14 +78,14 @@ class Fabric:
     """All sites of one local cloud. Only the server's thread may call it.
 
     Outside of networks the cloud serves `endpoint`, inside of them the addresses `services`. Without such addresses it
-    serves `endpoint` in each node, too. `may_do_without`: whether nodes may run without rules on a machine without
+    serves `endpoint` in each node, too. `may_skip_rules`: whether nodes may run without rules on a machine without
     namespaces.
     """
 
     endpoint: str
     services: Sequence[str]
     serve: Serve
-    may_do_without: bool = False
+    may_skip_rules: bool = False
     fail: Fail = lambda run, reason: None
     _lans: dict[str, Lan] = field(default_factory=dict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
@@ -104,8 +104,8 @@ class Fabric:
 
     async def _unavailable(self) -> str:
         """What this machine lacks; empty if it lacks nothing. The result of a trial is cached, but missing programs are
-        looked for each time. SiteGoneError: the trial gave no answer."""
-        if not self.may_do_without and (reason := syscall_filter.why_not()):
+        searched each time. SiteGoneError: the trial gave no answer."""
+        if not self.may_skip_rules and (reason := syscall_filter.why_not()):
             return reason
         if self._why_not is None:
             try:
@@ -133,7 +133,7 @@ class Fabric:
         """Whether the system calls of nodes are filtered. NotInForceError: this machine has no filter, and the user did
         not allow to run without one."""
         reason = syscall_filter.why_not()
-        if reason and not self.may_do_without:
+        if reason and not self.may_skip_rules:
             raise NotInForceError(f"The system calls of the run cannot be filtered on this machine: {reason}. {REMEDY}")
         if reason and reason not in self._logged_reasons:
             self._logged_reasons.add(reason)
@@ -141,7 +141,7 @@ class Fabric:
         return not reason
 
     async def _place(self, assignment: Assignment) -> list[NodePlace]:
-        run, groups, subnet = assignment.id, assignment.outline.placed, assignment.subnet
+        run, groups, subnet = assignment.id, assignment.outline.groups_by_rank, assignment.subnet
         if subnet is None:
             return await self._place_alone(run, len(groups))
         members = [
@@ -151,19 +151,19 @@ class Fabric:
         try:
             return await self._place_in_site(run, subnet, members)
         except (SiteError, UnreadableRuleError) as error:
-            await self._must_do_without(str(error))
+            await self._require_permission(str(error))
             # If only a program for networks is missing, nodes still get namespaces.
-            alone = await self._share_loopback(run, subnet.network, _Placed(str(error), members, subnet.network))
-            entry = NamespaceFiles(alone.site.user, alone.site.network) if alone else None
+            loopback = await self._share_loopback(run, subnet.network, _Placed(str(error), members, subnet.network))
+            entry = NamespaceFiles(loopback.site.user, loopback.site.network) if loopback else None
             return [self._on_loopback("127." + member.address.partition(".")[2], entry) for member in members]
 
-    async def _must_do_without(self, reason: str) -> None:
+    async def _require_permission(self, reason: str) -> None:
         """Raises NotInForceError, unless this machine has no namespaces and the user allowed nodes without rules."""
         try:
             unavailable = await self._unavailable()
         except SiteGoneError:
             unavailable = ""
-        if not unavailable or not self.may_do_without:
+        if not unavailable or not self.may_skip_rules:
             remedy = f". {REMEDY}" if unavailable else ""
             raise NotInForceError(f"The security rules of the run cannot be enforced on this machine: {reason}{remedy}")
         if reason not in self._logged_reasons:
@@ -180,7 +180,7 @@ class Fabric:
         finally:
             self._placed.pop(run, None)
             _end(placed)
-            self._close_loopback(placed.alone)
+            self._close_loopback(placed.loopback)
             if placed.lan:
                 await self._leave(placed, placed.lan)
         return seen
@@ -220,7 +220,7 @@ class Fabric:
         for run in list(self._placed):
             placed = self._placed.pop(run)
             _end(placed)
-            self._close_loopback(placed.alone)
+            self._close_loopback(placed.loopback)
 
     async def _refresh(self) -> None:
         while self._changed:
@@ -243,30 +243,30 @@ class Fabric:
                 self.fail(run, f"The network of the run is out of date: {reason}")
 
     async def _place_alone(self, run: str, count: int) -> list[NodePlace]:
-        alone = entry = None
+        loopback = entry = None
         try:
-            alone = await LoopbackSite.start(self.endpoint, self.serve)
-            entry = NamespaceFiles(alone.site.user, alone.site.network)
+            loopback = await LoopbackSite.start(self.endpoint, self.serve)
+            entry = NamespaceFiles(loopback.site.user, loopback.site.network)
         except SiteError as error:
-            await self._must_do_without(str(error))
-        self._placed[run] = _Placed(NO_SUBNET, alone=alone)
+            await self._require_permission(str(error))
+        self._placed[run] = _Placed(NO_SUBNET, loopback=loopback)
         return [self._on_loopback(str(_LOOPBACK + rank), entry) for rank in range(count)]
 
     async def _share_loopback(self, run: str, network: str, placed: _Placed) -> LoopbackSite | None:
         """The loopback that the nodes of a network share, so that several runs can meet. None: no namespaces."""
         async with self._lock(network):
-            others = (other.alone for other in self._placed.values() if other.network == network)
-            placed.alone = next((alone for alone in others if alone and alone.site.alive), None)
-            if placed.alone is None:
+            others = (other.loopback for other in self._placed.values() if other.network == network)
+            placed.loopback = next((loopback for loopback in others if loopback and loopback.site.alive), None)
+            if placed.loopback is None:
                 with suppress(SiteError):
-                    placed.alone = await LoopbackSite.start(self.endpoint, self.serve)
+                    placed.loopback = await LoopbackSite.start(self.endpoint, self.serve)
             self._placed[run] = placed
-        return placed.alone
+        return placed.loopback
 
-    def _close_loopback(self, alone: LoopbackSite | None) -> None:
+    def _close_loopback(self, loopback: LoopbackSite | None) -> None:
         """Closes a loopback if no run uses it any more."""
-        if alone and not any(other.alone is alone for other in self._placed.values()):
-            alone.close()
+        if loopback and not any(other.loopback is loopback for other in self._placed.values()):
+            loopback.close()
 
     async def _place_in_site(self, run: str, subnet: Subnet, members: Sequence[LanMember]) -> list[NodePlace]:
         async with self._lock(subnet.network):
@@ -281,26 +281,28 @@ class Fabric:
                 raise
             self._placed[run] = placed = _Placed("", members, subnet.network, lan)
             if not self.services:
-                await self._serve_at_home(placed, lan)
+                await self._serve_on_loopback(placed, lan)
         endpoints = [f"http://{address}:{SERVICES_PORT}" for address in self.services] or [self.endpoint]
         return [
             NodePlace(member.address, endpoints, entry=NamespaceFiles(lan.site.user, member.namespace.file))
             for member in members
         ]
 
-    async def _serve_at_home(self, placed: _Placed, lan: Lan) -> None:
+    async def _serve_on_loopback(self, placed: _Placed, lan: Lan) -> None:
         """Serves the cloud's outside address on the loopback of each node."""
         address = urlsplit(self.endpoint)
         for member in placed.members:
             place = (str(address.hostname), address.port or 80, member.namespace.number)
-            placed.endings.append(await self.serve(await asyncio.to_thread(lan.site.listen, *place)))
+            placed.stop_serving.append(await self.serve(await asyncio.to_thread(lan.site.listen, *place)))
 
     async def _new_lan(self, network: str) -> Lan:
         lan = Lan.start(self.services)
         try:
             await asyncio.to_thread(lan.prepare)
             for address in self.services:
-                lan.endings.append(await self.serve(await asyncio.to_thread(lan.site.listen, address, SERVICES_PORT)))
+                lan.stop_serving.append(
+                    await self.serve(await asyncio.to_thread(lan.site.listen, address, SERVICES_PORT))
+                )
         except BaseException:
             lan.close()
             raise
@@ -325,13 +327,13 @@ class Fabric:
         return self._locks.setdefault(network, asyncio.Lock())
 
     def _on_loopback(self, address: str, entry: NamespaceFiles | None = None) -> NodePlace:
-        # The node needs to be told which of the many loopback addresses is its own.
+        # Tells the node which of the many loopback addresses is its own.
         return NodePlace(address, [self.endpoint], {"TRAINYARD_NODE_ADDRESS": address}, entry)
 
 
 def _end(placed: _Placed) -> None:
-    for ending in placed.endings:
-        ending()
+    for stop in placed.stop_serving:
+        stop()
 
 
 def lost_evidence(run: str) -> Mapping[str, Any]:

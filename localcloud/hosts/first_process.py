@@ -35,7 +35,7 @@ def main(spec: dict[str, Any], gate: int, report: int) -> NoReturn:
     """Runs the node and never returns: this process is a fork of the supervisor."""
     try:
         kernel.end_with_parent(signal.SIGKILL)
-        kernel.allow_inspection(True)  # while users are mapped, through files of these processes
+        kernel.allow_inspection(True)  # while users are mapped: that writes to files of these processes
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         user_settings = _build_sandbox(spec["sandbox"])
         command = _start(spec, user_settings, gate, report)
@@ -44,7 +44,7 @@ def main(spec: dict[str, Any], gate: int, report: int) -> NoReturn:
         _send(report, {"ready": True})
         _send(report, {"code": _wait_for_end(command)})
     except BaseException as error:
-        _send(report, {"error": f"its isolated place on this machine cannot be made: {error}"})
+        _send(report, {"error": f"its sandbox on this machine cannot be made: {error}"})
     os._exit(0)
 
 

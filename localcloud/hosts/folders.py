@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file system of a node, built by its first process: it has only those files of the machine that the node may see.
+"""Builds the file system of a node, in its first process. It has only those files of the machine that the node may see.
 Folders can be mounted at any path, also at paths that do not exist yet."""
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _SAFE = kernel.NO_SETUID | kernel.NO_DEVICES
 _ROOT_OPTIONS = "mode=755,size=16m,nr_inodes=65536"
 
 
-def hold(path: str) -> int:
-    """Opens the file, folder or link at an absolute path, to show it. A link within the path is an error (OSError):
-    otherwise anybody who may write there could choose what is shown."""
+def open_without_links(path: str) -> int:
+    """Opens the file, folder or link at an absolute path, to mount it. A link within the path is an OSError: otherwise
+    anybody who may write there could choose what is mounted."""
     *way, last = path.strip("/").split("/")
     folder = os.open("/", _ON_THE_WAY)
     try:
@@ -60,17 +60,17 @@ def hold(path: str) -> int:
         os.close(folder)
 
 
-def show(staged: str, target: str) -> None:
+def mount_at(staged: str, target: str) -> None:
     """Moves a mounted folder to `target`, and makes that folder if needed."""
     wanted = Path(target)
     there = next(one for one in (wanted, *wanted.parents) if one.is_dir())
     if there != wanted and os.stat(there).st_dev != os.stat("/").st_dev:
-        _widen(there)
+        _make_extensible(there)
     wanted.mkdir(parents=True, exist_ok=True)
     kernel.move_mount(staged, target)
 
 
-def _widen(there: Path) -> None:
+def _make_extensible(there: Path) -> None:
     """Covers a folder of the machine with one in memory that has the same entries, and to which more can be added."""
     held = os.open(there, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -100,9 +100,9 @@ def build(sandbox: dict[str, Any]) -> int:
     for source, target in _shown(sandbox):
         _follow_no_link(root / target.lstrip("/"), own)
         _bind(source, root / target.lstrip("/"))
-    for name, led_to in _LINKS.items():
+    for name, target in _LINKS.items():
         if not os.path.lexists(root / name):  # on a whole machine's disk it exists since the first start
-            (root / name).symlink_to(led_to)
+            (root / name).symlink_to(target)
     shared = f"mode=1777,size={sandbox['limits']['memory'] // 2}"
     kernel.mount_memory(str(root / "dev/shm"), shared, _SAFE | kernel.NO_PROGRAMS)
     _system_files(root)
@@ -112,13 +112,13 @@ def build(sandbox: dict[str, Any]) -> int:
     kernel.enter_root(str(root))
     writable = set()
     for folder, (_, target, may_write) in zip(staged, sandbox["folders"], strict=True):
-        show(folder, target)
+        mount_at(folder, target)
         os.rmdir(folder)
         writable |= {os.path.realpath(target)} if may_write else set()
     users = os.open("/proc/sys/user", os.O_RDONLY | os.O_DIRECTORY)
     for name in (*_CLOSED, *_EMPTY):
-        _close_part(Path("/proc", name))
-    _close({*writable, *(target for _, target in sandbox["own"])})
+        _protect_proc(Path("/proc", name))
+    _protect_mounts({*writable, *(target for _, target in sandbox["own"])})
     return users
 
 
@@ -126,7 +126,7 @@ def _stage(root: Path, number: int, source: str) -> str:
     name = f".mount-{number}"
     (root / name).mkdir()
     # Other runs that share the folder around it may put a link in its place at any time.
-    held = hold(source)
+    held = open_without_links(source)
     try:
         kernel.bind_mount_all(f"/proc/self/fd/{held}", str(root / name))
     finally:
@@ -180,7 +180,7 @@ def _bind(source: str, target: Path) -> None:
     if target.is_symlink():
         return
     try:
-        held = hold(source)
+        held = open_without_links(source)
     except FileNotFoundError:
         return
     try:
@@ -223,7 +223,7 @@ def _groups(root: Path, sandbox: dict[str, Any]) -> None:
         kernel.bind_mount_all(folder, str(place / controller))
 
 
-def _close_part(path: Path) -> None:
+def _protect_proc(path: Path) -> None:
     if not path.exists():
         return
     if path.name in _CLOSED:
@@ -234,7 +234,7 @@ def _close_part(path: Path) -> None:
         kernel.bind_mount_all("/dev/null", str(path))
 
 
-def _close(own: Iterable[str]) -> None:
+def _protect_mounts(own: Iterable[str]) -> None:
     """Makes every mount read-only except the node's own, and ignores set-user-id bits and devices."""
     open_ = {*own, "/proc", "/dev/shm", "/dev/pts"}
     for path in _mounts():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local environment in place of a container image: its files, and the variables that its processes get."""
+"""The local environment in place of a container image: its files, its Python, and the variables of its processes."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _parts(prefix: Path, own: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
 
 
 def _cached(path: Path) -> Iterator[tuple[Path, Path]]:
-    """A path in the cache. Links are resolved only in the cache's own path: the packages in it are strangers'."""
+    """A path in the cache. Links are resolved only in the cache's own path: the packages in it are not trusted."""
     real = cache.cache_folder().resolve() / path.relative_to(cache.cache_folder())
     yield real, path
     yield real, real
@@ -159,8 +159,13 @@ def _is_system(path: Path) -> bool:
 
 
 def write_python(folder: Path, interpreter: Path, parts: Layout, launcher: str) -> None:
-    """Makes the folder. `parts`: the layout of the interpreter's environment. `launcher`: the package's folder, as the
-    node sees it."""
+    """Makes the `python` of a node, with which it finds the launcher as in an image.
+
+    An image has the launcher in its Python's site-packages, because `python -I -m launcher` ignores PYTHONPATH. Local
+    environments are shared by all checkouts, so they cannot contain a launcher. Instead each node gets an empty virtual
+    environment over the shared one. `parts`: the layout of the shared one. `launcher`: the package's folder, as the
+    node sees it.
+    """
     programs = folder / "bin"
     programs.mkdir(parents=True, exist_ok=True)
     for name in _NAMES:

@@ -52,7 +52,7 @@ class Lan:
     nft: str
     services: Sequence[str] = ()
     members: list[LanMember] = field(default_factory=list)
-    endings: list[Callable[[], None]] = field(default_factory=list)
+    stop_serving: list[Callable[[], None]] = field(default_factory=list)
     _bridges: dict[str, str] = field(default_factory=dict)
     _cables: int = 0
 
@@ -145,8 +145,8 @@ class Lan:
         return self.site.run([SiteTask(listing, "", member.namespace.number) for member in members])
 
     def close(self) -> None:
-        for ending in self.endings:
-            ending()
+        for stop in self.stop_serving:
+            stop()
         self.site.close()
 
     def _firewall(self, member: LanMember) -> list[SiteTask]:

@@ -39,8 +39,8 @@ def main(arguments: list[str]) -> int:
         child_process.send(control, {})
         child_process.receive(control)  # the hosts have mapped this user now: it is root inside
         _FORWARD.write_text("1")
-        _wake_loopback()
-        _try_a_place()
+        _enable_loopback()
+        _try_own_proc()
         child_process.send(control, {}, [os.open(path, os.O_RDONLY) for path in ("/proc/self/ns/user", _OWN)])
     except OSError as error:
         child_process.send(control, {"error": f"{_REFUSED} ({error})"})
@@ -48,13 +48,13 @@ def main(arguments: list[str]) -> int:
     return _serve(control)
 
 
-def _wake_loopback() -> None:
+def _enable_loopback() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         up = struct.pack("16sh14x", b"lo", _IFF_UP)
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, up)
 
 
-def _try_a_place() -> None:
+def _try_own_proc() -> None:
     """Raises OSError if a node cannot mount its own `/proc`, as in containers that hide a part of it."""
     reader, writer = os.pipe()
     if os.fork() == 0:

@@ -45,7 +45,7 @@ def ended_within(pid: int, seconds: float) -> bool:
 
 @dataclass
 class IsolatedNode:
-    """The processes of such a node. `pid`: its first process, with which all others end."""
+    """The processes of a node in namespaces of its own. `pid`: its first process, with which all others end."""
 
     pid: int
     watch: UsageWatch
@@ -141,7 +141,7 @@ def _grouped(sandbox: dict[str, Any]) -> ControlGroups | None:
 
 @dataclass
 class BareNode:
-    """The processes of such a node. `pid`: the command itself."""
+    """The processes of a bare node. `pid`: the command itself."""
 
     process: subprocess.Popen[bytes]
     report: int | None = None

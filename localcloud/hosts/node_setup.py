@@ -63,7 +63,7 @@ def prepare(assignment: Assignment, places: Sequence[NodePlace]) -> list[NodeSet
     (assignment.folder / GIVEN).mkdir(exist_ok=True)
     (assignment.folder / GIVEN).chmod(0o755)
     nodes = [_node(assignment, rank, place, len(places)) for rank, place in enumerate(places)]
-    announce(assignment.folder, [])
+    write_node_list(assignment.folder, [])
     (assignment.folder / SETTINGS).mkdir(exist_ok=True)
     for name, content in {**images.FILES, "hosts": "".join(_hosts(assignment.name, nodes))}.items():
         _write_whole(assignment.folder / SETTINGS / name, content)
@@ -76,10 +76,10 @@ def remove_disks(folder: Path) -> None:
         shutil.rmtree(disk, ignore_errors=True)
 
 
-def announce(folder: Path, nodes: Sequence[NodeSetup]) -> None:
+def write_node_list(folder: Path, nodes: Sequence[NodeSetup]) -> None:
     """Writes the list of the nodes that have started so far, for all nodes of the run."""
-    there = [{"Rank": node.rank, "IPAddress": node.place.address} for node in nodes]
-    _write_whole(folder / GIVEN / METADATA, json.dumps(there))
+    listed = [{"Rank": node.rank, "IPAddress": node.place.address} for node in nodes]
+    _write_whole(folder / GIVEN / METADATA, json.dumps(listed))
 
 
 def host_name(run: str, rank: int) -> str:
@@ -122,14 +122,20 @@ def _node(assignment: Assignment, rank: int, place: NodePlace, count: int) -> No
     code, reports = _copied(assignment.code, folder), ""
     if assignment.code and code is None:
         most = limits.node_limits(work.memory, work.disk, count, assignment.folder)
-        told = _unpacks(assignment.code, work, rank, given, seen, most)
-        command: tuple[str, ...] = (f"{seen.given}/{python}/bin/python", "-I", "-S", f"{seen.given}/{_UNPACKING}", told)
+        task_file = _unpacks(assignment.code, work, rank, given, seen, most)
+        command: tuple[str, ...] = (
+            f"{seen.given}/{python}/bin/python",
+            "-I",
+            "-S",
+            f"{seen.given}/{_UNPACKING}",
+            task_file,
+        )
         reports = unpacking.REPORT
     else:
         command = _command(work, code, folder, seen.home) + work.arguments
     return NodeSetup(
-        rank, assignment.outline.placed[rank], command, _as_seen(code.parent if code else folder, folder, seen.home),
-        variables, place,
+        rank, assignment.outline.groups_by_rank[rank], command,
+        _as_seen(code.parent if code else folder, folder, seen.home), variables, place,
         ((str(folder), images.HOME), (str(temporary), images.TEMPORARY)),
         (*_settings(assignment.folder), images.launcher(), *images.programs(environment.layout, base)),
         work.memory, work.disk, reports=reports,
@@ -160,7 +166,7 @@ def _machine(
     base = images.base_variables(environment, seen)
     given = (str(assignment.folder / GIVEN), machine.given)
     return NodeSetup(
-        rank, assignment.outline.placed[rank], work.command + work.arguments, Path("/"),
+        rank, assignment.outline.groups_by_rank[rank], work.command + work.arguments, Path("/"),
         {**base, **place.variables, **work.environment(place.endpoints, seen.given)}, place,
         tuple((str(folder), name) for folder, name in own),
         (given, *machine.shown, *images.programs(environment.layout, base)), work.memory, work.disk, machine=True,

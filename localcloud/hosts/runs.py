@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries out runs with real processes. A dispatcher gives the runs, and is told of their progress."""
+"""Carries out runs with real processes. A dispatcher gives the runs, and receives reports of their progress."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class Hosts:
         for node in nodes:
             process = await self._start(assignment, node, len(nodes), mounted, outline.minutes * 60)
             live.nodes.append(process)
-            node_setup.announce(assignment.folder, nodes[: node.rank + 1])
+            node_setup.write_node_list(assignment.folder, nodes[: node.rank + 1])
             sink = OutputSink(output_path(assignment.folder, node.rank), assignment.lines(node.group, node.rank))
             readers.append(asyncio.create_task(sink.drain(process)))
         self._dispatcher.started(run_id)
@@ -185,7 +185,7 @@ class Hosts:
             for process, node, reader in zip(live.nodes, nodes, readers, strict=True)
         ]
         results: dict[int, dict[str, Any]] = {}
-        failure: RunVerdict | None = None  # the first failure is the cause; nodes that are stopped after it are not
+        failure: RunVerdict | None = None  # the first one, because the nodes that are stopped after it fail too
         for finished in asyncio.as_completed(watchers):
             rank, result = await finished
             results[rank] = result
@@ -238,7 +238,7 @@ class Hosts:
         return self._folder / run_id
 
     async def _former_end(self, run_id: str) -> RunVerdict:
-        """How a run ended whose cloud was killed before it recorded that. Removes the folder if it had not ended."""
+        """How a run ended, if its cloud was killed before that was recorded. Removes the folder of an unended run."""
         folder, outline = self.folder(run_id), self._dispatcher.outline(run_id)
         results = await node_setup.end_processes(folder)
         if outline is None:

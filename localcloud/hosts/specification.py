@@ -59,7 +59,9 @@ def _fill(folder: Path, files: Iterable[tuple[str, Path]]) -> None:
     for place, _, _ in os.walk(folder):
         os.chmod(place, 0o755)  # for the run's user; the folder above keeps others out
     if left_out:
-        log.warning("%d objects have names that no file can have: not mounted, such as %r", len(left_out), left_out[0])
+        log.warning(
+            "%d objects are not mounted, because no file can have their names, such as %r", len(left_out), left_out[0]
+        )
 
 
 def _add(folder: Path, name: str, file: Path) -> bool:

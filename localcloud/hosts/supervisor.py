@@ -90,7 +90,7 @@ def _wait_for_end(node: SupervisedNode, seconds: float) -> tuple[str, str]:
         left = deadline - time.monotonic()
         if left <= 0:
             return "time limit", ""
-        if node.watch and (detail := node.watch.look()):
+        if node.watch and (detail := node.watch.check()):
             return "limit", detail
         caught = signal.sigtimedwait(_SIGNALS, min(left, node.watch.pause if node.watch else _LONGEST_SECONDS))
         if caught and caught.si_signo in _ENDING:

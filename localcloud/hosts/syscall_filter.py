@@ -40,17 +40,17 @@ class Processor(NamedTuple):
 # ENOSYS, as by kernels without the call: then libraries use other calls. EPERM, as by kernels whose settings forbid the
 # call, and by container runtimes: programs expect that.
 REFUSED = (
-    RefusedCall("io_uring_setup", 425, 425, errno.ENOSYS, "makes other calls past the filter; many holes a year"),
+    RefusedCall("io_uring_setup", 425, 425, errno.ENOSYS, "bypasses the filter; many vulnerabilities a year"),
     RefusedCall("io_uring_enter", 426, 426, errno.ENOSYS, "as io_uring_setup"),
     RefusedCall("io_uring_register", 427, 427, errno.ENOSYS, "as io_uring_setup"),
     RefusedCall("add_key", 248, 217, errno.EPERM, "keeps data in the kernel, by user and not by node"),
     RefusedCall("request_key", 249, 218, errno.EPERM, "starts a program of the machine, outside of the node"),
     RefusedCall("keyctl", 250, 219, errno.EPERM, "as add_key; CVE-2016-0728"),
     RefusedCall("bpf", 321, 280, errno.EPERM, "programs inside the kernel; CVE-2017-16995, CVE-2021-3490"),
-    RefusedCall("userfaultfd", 323, 282, errno.EPERM, "holds the kernel inside a call, by which races are won"),
+    RefusedCall("userfaultfd", 323, 282, errno.EPERM, "pauses the kernel inside a call, which helps to win races"),
     RefusedCall("perf_event_open", 298, 241, errno.EPERM, "measures the processor, others' work too; CVE-2013-2094"),
     RefusedCall("fanotify_init", 300, 262, errno.EPERM, "watches whole file systems; CVE-2022-1998"),
-    RefusedCall("open_by_handle_at", 304, 265, errno.EPERM, "opens files past all mounts; left Docker in 2014"),
+    RefusedCall("open_by_handle_at", 304, 265, errno.EPERM, "opens files outside of mounts; left Docker in 2014"),
     RefusedCall("syslog", 103, 116, errno.EPERM, "the machine's own log; some systems show it to everybody"),
     RefusedCall("vmsplice", 278, 75, errno.ENOSYS, "lends pages to pipes; CVE-2008-0600, CVE-2020-29374"),
     RefusedCall("modify_ldt", 154, None, errno.ENOSYS, "segments for 16-bit programs; CVE-2015-5157, CVE-2017-17053"),

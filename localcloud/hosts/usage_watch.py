@@ -35,7 +35,7 @@ class UsageWatch:
     pid: int
     folders: Sequence[str]
     limits: Mapping[str, int]
-    held: bool  # whether control groups limit its memory and processes
+    grouped: bool  # whether control groups limit its memory and processes
     printed: str  # the file that its output goes to, outside
     _free: tuple[int, int] = field(init=False)
     _used: tuple[int, int] = 0, 0
@@ -47,13 +47,13 @@ class UsageWatch:
 
     @property
     def pause(self) -> float:
-        return min(max(_SELDOM if self.held else _OFTEN, _TIMES * self._took), _LONGEST)
+        return min(max(_SELDOM if self.grouped else _OFTEN, _TIMES * self._took), _LONGEST)
 
-    def look(self) -> str:
+    def check(self) -> str:
         """Checks the node. Returns why it must end, or ""."""
         began = time.monotonic()
         reason = self._output()
-        if not reason and not self.held:
+        if not reason and not self.grouped:
             pids = list(_below(self.pid))
             reason = self._processes(pids) or self._memory(pids)
         self._took = time.monotonic() - began

@@ -17,7 +17,7 @@ _MACHINE_USERS = 1 << 16
 
 
 def describe_users() -> str:
-    """Says for people as which users runs are carried out."""
+    """Describes the users that runs are carried out as, for people."""
     if run_user("") is None:
         return f"as user {os.geteuid()} without any capability"
     return "as users whom this machine does not know"
@@ -51,7 +51,7 @@ def hand_over(folder: Path, user: int | None) -> None:
     """Gives a folder with all its content to the run's user. A folder that belongs to the user already is not changed,
     so a machine that starts again finds its files unchanged. Runs may write there meanwhile, so no links are followed;
     a link within the path is an OSError."""
-    held = folders.hold(str(folder))
+    held = folders.open_without_links(str(folder))
     try:
         status = os.fstat(held)
         if not stat.S_ISDIR(status.st_mode):

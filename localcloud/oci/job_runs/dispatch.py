@@ -210,7 +210,7 @@ async def assignment_of(cloud: OciCloud, run: StoredResource, folder: Path) -> A
         raise CannotStartError("The job or the project of the run is gone")
     whole, principal, outline = _Run(run, job, project), principal_of(run), outline_of(run, job)
     subnet = cloud.store.get(run.body.get("subnet", ""))
-    attached = _attach(cloud, run, subnet, len(outline.placed)) if subnet else []
+    attached = _attach(cloud, run, subnet, len(outline.groups_by_rank)) if subnet else []
     may_write = partial(may_write_log, cloud.access, principal)
 
     def lines(group: str, rank: int) -> NodeLog:

@@ -69,11 +69,11 @@ def test_no_file_of_an_environment_chooses_what_is_shown(secret: Path, tmp_path:
 def test_a_link_in_an_environment_is_shown_as_a_link(secret: Path) -> None:
     unpacked = _layer(secret).interpreter.parent.parent
     for name in ("lib64", "ssl"):
-        held = folders.hold(str(unpacked / name))
+        held = folders.open_without_links(str(unpacked / name))
         assert os.readlink("", dir_fd=held) == str(secret / "ssl"), "it leads where the node has nothing"
         os.close(held)
     with pytest.raises(NotADirectoryError):
-        folders.hold(str(unpacked / "ssl" / "key.pem"))
+        folders.open_without_links(str(unpacked / "ssl" / "key.pem"))
 
 
 def test_only_environments_and_interpreters_of_this_machine_are_shown(secret: Path) -> None:

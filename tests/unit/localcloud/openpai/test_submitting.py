@@ -45,7 +45,7 @@ def _job(**resources: Any) -> dict[str, Any]:
         (f"a: &a {'x' * 40_000}\nb: [{','.join(['*a'] * 9000)}]", "repeats itself"),
         (f"a: &a {{{'x' * 1000}: 1}}\nb: [{','.join(['*a'] * 9000)}]", "repeats itself"),
         ("x: " + "1:" * 20_000 + "1", "too large"),
-        ("x: .nan", "or is none"),
+        ("x: .nan", "or not a number"),
         ("x: 1.0e+999", "too large"),
         (json.dumps(_job(ports={"data": 900, "more": 101})), "1000 at the most"),
     ],
