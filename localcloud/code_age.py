@@ -24,7 +24,7 @@ _ROOMS = ("localcloud", "launcher", "catalog", "provider", "trainyard/engine", "
 
 
 def why_older(home: Path, project: Path = PROJECT) -> str:
-    """Why the cloud of this folder does not run the code of `project`, and what to do. Empty: it does, or none runs."""
+    """Why the cloud of this folder does not run the code of `project`, with the remedy. Empty if it does or is down."""
     record = home / "server.json"
     try:
         began, code = record.stat().st_mtime_ns, Path(json.loads(record.read_text("utf-8"))["code"])
@@ -45,8 +45,8 @@ def why_older(home: Path, project: Path = PROJECT) -> str:
 def _with_remedy(why: str, home: Path) -> str:
     where = "" if home == default_home() else f" --home {shlex.quote(str(home))}"
     return (
-        f"{why}: its nodes may meet parts of both, and fail.\n"
-        f"To renew it: trainyard cloud stop{where}, then the same command again. Runs on it end with it."
+        f"{why}: its nodes may load code of both versions, and fail.\n"
+        f"To restart it: trainyard cloud stop{where}, then the same command again. This ends its runs."
     )
 
 

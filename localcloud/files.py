@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Helpers for the whole local cloud: files with secrets, transactions of SQLite, identity of processes."""
+"""Files with secrets, transactions of SQLite, identity of processes, and the choices of isolation."""
 
 from __future__ import annotations
 

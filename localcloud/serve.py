@@ -58,7 +58,7 @@ UNUSABLE = 4
 # The file with the port that a cloud used last.
 LAST_PORT = "port"
 _NOT_PRINTED = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_SECONDS_BETWEEN_LOOKS_AT_THE_HOME = 2.0
+_HOME_CHECK_SECONDS = 2.0
 
 
 def current_principal(store: StateStore, principal: Caller) -> Caller | None:
@@ -102,8 +102,8 @@ def main(arguments: list[str]) -> int:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             print(
-                "another local cloud uses this folder and cannot be reached from here, as from another container:"
-                " stop it where it was started",
+                "another local cloud uses this folder and cannot be reached from here: it may run in another container."
+                " Stop it where it was started",
                 file=sys.stderr,
             )
             return ALREADY_RUNNING
@@ -121,8 +121,8 @@ def main(arguments: list[str]) -> int:
 
 
 async def _serve(home: Path, port: int) -> None:
-    cloud = _open(home)
-    listener = _listener(port) if port else _listener_as_before(home)
+    cloud = _open_cloud(home)
+    listener = _listener(port) if port else _listener_on_last_port(home)
     cloud.endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
     cloud.access = AccessControl(cloud.store)
     cloud.faults = Faults(FaultTable(cloud.store))
@@ -157,7 +157,7 @@ async def _serve(home: Path, port: int) -> None:
     await openpai.recover(tasks)
     _announce(home, listener.getsockname()[1])
     upkeep = (
-        _leave_with_the_home(home, server), background_tasks.keep_pruned(cloud), background_tasks.keep_measured(cloud),
+        _stop_without_home(home, server), background_tasks.keep_pruned(cloud), background_tasks.keep_measured(cloud),
         openpai.keep_pruned(), ProgressObserver(home, openpai.parts.store, cloud.store).keep_observed(),
     )  # fmt: skip
     watches = [asyncio.create_task(watch) for watch in upkeep]
@@ -176,15 +176,14 @@ async def _serve(home: Path, port: int) -> None:
         (home / "server.json").unlink(missing_ok=True)
 
 
-async def _leave_with_the_home(home: Path, server: _Server) -> None:
-    """Ends the server when its folder has been removed, because users may delete a checkout without stopping its
-    cloud."""
+async def _stop_without_home(home: Path, server: _Server) -> None:
+    """Stops the server when its folder has been removed: users may delete a checkout without stopping its cloud."""
     while (home / "server.lock").exists():
-        await asyncio.sleep(_SECONDS_BETWEEN_LOOKS_AT_THE_HOME)
+        await asyncio.sleep(_HOME_CHECK_SECONDS)
     server.should_exit = True
 
 
-def _open(home: Path) -> OciCloud:
+def _open_cloud(home: Path) -> OciCloud:
     incoming = home / "objects" / "incoming"
     incoming.mkdir(parents=True, exist_ok=True)
     state = home / "state.sqlite3"
@@ -232,7 +231,7 @@ def _listener(port: int) -> socket.socket:
     return listener
 
 
-def _listener_as_before(home: Path) -> socket.socket:
+def _listener_on_last_port(home: Path) -> socket.socket:
     """A listener on the port that this cloud used last, so that its addresses in states and files stay valid. If
     another program has that port now, on a free one."""
     try:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian packages for one folder, without root: apt with a state of its own fetches them, dpkg-deb unpacks them.
+"""Debian packages: unpacked into a folder without root, or installed on the machine by root.
 
-The machine's own lists name the mirror, and its keyring verifies what comes from there. No package's scripts are run.
+For a folder, apt with a state of its own fetches the packages, and dpkg-deb unpacks them. The machine's own lists name
+the mirror, and its keyring verifies the packages. No script of a package is run. Root installs packages only if the
+user asks for it.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ class _Apt:
         run_watched(["apt-get", *self._settings(), "-q", "-y", *words], tell, title, {"LC_ALL": "C.UTF-8"})
 
     def show(self, packages: Sequence[str]) -> str:
-        return _ask(["apt-cache", *self._settings(), "show", "--no-all-versions", *packages])
+        return _output_of(["apt-cache", *self._settings(), "show", "--no-all-versions", *packages])
 
     def _settings(self) -> list[str]:
         return ["-c", str(self.folder / "apt.conf")]
@@ -92,14 +94,14 @@ def fetch(
         (folder / name).mkdir(parents=True)
     try:
         apt = _Apt(folder)
-        _settle(apt, suite)
-        trouble = _update(apt, tell, suite)
+        _write_settings(apt, suite)
+        errors = _update(apt, tell, suite)
         if assumed:
             _assume(apt, assumed)
         try:
             apt.run(["install", "--download-only", "--reinstall", *packages], tell, "fetching Debian packages")
         except MakeError as error:
-            raise MakeError(f"{trouble}\n{error}".strip()) from None
+            raise MakeError(f"{errors}\n{error}".strip()) from None
         for archive in sorted((folder / "cache" / "archives").glob("*.deb")):
             run_watched(["dpkg-deb", "-x", str(archive), str(into)], tell, "unpacking Debian packages")
     finally:
@@ -107,7 +109,7 @@ def fetch(
 
 
 def require_apt(suite: str = "") -> None:
-    """MakeError if this machine cannot fetch packages of a suite, or of its own release. Makes no request for that."""
+    """MakeError if this machine cannot fetch packages of a suite, or of its own release. Sends no request."""
     for program in ("apt-get", "dpkg-deb"):
         if not shutil.which(program):
             raise MakeError(f"{program} not found: this needs Debian, or a system that is made from it")
@@ -115,7 +117,7 @@ def require_apt(suite: str = "") -> None:
         sources(suite)
 
 
-def _settle(apt: _Apt, suite: str) -> None:
+def _write_settings(apt: _Apt, suite: str) -> None:
     """Writes apt's settings, and its list of installed packages."""
     settings = _SETTINGS + (_ONLY_OURS if suite else "") + "".join(_unwanted_indexes())
     (apt.folder / "apt.conf").write_text(settings.replace("{folder}", str(apt.folder)), "utf-8")
@@ -136,7 +138,7 @@ def _assume(apt: _Apt, packages: Sequence[str]) -> None:
 def _unwanted_indexes() -> Iterator[str]:
     """The indexes of icons and descriptions, which desktops fetch: they are many times larger than the packages'
     index."""
-    for line in _ask(["apt-config", "dump"]).splitlines():
+    for line in _output_of(["apt-config", "dump"]).splitlines():
         name, _, _value = line.partition(" ")
         parts = name.split("::")
         if parts[:3] == ["Acquire", "IndexTargets", "deb"] and len(parts) == 4 and parts[3] != "Packages":
@@ -167,25 +169,25 @@ def sources(suite: str) -> list[str]:
 @functools.cache
 def _listed() -> str:
     """Caches apt's reading of its lists, which takes most of a second, for commands about several environments."""
-    return _ask(["apt-get", *_LISTED, "--format", _FORMAT])
+    return _output_of(["apt-get", *_LISTED, "--format", _FORMAT])
 
 
 def _update(apt: _Apt, tell: MakeProgress, suite: str) -> str:
     """Fetches the index. Returns errors that may not matter, such as servers of other vendors that do not answer."""
     if not suite:
-        if not _ask(["apt-get", *_LISTED]):
+        if not _output_of(["apt-get", *_LISTED]):
             raise MakeError(_NO_LISTS)
-        return _failure(apt, tell)
+        return _update_error(apt, tell)
     failures = []
     for text in sources(suite):
         (apt.folder / "sources" / "suite.sources").write_text(f"{text}Targets: Packages\n", "utf-8")
-        failures.append(_failure(apt, tell))
+        failures.append(_update_error(apt, tell))
         if not failures[-1]:
             return ""
     raise MakeError("\n".join(failures))
 
 
-def _failure(apt: _Apt, tell: MakeProgress) -> str:
+def _update_error(apt: _Apt, tell: MakeProgress) -> str:
     try:
         apt.run(["-o", "APT::Update::Error-Mode=any", "update"], tell, "fetching the index of Debian's packages")
     except MakeError as error:
@@ -193,7 +195,7 @@ def _failure(apt: _Apt, tell: MakeProgress) -> str:
     return ""
 
 
-def _ask(command: Sequence[str]) -> str:
+def _output_of(command: Sequence[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
@@ -202,8 +204,7 @@ def may_install() -> bool:
 
 
 def unfinished_packages(packages: Iterable[str]) -> tuple[str, ...]:
-    """The packages whose installation dpkg has begun and not finished. Their files may exist before those of libraries
-    that they need."""
+    """The packages that dpkg has begun to install, and not finished. Some of their files may exist already."""
     names = list(packages)
     if not names or shutil.which("dpkg-query") is None:
         return ()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folders of environments, which all clones on a machine share. One process makes a folder, and others use it only
-when it is complete."""
+"""The cache of environments, which all clones on a machine share. One process makes a folder. Others use it only when
+it is complete."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ STAMP = "ready.json"
 # Raised when folders made by an earlier trainyard must not be used any more.
 RECIPES = 1
 # Columns that describe an environment and do not change its content.
-_SAID_ONLY = frozenset({"summary", "serves", "offers", "provides", "variables", "megabytes", "minutes"})
+_DESCRIPTIVE = frozenset({"summary", "serves", "offers", "provides", "variables", "megabytes", "minutes"})
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """The result of an environment's proof, which is written last. `modules`: files that must still exist."""
+    """The result of an environment's test, written last. `modules`: files that must still exist."""
 
     python: str
     versions: Mapping[str, str]
@@ -57,7 +57,7 @@ def folder_of(row: EnvironmentRow, interpreter: Path, base_stamp: Stamp | None) 
     """The folder of an environment. Its name depends on everything in it: lock, row, interpreter and base."""
     recipe = {
         "format": RECIPES,
-        "row": {name: value for name, value in asdict(row).items() if value and name not in _SAID_ONLY},
+        "row": {name: value for name, value in asdict(row).items() if value and name not in _DESCRIPTIVE},
         "lists": [path.read_text("utf-8") for path in (*row.lists, *row.repairs)],
         "interpreter": str(interpreter.resolve()),
         "base": asdict(base_stamp) if base_stamp else None,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs long commands, shows their progress, and has their last lines in its errors."""
+"""Runs long commands, and shows their progress. Errors contain the last lines of a command."""
 
 from __future__ import annotations
 

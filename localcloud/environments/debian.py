@@ -90,18 +90,18 @@ def _start_by_own_loader(folder: Path) -> None:
         program.write_text(text, "utf-8")
         program.chmod(0o755)
     for script in (folder / "bin").iterdir():
-        _lead_to(folder / "bin" / "python", script)
+        _use_python(folder / "bin" / "python", script)
 
 
 def _library_folders(folder: Path) -> Iterator[Path]:
-    """The folders with shared libraries. The packages' scripts, which are not run, would have made links to some of
-    them (BLAS, LAPACK) in the loader's folders."""
+    """The folders with shared libraries. Some, such as BLAS and LAPACK, are not in the loader's folders: the packages'
+    scripts would make links there, and are not run."""
     [common] = {path.parent for path in folder.glob("lib/*/libc.so.6")}
     special = {path.parent for path in common.glob("*/lib*.so.*")}
     return iter([common, *sorted(special), folder / "lib"])
 
 
-def _lead_to(python: Path, script: Path) -> None:
+def _use_python(python: Path, script: Path) -> None:
     """Makes a script of the packages use this Python, not the machine's."""
     if script.is_symlink():
         return

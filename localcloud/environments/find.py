@@ -66,7 +66,7 @@ def find(name: str) -> Environment | MissingEnvironment:
     row = rows()[base_name]
     if is_layer:
         if not _DIGEST.fullmatch(digest):
-            return MissingEnvironment(name, "no packages have such a name", "trainyard environments")
+            return MissingEnvironment(name, "this is not a valid name of an environment", "trainyard environments")
         base = find(base_name)
         return base if isinstance(base, MissingEnvironment) else _find_layer(name, base, digest)
     if row.kind == "this" or (row.own and _has_modules_here(row)):

@@ -48,7 +48,7 @@ _NO_NETWORK = ("NewConnectionError", "Max retries exceeded", "ProxyError", "Netw
 _DEPENDS = re.compile(r"(\S+) \S+ depends on ([A-Za-z0-9._-]+)")
 _REQUESTED = "The user requested"
 # Top-level folders that many packages install, and that no training imports.
-_LEFT_BEHIND = frozenset({"tests", "test", "examples", "docs", "benchmarks", "bin", "share", "__pycache__"})
+_IGNORED_FOLDERS = frozenset({"tests", "test", "examples", "docs", "benchmarks", "bin", "share", "__pycache__"})
 # Lists all packages that the framework's modules need. Runs in the base environment, which has only trusted packages.
 _CLOSURE = """
 import json, re, sys
@@ -80,7 +80,7 @@ print(json.dumps(needed))
 
 
 @dataclass(frozen=True)
-class Below:
+class BasePackage:
     """A package of the framework, which no layer may replace."""
 
     version: str
@@ -140,7 +140,7 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
     add_base_modules(base.interpreter, site)
     noted = {(name, one.version) for name, one in below.items() if actual.get(name) != one}
     for name, version in noted:
-        _write_note(site, name, version)
+        _write_metadata(site, name, version)
     listed, pins = folder / PACKAGES, folder / "constraints.txt"
     listed.write_text(wanted.text, "utf-8")
     pins.write_text("".join(f"{name}=={one.version}\n" for name, one in sorted(below.items())), "utf-8")
@@ -148,7 +148,7 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
     try:
         pip(programs / "python", words, DiskGuard(tell, unpacked), f"packages of {wanted.file}", hashed=False)
     except MakeError as error:
-        raise MakeError(_explained(_placed(str(error), listed, wanted), base, wanted.file, below)) from None
+        raise MakeError(_explained(_with_places(str(error), listed, wanted), base, wanted.file, below)) from None
     installed = [one for one in _installed(site, wanted.file) if (_normalized(one.name), one.version) not in noted]
     _require_harmless(installed, below, base, wanted.file)
     # A package may have installed files with these names.
@@ -163,7 +163,7 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
     cache.write_stamp(folder, Stamp(sys.version.split()[0], versions, {base.name: str(base.interpreter)}))
 
 
-def _packages_below(base: Environment) -> Mapping[str, Below]:
+def _packages_below(base: Environment) -> Mapping[str, BasePackage]:
     row = rows()[base.name]
     modules = ",".join(sorted({name.partition(".")[0] for name in row.imports} | row.offers))
     done = subprocess.run(
@@ -172,34 +172,34 @@ def _packages_below(base: Environment) -> Mapping[str, Below]:
     if done.returncode:
         raise MakeError(f"{base.name}: its packages cannot be listed:\n{done.stderr.strip()[-1000:]}")
     listed = json.loads(done.stdout)
-    return {name: Below(one["version"], tuple(one["modules"])) for name, one in listed.items()}
+    return {name: BasePackage(one["version"], tuple(one["modules"])) for name, one in listed.items()}
 
 
-def _known_as(base: Environment, below: Mapping[str, Below]) -> Mapping[str, Below]:
+def _known_as(base: Environment, below: Mapping[str, BasePackage]) -> Mapping[str, BasePackage]:
     """The packages of the base, with the names and versions that requirements use, as in `check`: `tensorflow` for
     tensorflow-cpu, and 1.13.0 for a PyTorch that Debian calls 1.13.0a0+gitunknown."""
     known = {}
     for name, version in versions_of(rows()[base.name]).items():
         if one := below.get(name):
             for other in (name, *stands_for(name)):
-                known[other] = Below(one.version if len(versions_in(version)) > 1 else version, one.modules)
+                known[other] = BasePackage(one.version if len(versions_in(version)) > 1 else version, one.modules)
     return known
 
 
 def _installed(site: Path, shown_as: str) -> list[metadata.Distribution]:
-    found = list(metadata.distributions(path=[str(site)]))
-    for one in found:
+    packages = list(metadata.distributions(path=[str(site)]))
+    for one in packages:
         texts: tuple[str | None, str | None] = (None, None)
         # For a folder without a metadata file, Python's own module returns None. The package `importlib_metadata`,
         # which replaces that module once it is imported, raises an error.
         with suppress(TypeError, FileNotFoundError):
             texts = one.metadata["Name"], one.metadata["Version"]
         if not all(text and rule.fullmatch(text) for text, rule in zip(texts, (_NAMES, _VERSIONS), strict=True)):
-            raise MakeError(f"{shown_as}: a package brings notes of another, {texts!a}, which is no name and version")
-    return found
+            raise MakeError(f"{shown_as}: a package has metadata with an invalid name or version, {texts!a}")
+    return packages
 
 
-def _write_note(site: Path, name: str, version: str) -> None:
+def _write_metadata(site: Path, name: str, version: str) -> None:
     """Writes metadata of a package of the base environment, so that pip and importlib.metadata take it for
     installed."""
     folder = site / f"{name.replace('-', '_')}-{version}.dist-info"
@@ -207,7 +207,7 @@ def _write_note(site: Path, name: str, version: str) -> None:
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", "utf-8")
 
 
-def _require_fitting(wanted: Wanted, below: Mapping[str, Below], base: Environment) -> None:
+def _require_fitting(wanted: Wanted, below: Mapping[str, BasePackage], base: Environment) -> None:
     """MakeError if a line asks for another version of a package of the framework. pip would refuse it too, but without
     naming the line. pip itself checks what other packages need of the framework."""
     for place, line in zip(wanted.places, wanted.text.splitlines(), strict=False):
@@ -221,7 +221,7 @@ def _require_fitting(wanted: Wanted, below: Mapping[str, Below], base: Environme
             )
 
 
-def _placed(text: str, listed: Path, wanted: Wanted) -> str:
+def _with_places(text: str, listed: Path, wanted: Wanted) -> str:
     """pip's output, with places in the team's files in place of those in ours."""
 
     def place(match: re.Match[str]) -> str:
@@ -231,12 +231,12 @@ def _placed(text: str, listed: Path, wanted: Wanted) -> str:
     return re.sub(rf"{re.escape(str(listed))} \(line (\d+)\)", place, text)
 
 
-def _explained(text: str, base: Environment, shown_as: str, below: Mapping[str, Below]) -> str:
+def _explained(text: str, base: Environment, shown_as: str, below: Mapping[str, BasePackage]) -> str:
     """A summary and a remedy, followed by pip's own lines."""
     if "ResolutionImpossible" in text or "conflicting dependencies" in text:
         reason, remedy = _of_conflict(text, base, shown_as, below)
     elif any(words in text for words in _NO_NETWORK):
-        reason, remedy = f"{shown_as}: pip reaches no package index", "Look at the network, and at `pip config list`."
+        reason, remedy = f"{shown_as}: pip reaches no package index", "Check the network, and `pip config list`."
     elif "No space left" in text:
         reason, remedy = f"{shown_as}: the disk is full", f"Free some space in {cache.cache_folder()}, then try again."
     elif "DO NOT MATCH THE HASHES" in text or ("hash" in text and "--require-hashes" in text):
@@ -246,14 +246,14 @@ def _explained(text: str, base: Environment, shown_as: str, below: Mapping[str, 
         )
     elif "No matching distribution" in text:
         reason = f"{shown_as}: a package has no wheel for this Python, or no index that pip reaches has it"
-        remedy = "Look at its name and version, and at `pip config list`. To build it from its source, name it under "
+        remedy = "Check its name and version, and `pip config list`. To build it from its source, name it under "
         remedy += "`build`: requirements: { file: …, build: [NAME] }"
     else:
         reason, remedy = f"{shown_as}: pip did not install its packages", "pip's last lines say why:"
     return f"{reason}\n{remedy}\n{text}"
 
 
-def _of_conflict(text: str, base: Environment, shown_as: str, below: Mapping[str, Below]) -> tuple[str, str]:
+def _of_conflict(text: str, base: Environment, shown_as: str, below: Mapping[str, BasePackage]) -> tuple[str, str]:
     """The reason and the remedy of a conflict. pip also reports a conflict if each version of a package needs another
     package that it cannot get."""
     if pinned := [f"{name} {one.version}" for name, one in sorted(below.items()) if f"{name}==" in text]:
@@ -269,7 +269,7 @@ def _of_conflict(text: str, base: Environment, shown_as: str, below: Mapping[str
 
 
 def _require_harmless(
-    installed: list[metadata.Distribution], below: Mapping[str, Below], base: Environment, shown_as: str
+    installed: list[metadata.Distribution], below: Mapping[str, BasePackage], base: Environment, shown_as: str
 ) -> None:
     """MakeError if a package would replace one of the framework's, under its name or another."""
     owners = {module: name for name, one in below.items() for module in one.modules}
@@ -290,7 +290,7 @@ def _require_harmless(
 def _modules_of(one: metadata.Distribution) -> Iterator[str]:
     for file in one.files or ():
         first = file.parts[0]
-        if first == ".." or first.endswith((".dist-info", ".data", ".pth")) or first in _LEFT_BEHIND:
+        if first == ".." or first.endswith((".dist-info", ".data", ".pth")) or first in _IGNORED_FOLDERS:
             continue
         # A folder without __init__.py may be shared by several packages.
         if len(file.parts) == 1 and first.endswith((".py", ".so")):

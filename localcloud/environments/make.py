@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes environments, and shows progress. An incomplete one has no stamp, so it is never used, and is made again."""
+"""Makes environments, and says beforehand what that costs and what prevents it.
+
+An incomplete environment has no stamp, so it is never used, and is made again.
+"""
 
 from __future__ import annotations
 
@@ -231,8 +234,7 @@ def obstacle(row: EnvironmentRow) -> Obstacle | None:
 
 
 def packages_command(names: Sequence[str], absent: Sequence[str]) -> str:
-    """The command that installs Debian packages: for root ours, which also fetches package lists; else apt with
-    sudo."""
+    """The command that installs Debian packages: for root ours, which fetches package lists too; otherwise sudo."""
     if apt.may_install():
         return f"trainyard environments make --apt {' '.join(names)}"
     return f"{'' if os.geteuid() == 0 else 'sudo '}{apt.install_command(absent)}"

@@ -61,8 +61,7 @@ def make(tell: MakeProgress) -> None:
 
 
 def make_if_possible(tell: MakeProgress) -> None:
-    """The same before a cloud starts. If it fails, it only prints the reason; the errors of runs say what that
-    means."""
+    """Fetches missing programs before a cloud starts. A failure is only printed: runs that need a program report it."""
     try:
         make(tell)
     except (MakeError, OSError) as error:

@@ -18,9 +18,9 @@ HERE = Path(__file__).parent
 @dataclass(frozen=True, slots=True)
 class EnvironmentRow:
     """An environment: how to make it, and what it can run. `base`: another row, or the path of an interpreter.
-    `repair`:
 
-    a module of `repairs/`, whose `apply` a package of the environment calls through the entry point `repair_point`."""
+    `repair`: a module of `repairs/`. A package of the environment calls its `apply` by the entry point `repair_point`.
+    """
 
     name: str
     summary: str

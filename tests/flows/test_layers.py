@@ -219,8 +219,12 @@ def test_no_file_of_a_package_says_what_nodes_see(shelf: Shelf) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "reason"),
     [
-        ("METADATA", "Name: oth\x1b[2Jer\nVersion: 1\n", r"brings notes of another, \('oth\\x1b\[2Jer', '1'\)"),
-        ("RECORD", "", r"brings notes of another, \(None, None\)"),
+        (
+            "METADATA",
+            "Name: oth\x1b[2Jer\nVersion: 1\n",
+            r"invalid name or version, \('oth\\x1b\[2Jer', '1'\)",
+        ),
+        ("RECORD", "", r"invalid name or version, \(None, None\)"),
     ],
 )
 def test_notes_of_no_package_are_refused(shelf: Shelf, file: str, text: str, reason: str) -> None:
