@@ -40,10 +40,10 @@ class AwsCloud:
     """AWS on the endpoint of one local cloud. moto is imported at the first request, or at the start if there is a
     saved state."""
 
-    def __init__(self, home: Path, endpoint: str, strikes: faults.Faults) -> None:
+    def __init__(self, home: Path, endpoint: str, fault_rules: faults.Faults) -> None:
         self._home = home
         self._endpoint = endpoint
-        self._faults = strikes
+        self._faults = fault_rules
         self._simulation: Simulation | None = None
         self.hosts: Machines = NoMachines(self)
         self.record = AwsRecord()
@@ -67,7 +67,7 @@ class AwsCloud:
         """Starts the instances again that ran when the cloud ended. Called on the loop, after `hosts` is set."""
         self._loop = asyncio.get_running_loop()
         if kept.exists(account.folder(self._home)):
-            self._report(lambda _: host_reports.begin_again())
+            self._report(lambda _: host_reports.start_again())
 
     async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
         if request.path.startswith(metadata.PATH):
@@ -195,7 +195,7 @@ class AwsCloud:
     async def machines(self) -> Sequence[Machine]:
         return await self._on_thread(lambda _: host_reports.machines()) if self._is_used() else ()
 
-    async def look(self, read: Callable[[], Answer]) -> Answer | None:
+    async def read_state(self, read: Callable[[], Answer]) -> Answer | None:
         """Reads moto's state on the simulation's thread, so that nothing changes meanwhile. Returns None if AWS was
         never used here, and does not make the simulation for that."""
         return await self._on_thread(lambda simulation: read()) if self._is_used() else None

@@ -12,7 +12,7 @@ from localcloud.aws.machines import Machine, NetworkAround, SecurityGroupRules
 _ITSELF = ("Client.InstanceInitiatedShutdown", "Client.InstanceInitiatedShutdown: Instance initiated shutdown")
 
 
-def begin_again() -> None:
+def start_again() -> None:
     """After a restart of the cloud, starts the instances again that ran, and marks commands that ran as failed."""
     from moto.ssm.models import ssm_backends
 
@@ -21,10 +21,10 @@ def begin_again() -> None:
     for backend in list(ssm_backends[ACCOUNT].values()):
         for command in backend._commands:
             for row in command.invocations:
-                commands.ended(command, row, 1, "", "The local cloud ended while the command ran")
+                commands.mark_ended(command, row, 1, "", "The local cloud ended while the command ran")
     for instance in machine_view.living():
         if instance.state in ("pending", "running"):
-            machine_view.begins(instance)
+            machine_view.mark_pending(instance)
 
 
 def running(instance: str, reason: str = "") -> None:
@@ -55,7 +55,7 @@ def ended_itself(instance: str) -> None:
         return
     if one.instance_initiated_shutdown_behavior == "terminate":
         one.terminate()
-        machine_view.ends(one, "terminated")
+        machine_view.mark_ending(one, "terminated")
     else:
         one.stop()
     one.trainyard_agent = False
@@ -78,14 +78,14 @@ def command_began(command: str, instance: str) -> None:
     from localcloud.aws.additions import commands
 
     if pair := commands.find(command, instance):
-        commands.began(*pair)
+        commands.mark_began(*pair)
 
 
 def command_ended(command: str, instance: str, code: int | None, output: str, errors: str) -> None:
     from localcloud.aws.additions import commands
 
     if pair := commands.find(command, instance):
-        commands.ended(*pair, code, output, errors)
+        commands.mark_ended(*pair, code, output, errors)
 
 
 def groups(region: str, ids: Sequence[str]) -> list[SecurityGroupRules]:

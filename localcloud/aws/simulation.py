@@ -17,7 +17,7 @@ from localcloud.aws import account, identities, sigv4
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions import with_ours
 from localcloud.aws.additions.outside import Outside
-from localcloud.aws.border.requests import value_of, written
+from localcloud.aws.border.requests import value_of, write_request
 from localcloud.aws.calls import AwsCall, RawCall
 from localcloud.aws.errors import Reason, RefusalError, refusal_reply
 from localcloud.aws.judge.decisions import AwsRecord, authorize, ec2_may_assume
@@ -88,24 +88,24 @@ class Simulation:
         except BaseException:
             self._roll_back()
             raise
-        self._outside.carry_out()
+        self._outside.run_deferred()
 
     def _roll_back(self) -> None:
         """Discards all changes since the last save, so that a failed call changes nothing."""
-        self._outside.forget()
+        self._outside.drop_deferred()
         self._begin()
 
     def close(self) -> None:
         self._kept.close()
 
     def _carry_out(self, call: AwsCall, key_id: str) -> Reply:
-        self._outside.forget()
+        self._outside.drop_deferred()
         try:
             reply = self._apps.ask(call, key_id)
             if reply.status >= 400:
-                self._outside.forget()
+                self._outside.drop_deferred()
             if call.service.prefix == "ec2" and call.writes and reply.status < 400:
-                self._outside.later(self._outside.machines.network_changed)
+                self._outside.defer(self._outside.machines.network_changed)
             return reply
         except NotImplementedError as lack:
             asked = str(lack).partition(" for ")[0]
@@ -175,7 +175,7 @@ class MotoApps:
         return self._apps[backend]
 
     def _environ(self, call: AwsCall, key_id: str) -> dict[str, Any]:
-        request = written(call)
+        request = write_request(call)
         target = f"{request.path}?{request.query}" if request.query else request.path
         environ: dict[str, Any] = {
             "REQUEST_METHOD": request.method, "PATH_INFO": unquote(request.path, "latin-1"), "RAW_URI": target,

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote
 
 import pytest
 
-from localcloud.aws.border.requests import WrittenRequest, model_of, value_of, written
+from localcloud.aws.border.requests import WrittenRequest, model_of, value_of, write_request
 from localcloud.aws.calls import AwsCall, RawCall, read_call
 from localcloud.aws.services import SERVICES, AwsService, Wire
 from localcloud.aws.simulation import MotoApps
@@ -56,9 +56,9 @@ def test_nothing_that_a_client_says_is_lost(prefix: str) -> None:
     rows = [row for row in ROWS if row[0].prefix == prefix]
     for service, name, control in rows:
         model, call, request, body = call_of(service, name, control)
-        again = written(call)
+        again = write_request(call)
         assert parsed(service, model, again, again.body) == parsed(service, model, request, body), name
-        assert written(value_of_written(call, again)) == again, f"{name}: one spelling"
+        assert write_request(value_of_written(call, again)) == again, f"{name}: one spelling"
     assert len(rows) >= 1
 
 
@@ -124,7 +124,7 @@ def test_a_handler_sees_the_value_that_was_judged(prefix: str) -> None:
     apps = MotoApps("http://127.0.0.1:1")
     for service, name, control in (row for row in ROWS if row[0].prefix == prefix):
         model, call, _, _ = call_of(service, name, control)
-        again = written(call)
+        again = write_request(call)
         with pytest.raises((_HandlerError, _InS3Error)) as raised:
             apps.ask(call, "AKIAEXAMPLEEXAMPLE00")
         seen: Any = raised.value

@@ -16,7 +16,7 @@ from localcloud.aws.plugin.functions import FUNCTIONS, PLACES
 from localcloud.aws.plugin.plugin import LocalAws
 from localcloud.aws.plugin.properties import AwsProperties
 from localcloud.aws.plugin.rows import fill
-from localcloud.aws.plugin.shapes import MAPS, search, shown
+from localcloud.aws.plugin.shapes import MAPS, search, to_pulumi
 from localcloud.aws.plugin.types import ROWS
 from tests.support.aws_types import NOT_GIVEN, NOT_SHOWN, NOT_TAKEN, official
 
@@ -122,7 +122,7 @@ def test_every_output_of_a_look_up_is_given(token: str) -> None:
     lookup = FUNCTIONS[token]
     operation = botocore.session.get_session().get_service_model(lookup.service).operation_model(lookup.operation)
     found = search(fill(lookup.at, {"name": "text", "region": "here"}), _complete(operation.output_shape))
-    given = set(shown(found[-1] if lookup.one else found, {})) | {"id", "region"}
+    given = set(to_pulumi(found[-1] if lookup.one else found, {})) | {"id", "region"}
     name = token.rpartition(":")[2]
     result = getattr(_module_of(token), f"{name[0].upper()}{name[1:]}Result")
     named = _in_pulumi(key for key, kind in vars(result).items() if isinstance(kind, property))

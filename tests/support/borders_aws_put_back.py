@@ -47,14 +47,14 @@ def _forms_are_forwarded() -> Iterator[None]:
     with _remembered() as last:
 
         def as_sent(call: Any) -> Any:
-            made = requests.written(call)
+            made = requests.write_request(call)
             if call.service.wire not in (Wire.EC2, Wire.QUERY):
                 return made
             query = last.request.target.partition("?")[2]
             kind = last.request.headers.get("content-type", "")
             return replace(made, query=query, headers={"content-type": kind}, body=last.body)
 
-        with patch.object(calls, "_is_type", lambda *_: True), patch.object(simulation, "written", as_sent):
+        with patch.object(calls, "_is_type", lambda *_: True), patch.object(simulation, "write_request", as_sent):
             yield
 
 
@@ -75,13 +75,13 @@ def _documents_are_forwarded() -> Iterator[None]:
                 raise xml_body.malformed() from None
 
         def as_sent(call: Any) -> Any:
-            made = requests.written(call)
+            made = requests.write_request(call)
             return replace(made, body=last.body) if call.operation == "DeleteObjects" else made
 
         reader = SimpleNamespace(read=lenient, malformed=xml_body.malformed)
         with (
             patch.object(s3_values, "xml_body", reader), patch.object(s3_values, "_check_deleted", lambda rows: None),
-            patch.object(simulation, "written", as_sent),
+            patch.object(simulation, "write_request", as_sent),
         ):  # fmt: skip
             yield
 
@@ -105,7 +105,7 @@ def _links_take_headers() -> Iterator[None]:
 @contextmanager
 def _uploads_go_by_their_id() -> Iterator[None]:
     """Finding 6: it is not checked that an upload belongs to the key for which access was checked."""
-    with patch.object(objects, "refuse_others", lambda call: None):
+    with patch.object(objects, "refuse_foreign_uploads", lambda call: None):
         yield
 
 

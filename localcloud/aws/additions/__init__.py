@@ -44,10 +44,10 @@ OPERATIONS: Mapping[str, tuple[type[Operations], ...]] = {
     "ssm": (commands.Commands,),
     "servicequotas": (instance_types.Quotas,),
     "iam": (policy_simulation.PolicySimulation,),
-    "logs": (changes.KeysOfLogGroups,),
-    "kms": (changes.ChangesOfKeys,),
-    "s3": (buckets.Payers,),
-    "s3control": (buckets.TagsOfBuckets,),
+    "logs": (changes.LogGroupKeys,),
+    "kms": (changes.KmsKeys,),
+    "s3": (buckets.BucketPayers,),
+    "s3control": (buckets.BucketTags,),
 }  # fmt: skip
 
 

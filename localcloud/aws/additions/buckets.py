@@ -28,7 +28,7 @@ def install(backend: Any) -> None:
     backend.create_bucket, backend.get_bucket_encryption = create_bucket, get_bucket_encryption
 
 
-class Payers(Operations):
+class BucketPayers(Operations):
     """Operations of S3."""
 
     def list_objects(self) -> Any:
@@ -45,7 +45,7 @@ def _encryption() -> dict[str, Any]:
     return {"Rule": {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}, "BucketKeyEnabled": False}}
 
 
-class TagsOfBuckets(Operations):
+class BucketTags(Operations):
     """Operations of S3 Control. They refuse buckets that do not exist, which moto accepts."""
 
     def list_tags_for_resource(self) -> Any:

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from localcloud.aws.additions import placement
-from localcloud.aws.additions.descriptions import change, with_ports
+from localcloud.aws.additions.descriptions import complete_change, with_ports
 from localcloud.aws.additions.outside import Operations, ec2_error
 
 # The kinds of resources for which moto has no tags, with the prefix of their ids.
@@ -68,7 +68,7 @@ class Changes(Operations):
         answer = self._by_moto("delete_nat_gateway")
         interface = self.ec2_backend.nat_gateways[answer.result["NatGatewayId"]]._eni.id
         if self.ec2_backend.enis.pop(interface, None) is not None:
-            let_go_of_addresses(self.ec2_backend, {interface})
+            disassociate_addresses(self.ec2_backend, {interface})
         return answer
 
     def delete_vpc_endpoints(self) -> Any:
@@ -100,7 +100,7 @@ class Changes(Operations):
         self.ec2_backend.modify_security_group_rules(group, with_ports(rules))
         for rule, existing in pairs:
             _give_peer(rule, existing)
-            change(existing, rule)
+            complete_change(existing, rule)
         return ActionResult({"Return": True})
 
 
@@ -131,14 +131,14 @@ def _give_peer(rule: dict[str, Any], existing: Any) -> None:
         existing.source_group = {**existing.source_group, "GroupId": group}
 
 
-def let_go_of_addresses(backend: Any, interfaces: set[str]) -> None:
+def disassociate_addresses(backend: Any, interfaces: set[str]) -> None:
     """Disassociates the elastic addresses of deleted interfaces."""
     for address in backend.addresses:
         if address.eni is not None and address.eni.id in interfaces:
             address.eni.public_ip = address.eni = address.instance = address.association_id = None
 
 
-class ChangesOfKeys(Operations):
+class KmsKeys(Operations):
     """Operations of KMS. They accept a key's ARN, while moto only finds keys by their ids."""
 
     def disable_key(self) -> str:
@@ -164,7 +164,7 @@ class ChangesOfKeys(Operations):
         return getattr(self.kms_backend, name)(self.kms_backend.any_id_to_key_id(named), *more)
 
 
-class KeysOfLogGroups(Operations):
+class LogGroupKeys(Operations):
     """Operations of CloudWatch Logs."""
 
     def associate_kms_key(self) -> str:

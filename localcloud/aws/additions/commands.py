@@ -41,13 +41,13 @@ class Commands(Operations):
         )  # fmt: skip
         command.targets = self._get_param("Targets", [])
         begin(command, [one.id for one in instances])
-        return ActionResult({"Command": shown(command)})
+        return ActionResult({"Command": _command_row(command)})
 
     def list_commands(self) -> Any:
         from moto.core.responses import ActionResult
 
         rows = self.ssm_backend.list_commands(self._get_param("CommandId"), self._get_param("InstanceId"))
-        return ActionResult({"Commands": [shown(row) for row in reversed(rows)]})
+        return ActionResult({"Commands": [_command_row(row) for row in reversed(rows)]})
 
     def list_command_invocations(self) -> Any:
         from moto.core.responses import ActionResult
@@ -73,8 +73,8 @@ class Commands(Operations):
             if row["InstanceId"] in wanted and row["Status"] not in _ENDED:
                 begun = row["Status"] != "Pending"
                 row["Status"] = row["StatusDetails"] = "Cancelling" if begun else "Cancelled"
-                outside().later(partial(outside().machines.cancel, command.command_id, row["InstanceId"]))
-        _sum_up(command)
+                outside().defer(partial(outside().machines.cancel, command.command_id, row["InstanceId"]))
+        _update_counts(command)
         return EmptyResult()
 
     def describe_instance_information(self) -> Any:
@@ -143,8 +143,8 @@ def begin(command: Any, instances: list[str]) -> None:
     folder = str((command.parameters.get("workingDirectory") or [""])[0])
     for instance in command.instance_ids:
         order = MachineCommand(command.command_id, instance, lines, seconds, folder)
-        outside().later(partial(outside().machines.send, order))
-    _sum_up(command)
+        outside().defer(partial(outside().machines.send, order))
+    _update_counts(command)
 
 
 def _invocation(command: Any, instance: str) -> dict[str, Any]:
@@ -170,15 +170,15 @@ def find(identifier: str, instance: str) -> tuple[Any, dict[str, Any]] | None:
     return None
 
 
-def began(command: Any, row: dict[str, Any]) -> None:
+def mark_began(command: Any, row: dict[str, Any]) -> None:
     from moto.core.utils import utcnow
 
     if row["Status"] == "Pending":
         row |= {"Status": "InProgress", "StatusDetails": "InProgress", "ExecutionStartDateTime": utcnow().isoformat()}
-    _sum_up(command)
+    _update_counts(command)
 
 
-def ended(command: Any, row: dict[str, Any], code: int | None, output: str, errors: str) -> None:
+def mark_ended(command: Any, row: dict[str, Any], code: int | None, output: str, errors: str) -> None:
     from moto.core.utils import utcnow
 
     if row["Status"] in _ENDED:
@@ -195,10 +195,10 @@ def ended(command: Any, row: dict[str, Any], code: int | None, output: str, erro
         "ExecutionEndDateTime": utcnow().isoformat(), "StandardOutputContent": output[:_MOST_SHOWN],
         "StandardErrorContent": errors[:_MOST_SHOWN],
     }  # fmt: skip
-    _sum_up(command)
+    _update_counts(command)
 
 
-def _sum_up(command: Any) -> None:
+def _update_counts(command: Any) -> None:
     states = [row["Status"] for row in command.invocations]
     command.completed_count = sum(state in _ENDED for state in states)
     command.error_count = sum(state in ("Failed", "TimedOut") for state in states)
@@ -210,7 +210,7 @@ def _sum_up(command: Any) -> None:
     command.status = command.status_details = status
 
 
-def shown(command: Any) -> dict[str, Any]:
+def _command_row(command: Any) -> dict[str, Any]:
     row: dict[str, Any] = command.response_object()
     row.pop("NotificationConfig", None)
     return row

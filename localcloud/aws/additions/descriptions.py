@@ -46,7 +46,7 @@ def with_ports(rules: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str,
     return {key: {**every, **rule} if rule.get("IpProtocol") == "-1" else rule for key, rule in rules.items()}
 
 
-def change(rule: Any, changed: Mapping[str, Any]) -> None:
+def complete_change(rule: Any, changed: Mapping[str, Any]) -> None:
     """Completes moto's change of a rule."""
     if rule.ip_protocol == "-1":
         rule.from_port = rule.to_port = None

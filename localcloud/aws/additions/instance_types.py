@@ -34,16 +34,16 @@ class Offerings(Operations):
 
     def describe_instance_type_offerings(self) -> Any:
         answer = self._by_moto("describe_instance_type_offerings")
-        answer.result["InstanceTypeOfferings"] = _there(answer.result["InstanceTypeOfferings"])
+        answer.result["InstanceTypeOfferings"] = _without_removed(answer.result["InstanceTypeOfferings"])
         return answer
 
 
 def is_offered(backend: Any, kind: str, zone: str) -> bool:
     filters = {"instance-type": [kind], "location": [zone]}
-    return bool(_there(backend.describe_instance_type_offerings("availability-zone", filters)))
+    return bool(_without_removed(backend.describe_instance_type_offerings("availability-zone", filters)))
 
 
-def _there(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _without_removed(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Leaves out the types that a fault takes away, by a limit of 0."""
     gone = {name for name in _rows() if outside().limit(name) == 0}
     return [row for row in rows if row["InstanceType"] not in gone]

@@ -14,8 +14,8 @@ from typing import Any
 
 from catalog.tables import table
 from localcloud.aws.additions import instance_types, machine_view, placement
-from localcloud.aws.additions.changes import let_go_of_addresses
-from localcloud.aws.additions.outside import Operations, ec2_error, held, outside
+from localcloud.aws.additions.changes import disassociate_addresses
+from localcloud.aws.additions.outside import Operations, ec2_error, outside, own_table
 from localcloud.aws.refusals.launches import check_interfaces, check_launch
 
 _BUCKETS = {"on-demand": "L-6E869C2A", "spot": "L-85EED4F7"}
@@ -48,7 +48,7 @@ def _run(self: Any) -> Any:
     from moto.core.responses import ActionResult
 
     token = self._get_param("ClientToken")
-    earlier = held(self.ec2_backend, "tokens")
+    earlier = own_table(self.ec2_backend, "tokens")
     if token and token in earlier:
         return ActionResult(self.ec2_backend.reservations[earlier[token]])
     _merge_template(self)
@@ -66,7 +66,7 @@ def _run(self: Any) -> Any:
     for instance in result.result.instances:
         _complete(self, instance, wanted)
         instance.capacity_reservation_id = reservation or None
-        machine_view.begins(instance)
+        machine_view.mark_pending(instance)
     if token:
         earlier[token] = result.result.id
     return result
@@ -198,7 +198,7 @@ def _start(self: Any) -> Any:
     rest = [one for one in stopped if one.state == "stopped"]
     result = self._by_moto("start_instances")
     for instance in rest:
-        machine_view.begins(instance)
+        machine_view.mark_pending(instance)
     return result
 
 
@@ -211,8 +211,8 @@ def _end(self: Any, how: str) -> Any:
     result = self._by_moto("stop_instances" if how == "stopped" else "terminate_instances")
     for instance in instances:
         if how == "terminated":
-            let_go_of_addresses(self.ec2_backend, {nic.id for nic in instance.nics.values()})
-        machine_view.ends(instance, how)
+            disassociate_addresses(self.ec2_backend, {nic.id for nic in instance.nics.values()})
+        machine_view.mark_ending(instance, how)
     return result
 
 
@@ -220,5 +220,5 @@ def _reboot(self: Any) -> Any:
     instances = self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds", []))
     result = self._by_moto("reboot_instances")
     for instance in instances:
-        outside().later(partial(outside().machines.rebooted, machine_view.machine(instance)))
+        outside().defer(partial(outside().machines.rebooted, machine_view.machine(instance)))
     return result

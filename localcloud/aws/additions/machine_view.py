@@ -45,23 +45,23 @@ def set_state(instance: Any, state: str) -> None:
     instance._state.name, instance._state.code = state, _STATES[state]
 
 
-def begins(instance: Any) -> None:
-    """Makes an instance pending. The hosts are told after that has been written to disk."""
+def mark_pending(instance: Any) -> None:
+    """Makes an instance pending. The hosts are starting after that has been written to disk."""
     from moto.core.utils import utcnow
 
     set_state(instance, "pending")
     # AWS sets the launch time at every start, moto only at the first.
     instance.launch_time = utcnow()
     instance.trainyard_agent = False
-    told = machine(instance)
-    outside().later(lambda: outside().machines.started(told))
+    starting = machine(instance)
+    outside().defer(lambda: outside().machines.started(starting))
 
 
-def ends(instance: Any, how: str) -> None:
+def mark_ending(instance: Any, how: str) -> None:
     """Begins to stop or to terminate an instance, after a call."""
     instance.trainyard_agent = False
     hosts, identifier = outside().machines, instance.id
-    outside().later(lambda: (hosts.stopped if how == "stopped" else hosts.terminated)(identifier))
+    outside().defer(lambda: (hosts.stopped if how == "stopped" else hosts.terminated)(identifier))
 
 
 def machine(instance: Any) -> Machine:

@@ -14,7 +14,7 @@ from localcloud.aws.machines import Machines
 class Outside:
     """`no_capacity(type)`, `limit(name)` and `session_seconds()` read the faults.
 
-    `later` defers a step until the call's changes are on disk. So the hosts are never told of a change that a kill of
+    `defer` defers a step until the call's changes are on disk. So the hosts are never told of a change that a kill of
     the cloud could undo.
     """
 
@@ -23,16 +23,16 @@ class Outside:
     limit: Callable[[str], int | None] = lambda name: None
     session_seconds: Callable[[], float] = lambda: 0.0
     metadata_path: Callable[[str], str] = lambda instance: ""
-    _steps: list[Callable[[], None]] = field(default_factory=list)
+    _deferred: list[Callable[[], None]] = field(default_factory=list)
 
-    def later(self, step: Callable[[], None]) -> None:
-        self._steps.append(step)
+    def defer(self, step: Callable[[], None]) -> None:
+        self._deferred.append(step)
 
-    def forget(self) -> None:
-        self._steps.clear()
+    def drop_deferred(self) -> None:
+        self._deferred.clear()
 
-    def carry_out(self) -> None:
-        steps, self._steps = self._steps, []
+    def run_deferred(self) -> None:
+        steps, self._deferred = self._deferred, []
         for step in steps:
             step()
 
@@ -49,7 +49,7 @@ def outside() -> Outside:
     return _outside[0]
 
 
-def held(backend: Any, name: str) -> dict[str, Any]:
+def own_table(backend: Any, name: str) -> dict[str, Any]:
     """A table of ours inside one of moto's backends. It is saved and restored together with the backend."""
     table: dict[str, Any] = backend.__dict__.setdefault(f"trainyard_{name}", {})
     return table
@@ -67,7 +67,9 @@ class Operations:
         return getattr(super(), operation)()
 
 
-def filtered(rows: list[dict[str, Any]], wanted: Mapping[str, Any], names: Mapping[str, str]) -> list[dict[str, Any]]:
+def apply_filters(
+    rows: list[dict[str, Any]], wanted: Mapping[str, Any], names: Mapping[str, str]
+) -> list[dict[str, Any]]:
     """Filters rows of ours by the filters of a call. `names` maps a filter to the field that it compares. A filter
     without a field is refused, because ignoring it would give a wrong answer."""
     for name in wanted:

@@ -8,7 +8,7 @@ from typing import Any
 
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions.instance_types import is_offered
-from localcloud.aws.additions.outside import Operations, ec2_error, filtered, held
+from localcloud.aws.additions.outside import Operations, apply_filters, ec2_error, own_table
 
 _GROUP_FILTERS = {"group-name": "GroupName", "group-arn": "GroupArn", "state": "State", "strategy": "Strategy"}
 _STRATEGIES = ("cluster", "partition", "spread")
@@ -21,7 +21,7 @@ class PlacementGroups(Operations):
         from moto.core.responses import ActionResult
 
         name, strategy = self._get_param("GroupName"), self._get_param("Strategy", "cluster")
-        groups = held(self.ec2_backend, "placement_groups")
+        groups = own_table(self.ec2_backend, "placement_groups")
         if not name:
             raise ec2_error("MissingParameter", "The request must contain the parameter groupName")
         if strategy not in _STRATEGIES:
@@ -42,7 +42,7 @@ class PlacementGroups(Operations):
     def describe_placement_groups(self) -> Any:
         from moto.core.responses import ActionResult
 
-        groups = held(self.ec2_backend, "placement_groups")
+        groups = own_table(self.ec2_backend, "placement_groups")
         names, ids = self._get_param("GroupNames", []), self._get_param("GroupIds", [])
         for name in names:
             find_group(self.ec2_backend, name)
@@ -52,7 +52,7 @@ class PlacementGroups(Operations):
             for row in groups.values()
             if (not names or row["GroupName"] in names) and (not ids or row["GroupId"] in ids)
         ]
-        return ActionResult({"PlacementGroups": filtered(rows, wanted, _GROUP_FILTERS)})
+        return ActionResult({"PlacementGroups": apply_filters(rows, wanted, _GROUP_FILTERS)})
 
     def delete_placement_group(self) -> Any:
         from moto.core.responses import EmptyResult
@@ -64,12 +64,12 @@ class PlacementGroups(Operations):
             raise ec2_error("InvalidPlacementGroup.InUse", f"The placement group '{name}' is in use.")
         self.error_on_dryrun()
         self.ec2_backend.tags.pop(row["GroupId"], None)
-        del held(self.ec2_backend, "placement_groups")[name]
+        del own_table(self.ec2_backend, "placement_groups")[name]
         return EmptyResult()
 
 
 def find_group(backend: Any, name: str) -> dict[str, Any]:
-    row = held(backend, "placement_groups").get(name)
+    row = own_table(backend, "placement_groups").get(name)
     if row is None:
         raise ec2_error("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
     found: dict[str, Any] = row
@@ -77,7 +77,7 @@ def find_group(backend: Any, name: str) -> dict[str, Any]:
 
 
 def group_by_id(backend: Any, identifier: str) -> dict[str, Any]:
-    rows: dict[str, dict[str, Any]] = held(backend, "placement_groups")
+    rows: dict[str, dict[str, Any]] = own_table(backend, "placement_groups")
     for row in rows.values():
         if row["GroupId"] == identifier:
             return row
@@ -121,7 +121,7 @@ class CapacityReservations(Operations):
             "EbsOptimized": bool(self._get_param("EbsOptimized")), "EphemeralStorage": False,
             "PlacementGroupArn": self._get_param("PlacementGroupArn"), "ReservationType": "default",
         }  # fmt: skip
-        held(self.ec2_backend, "reservations")[identifier] = row
+        own_table(self.ec2_backend, "reservations")[identifier] = row
         if tags := self._parse_tag_specification().get("capacity-reservation"):
             self.ec2_backend.create_tags([identifier], tags)
         return ActionResult({"CapacityReservation": _shown_reservation(self.ec2_backend, row)})
@@ -132,10 +132,10 @@ class CapacityReservations(Operations):
         ids = self._get_param("CapacityReservationIds", [])
         wanted = self._filters_from_querystring()
         rows = [find_reservation(self.ec2_backend, one) for one in ids] or list(
-            held(self.ec2_backend, "reservations").values()
+            own_table(self.ec2_backend, "reservations").values()
         )
         every = [_shown_reservation(self.ec2_backend, row) for row in rows]
-        return ActionResult({"CapacityReservations": filtered(every, wanted, _RESERVATION_FILTERS)})
+        return ActionResult({"CapacityReservations": apply_filters(every, wanted, _RESERVATION_FILTERS)})
 
     def modify_capacity_reservation(self) -> Any:
         from moto.core.responses import ActionResult
@@ -164,7 +164,7 @@ class CapacityReservations(Operations):
 
 
 def find_reservation(backend: Any, identifier: str) -> dict[str, Any]:
-    row = held(backend, "reservations").get(identifier)
+    row = own_table(backend, "reservations").get(identifier)
     if row is None:
         raise ec2_error(
             "InvalidCapacityReservationId.NotFound", f"The capacity reservation ID '{identifier}' does not exist"
@@ -197,7 +197,7 @@ def choose_reservation(backend: Any, wanted: dict[str, Any], kind: str, zone: st
                 "ReservationCapacityExceeded", f"The capacity reservation '{identifier}' has not enough capacity"
             )
         return str(identifier)
-    for row in held(backend, "reservations").values():
+    for row in own_table(backend, "reservations").values():
         fits = (row["InstanceType"], row["AvailabilityZone"], row["State"]) == (kind, zone, "active")
         room = row["TotalInstanceCount"] - _used(backend, row) >= count
         if preference == "open" and row["InstanceMatchCriteria"] == "open" and fits and room:

@@ -79,7 +79,7 @@ class WrittenRequest:
     body: bytes = field(repr=False)
 
 
-def written(call: AwsCall) -> WrittenRequest:
+def write_request(call: AwsCall) -> WrittenRequest:
     """The request of a call."""
     if call.service.wire is Wire.S3:
         return _s3(call)
@@ -126,4 +126,4 @@ def _body(call: AwsCall, model: Any) -> bytes:
     if call.document is None:
         return call.body
     name, _, payload = s3_values.payload_of(model.input_shape)
-    return xml_body.written(call.document, name, payload)
+    return xml_body.write(call.document, name, payload)

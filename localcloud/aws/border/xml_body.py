@@ -124,7 +124,7 @@ def _item_name(shape: Any) -> str:
     return str(shape.member.serialization.get("name", "member"))
 
 
-def written(value: Any, name: str, shape: Any) -> bytes:
+def write(value: Any, name: str, shape: Any) -> bytes:
     """Writes a document for moto: without namespaces, which its parser does not know."""
     return "".join(_parts(value, name, shape)).encode()
 

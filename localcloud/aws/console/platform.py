@@ -49,7 +49,7 @@ class AwsConsole:
         """The runs, cached for a moment: calls change the state many times a second."""
         async with self._reading:
             if self._aws is not None and time.monotonic() > self._read_at + _KEPT_SECONDS:
-                self._latest = await self._aws.look(self._book.read) or ()
+                self._latest = await self._aws.read_state(self._book.read) or ()
                 self._read_at = time.monotonic()
             return self._latest
 
@@ -63,10 +63,10 @@ class AwsConsole:
             )
             # Before the bucket was made again, it may have had another start of this number.
             points = {rank: [one for one in own if one.moment >= run.created] for rank, own in remembered.items()}
-        return await self._aws.look(lambda: content_of(run, points)) or RunContent()
+        return await self._aws.read_state(lambda: content_of(run, points)) or RunContent()
 
     async def sections(self) -> Sequence[Section]:
-        made = await self._aws.look(lambda: sections.sections(MANY)) if self._aws else None
+        made = await self._aws.read_state(lambda: sections.sections(MANY)) if self._aws else None
         return made or sections.EMPTY
 
     def facts(self) -> Sequence[tuple[str, str]]:

@@ -49,8 +49,8 @@ COMMANDS = "commands"
 _BOOT = "boot.json"
 _GIVEN = "given"
 # The folders that a machine keeps on its disk, and those that each boot empties.
-KEPT = ("/etc", "/opt", "/root", "/var", "/home", "/srv", "/data", "/workspace", "/mnt", "/scratch")
-FRESH = ("/run", images.TEMPORARY)
+KEPT_FOLDERS = ("/etc", "/opt", "/root", "/var", "/home", "/srv", "/data", "/workspace", "/mnt", "/scratch")
+EMPTIED_FOLDERS = ("/run", images.TEMPORARY)
 _FILES = {
     "passwd": "root:x:0:0:root:/root:/bin/bash\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n"
     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
@@ -69,7 +69,7 @@ def environments() -> list[tuple[Environment, str, EnvironmentFacts]]:
     return list(_environments())
 
 
-def as_row(environment: Environment, packages: str, facts: EnvironmentFacts) -> dict[str, Any]:
+def environment_row(environment: Environment, packages: str, facts: EnvironmentFacts) -> dict[str, Any]:
     """The facts of an environment for a machine's stand-in for docker."""
     variables = {"TRAINYARD_ENVIRONMENT": environment.name.partition(LAYER)[0], **environment.variables}
     return {
@@ -184,7 +184,7 @@ async def assignment_of(
     interface = machine.interfaces[0]
     await asyncio.to_thread(_write_boot, machine, folder)
     router = network.router(around)
-    subnet = Subnet(around.subnet, around.network, router, hardware(router), _prefix_length(around))
+    subnet = Subnet(around.subnet, around.network, router, mac_address(router), _prefix_length(around))
     return Assignment(
         id=machine.id,
         name=machine.tags.get("node") or machine.id,
@@ -194,9 +194,9 @@ async def assignment_of(
         code=None,
         mounts=(),
         subnet=subnet,
-        interfaces=[Interface(interface.id, interface.address, interface.mac or hardware(interface.address), reach)],
+        interfaces=[Interface(interface.id, interface.address, interface.mac or mac_address(interface.address), reach)],
         lines=lambda group, rank: lines,
-        upkeep=_nothing,
+        upkeep=_no_upkeep,
         keeps_disks=True,
     )
 
@@ -205,12 +205,12 @@ def command_file(folder: Path, command: str, kind: str = "json") -> Path:
     return folder / _GIVEN / COMMANDS / f"{command}.{kind}"
 
 
-def hardware(text: str) -> str:
+def mac_address(text: str) -> str:
     """The hardware address for an address. It is always the same."""
     return "02:" + ":".join(f"{byte:02x}" for byte in hashlib.sha256(text.encode()).digest()[:5])
 
 
-async def _nothing() -> None:
+async def _no_upkeep() -> None:
     """Renews nothing: an instance gets new credentials from its metadata service."""
 
 
@@ -227,7 +227,7 @@ def _write_boot(machine: Machine, folder: Path) -> None:
     facts: Mapping[str, Any] = {
         "plan": boot_plan(machine.user_data),
         "efa": sum(each.kind.startswith("efa") for each in machine.interfaces),
-        "environments": [as_row(*each) for each in found],
+        "environments": [environment_row(*each) for each in found],
         "path": str(Path(sys.executable).parent),
         "environment": {},
     }
@@ -240,7 +240,7 @@ def _write_boot(machine: Machine, folder: Path) -> None:
 
 
 def _work(machine: Machine, folder: Path) -> NodeWork:
-    whole = WholeMachine(KEPT, FRESH, _files(machine), (*_programs(folder), *shown_files()), GIVEN)
+    whole = WholeMachine(KEPT_FOLDERS, EMPTIED_FOLDERS, _files(machine), (*_programs(folder), *shown_files()), GIVEN)
     command = (sys.executable, "-I", "-S", "-c", START, PROGRAMS, f"{PACKAGE}.boot")
     return NodeWork(command, (), "", lambda endpoints, given: {}, "", machine.image, 0, 0, whole)
 

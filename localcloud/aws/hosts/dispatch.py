@@ -33,11 +33,11 @@ class _Instance:
 
     machine: Machine
     then: str = ""  # stop, terminate, boot; empty: it ended itself
-    answers: bool = False
+    agent_ready: bool = False
     commands: dict[str, MachineCommand] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)
     printed: dict[tuple[str, str], str] = field(default_factory=dict)
-    asked: str = ""  # by itself: halt or reboot
+    shutdown_request: str = ""  # by itself: halt or reboot
 
 
 class Instances:
@@ -114,10 +114,10 @@ class Instances:
         if on is None:
             return
         on.commands[command.id] = command
-        if on.answers:
-            self._give(command)
+        if on.agent_ready:
+            self._write_command(command)
 
-    def _give(self, command: MachineCommand) -> None:
+    def _write_command(self, command: MachineCommand) -> None:
         content = {
             "id": command.id, "lines": list(command.lines), "timeoutSeconds": command.timeout_seconds,
             "folder": command.folder,
@@ -144,7 +144,7 @@ class Instances:
     async def _renew_network(self) -> None:
         """Reads all rules and routes again."""
         try:
-            network = await self._network.ask()
+            network = await self._network.read()
         except Exception:
             log.exception("the rules and routes in force could not be read")
             return
@@ -155,25 +155,29 @@ class Instances:
 
     async def assignment(self, run: str, folder: Path) -> Assignment:
         machine = self._on[run].machine
-        around = (await self._network.ask(machine)).around.get(machine.subnet)
+        around = (await self._network.read(machine)).around.get(machine.subnet)
         if around is None:
             raise CannotStartError(f"The subnet {machine.subnet} is gone")
         # The rules of other instances may name its groups, which have new members now.
         self.hosts.network_changed()
         return await assignment_of(
-            machine, folder, around, lambda: self._network.now.reach(machine), lambda lines: self._heard(run, lines)
+            machine,
+            folder,
+            around,
+            lambda: self._network.now.reach(machine),
+            lambda lines: self._read_reports(run, lines),
         )
 
     def ended(self, run: str, verdict: RunVerdict) -> None:
         on = self._on.pop(run)
         for command in on.commands.values():
             self._reports.command_ended(command.id, run, 1, "", "The instance went down before the command ended")
-        then = on.then or ("boot" if on.asked == "reboot" else "")
+        then = on.then or ("boot" if on.shutdown_request == "reboot" else "")
         if then == "boot":
             self._start(on.machine)
         elif then == "terminate":
             self._forget(run)
-        elif not then and on.asked:
+        elif not then and on.shutdown_request:
             self._reports.ended_itself(run)
         elif not then:
             reason = verdict.details or "its first program ended"
@@ -183,27 +187,27 @@ class Instances:
     def _forget(self, instance: str) -> None:
         shutil.rmtree(self.hosts.folder(instance), ignore_errors=True)
 
-    def _heard(self, instance: str, lines: Sequence[bytes]) -> None:
+    def _read_reports(self, instance: str, lines: Sequence[bytes]) -> None:
         for line in lines:
             if line.startswith(_REPORT) and (on := self._on.get(instance)):
                 try:
                     report = json.loads(line[len(_REPORT) :])
-                    self._take(instance, on, report)
+                    self._apply_report(instance, on, report)
                 except (ValueError, KeyError, TypeError, RecursionError):
                     log.warning("instance %s: a report that is not valid", instance)
 
-    def _take(self, instance: str, on: _Instance, report: Mapping[str, Any]) -> None:
+    def _apply_report(self, instance: str, on: _Instance, report: Mapping[str, Any]) -> None:
         """Applies a report of a machine. The machine's root could write anything, so only its own commands count."""
         event, command = str(report["event"]), str(report.get("id", ""))
         if event == "running":
             self._reports.running(instance)
         elif event == "agent":
-            on.answers = True
+            on.agent_ready = True
             self._reports.agent_ready(instance)
             for waiting in on.commands.values():
-                self._give(waiting)
+                self._write_command(waiting)
         elif event == "ended":
-            on.asked = str(report["by"])
+            on.shutdown_request = str(report["by"])
         elif command not in on.commands:
             return
         elif event == "began":

@@ -161,21 +161,21 @@ class LatestNetwork:
 
     def __init__(self, reports: MachineReports) -> None:
         self._reports = reports
-        self._asked = self._answered = 0
+        self._reads_begun = self._newest_read = 0
         self.now = NetworkInForce()
 
-    async def ask(self, *starting: Machine) -> NetworkInForce:
+    async def read(self, *starting: Machine) -> NetworkInForce:
         """Reads a snapshot. `starting`: machines that the local AWS may not list as running yet."""
-        self._asked += 1
-        number = self._asked
+        self._reads_begun += 1
+        number = self._reads_begun
         living = {each.id: each for each in (*await self._reports.machines(), *starting)}
-        network = await _ask(self._reports, list(living.values()))
-        if number > self._answered:
-            self._answered, self.now = number, network
+        network = await _read(self._reports, list(living.values()))
+        if number > self._newest_read:
+            self._newest_read, self.now = number, network
         return network
 
 
-async def _ask(reports: MachineReports, machines: Sequence[Machine]) -> NetworkInForce:
+async def _read(reports: MachineReports, machines: Sequence[Machine]) -> NetworkInForce:
     """Reads a snapshot. The subnet or a group of a machine that ends meanwhile may be gone; it is left out."""
     groups: dict[str, SecurityGroupRules] = {}
     around: dict[str, NetworkAround] = {}

@@ -56,10 +56,10 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
     if not named and not made:
         yield Need(action, "*", {**common, **special})
     if role := _role_passed(parameters):
-        yield pass_role(role, common)
+        yield pass_role_need(role, common)
 
 
-def pass_role(name: str, common: Keys) -> Need:
+def pass_role_need(name: str, common: Keys) -> Need:
     """The need to pass a role to instances."""
     from localcloud.aws.judge.policies import role_named
 

@@ -34,7 +34,7 @@ def needs_of(call: AwsCall, principal: AwsPrincipal) -> list[Need]:
         Need(f"{call.service.prefix}:{call.operation}", arn, {**keys, **resource_tags.keys(arn)})
         for arn in _arns(call)
     ]  # fmt: skip
-    return [*needs, *_tagging(call, needs), *_passing(call, common)]
+    return [*needs, *_tag_needs(call, needs), *_pass_role_needs(call, common)]
 
 
 def _arns(call: AwsCall) -> list[str]:
@@ -56,7 +56,7 @@ def _arns_of(row: Mapping[str, Any], call: AwsCall) -> Iterator[str]:
     if not row["parameters"]:
         yield _formatted(row["arn"], {**values, "value": ""})
     for name in row["parameters"]:
-        for value in texts_of(call, name):
+        for value in parameter_texts(call, name):
             if value.startswith("arn:"):
                 yield resource_tags.full_arn(value, call.region)
             else:
@@ -69,7 +69,7 @@ def _formatted(pattern: str, values: Mapping[str, str]) -> str:
     return re.sub(r"\{(\w+)\}", lambda match: values[match[1]], pattern)
 
 
-def texts_of(call: AwsCall, name: str) -> list[str]:
+def parameter_texts(call: AwsCall, name: str) -> list[str]:
     """The texts of a parameter: a single one, a list in JSON, or numbered parameters of a query."""
     if call.service.wire is Wire.JSON:
         value = call.parameters.get(name)
@@ -115,7 +115,7 @@ def tag_keys(tags: Mapping[str, str]) -> dict[str, Sequence[str]]:
     return {**keys, **({"aws:TagKeys": tuple(tags)} if tags else {})}
 
 
-def _tagging(call: AwsCall, needs: list[Need]) -> Iterator[Need]:
+def _tag_needs(call: AwsCall, needs: list[Need]) -> Iterator[Need]:
     """The needs for tags that a creation gives: these services ask for the permission to tag, too."""
     actions = {"secretsmanager.CreateSecret": "TagResource", "ecr.CreateRepository": "TagResource",
                "iam.CreateRole": "TagRole", "iam.CreatePolicy": "TagPolicy", "logs.CreateLogGroup": "TagResource",
@@ -135,10 +135,10 @@ def _special_keys(call: AwsCall) -> dict[str, Sequence[str]]:
     return keys
 
 
-def _passing(call: AwsCall, common: Mapping[str, Sequence[str]]) -> Iterator[Need]:
+def _pass_role_needs(call: AwsCall, common: Mapping[str, Sequence[str]]) -> Iterator[Need]:
     """The need to pass a role that is put into an instance profile."""
     if call.name == "iam.AddRoleToInstanceProfile":
-        yield ec2_needs.pass_role(call.text("RoleName"), common)
+        yield ec2_needs.pass_role_need(call.text("RoleName"), common)
 
 
 def common_keys(call: AwsCall, principal: AwsPrincipal) -> dict[str, Sequence[str]]:

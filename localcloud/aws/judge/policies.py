@@ -17,7 +17,7 @@ _Named = tuple[str, str]
 _OF_THE_OWNER = frozenset({"s3:GetBucketPolicy", "s3:PutBucketPolicy", "s3:DeleteBucketPolicy"})
 
 
-def policies_on_the_way(instance: str, action: str) -> Iterator[tuple[str, str]]:
+def endpoint_policies(instance: str, action: str) -> Iterator[tuple[str, str]]:
     """The names and documents of the VPC endpoint policies through which a call of an instance goes."""
     from localcloud.aws.additions import machine_view
 
@@ -52,9 +52,9 @@ def in_force(principal: AwsPrincipal, need: Need) -> InForce:
             limits.append(("session policy", principal.session_policy))
     owns = need.action in _OF_THE_OWNER and _is_administrator(backend, principal)
     if principal.instance:
-        limits += policies_on_the_way(principal.instance, need.action)
+        limits += endpoint_policies(principal.instance, need.action)
     try:
-        return InForce(_read(found), _read(limits), () if owns else _read(_of_resource(need.resource)))
+        return InForce(_read(found), _read(limits), () if owns else _read(_resource_policies(need.resource)))
     except UnreadableDocumentError as error:
         return InForce((), (), (), f"a policy document ({error})")
 
@@ -98,7 +98,7 @@ def _boundary(backend: Any, owner: Any) -> list[_Named]:
     return [("permissions boundary", _document(policy) if policy else "")]
 
 
-def _of_resource(arn: str) -> list[_Named]:
+def _resource_policies(arn: str) -> list[_Named]:
     """The policy of the bucket, repository or secret that a resource is, or belongs to."""
     service, rest = arn.split(":")[2:3], arn.rpartition(":")[2]
     if service == ["s3"]:

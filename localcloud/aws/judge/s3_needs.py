@@ -34,7 +34,7 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
         for row in call.document["Objects"]:
             action = "s3:DeleteObjectVersion" if "VersionId" in row else "s3:DeleteObject"
             yield Need(action, f"arn:aws:s3:::{bucket}/{row['Key']}", keys)
-            yield from _of_headers(call, f"arn:aws:s3:::{bucket}/{row['Key']}", keys)
+            yield from _header_needs(call, f"arn:aws:s3:::{bucket}/{row['Key']}", keys)
         return
     keyed = [key] if key else []
     of_version = "versionId" in call.parameters and call.operation.endswith(_HAVE_VERSIONS)
@@ -47,11 +47,11 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
     if source := call.text("Source"):
         read = "s3:GetObjectVersion" if call.text("SourceVersion") else "s3:GetObject"
         yield Need(read, f"arn:aws:s3:::{source}", keys)
-    yield from needs_of_encryption(call, bucket, key, keys)
-    yield from _of_headers(call, f"arn:aws:s3:::{bucket}/{key}" if key else f"arn:aws:s3:::{bucket}", keys)
+    yield from encryption_needs(call, bucket, key, keys)
+    yield from _header_needs(call, f"arn:aws:s3:::{bucket}/{key}" if key else f"arn:aws:s3:::{bucket}", keys)
 
 
-def _of_headers(call: AwsCall, resource: str, keys: Keys) -> Iterator[Need]:
+def _header_needs(call: AwsCall, resource: str, keys: Keys) -> Iterator[Need]:
     """The needs of headers, such as one that gives tags to a new object."""
     rows = table("aws_calls")["s3"]["headers"]
     row = rows.get(call.operation, rows["object"])
@@ -68,7 +68,7 @@ def _own_keys(call: AwsCall) -> dict[str, Sequence[str]]:
     return {**keys, **({"s3:if-none-match": (headers["if-none-match"],)} if "if-none-match" in headers else {})}
 
 
-def needs_of_encryption(call: AwsCall, bucket: str, key: str, keys: Keys) -> Iterator[Need]:
+def encryption_needs(call: AwsCall, bucket: str, key: str, keys: Keys) -> Iterator[Need]:
     """The needs of reading or writing for a KMS key, if the bucket or the object has one."""
     action = _ON_KEY.get(call.operation)
     if action is None:

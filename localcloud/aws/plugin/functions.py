@@ -10,7 +10,7 @@ from components.platform.values import Properties
 from components.s3 import attempt, code_of
 from localcloud.aws.plugin.rows import fill
 from localcloud.aws.plugin.session import ATTEMPT, AwsSession, visible
-from localcloud.aws.plugin.shapes import search, shown
+from localcloud.aws.plugin.shapes import search, to_pulumi
 from provider.base.resource import Function
 from provider.base.wire import Engine, UrnReporter
 
@@ -29,19 +29,16 @@ class Lookup:
     # Whether exactly one result is required.
     one: bool = False
     # Calls that only the real provider makes, whose answers are not needed here: operation -> templates of parameters.
-    beside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    unused_calls: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # Error codes of these calls that mean that there is no such thing.
     missing: frozenset[str] = frozenset()
 
 
 _VPC = {"id": "vpc-id", "cidrBlock": "cidr", "default": "is-default", "state": "state"}
 _SUBNET = {
-    "id": "subnet-id",
-    "vpcId": "vpc-id",
-    "cidrBlock": "cidr-block",
-    "availabilityZone": "availability-zone",
+    "id": "subnet-id", "vpcId": "vpc-id", "cidrBlock": "cidr-block", "availabilityZone": "availability-zone",
     "state": "state",
-}
+}  # fmt: skip
 _TABLE = {"routeTableId": "route-table-id", "vpcId": "vpc-id", "subnetId": "association.subnet-id"}
 _BLOCKS = "{associationId: AssociationId, cidrBlock: CidrBlock, state: CidrBlockState.State}"
 _ZONES = "{names: AvailabilityZones[].ZoneName, zoneIds: AvailabilityZones[].ZoneId, groupNames: " \
@@ -55,6 +52,7 @@ _OF_VPC: Mapping[str, Mapping[str, Any]] = {
     "DescribeVpcAttribute": {"VpcId": "{vpcId}", "Attribute": "enableDnsSupport"},
     "DescribeRouteTables": {"Filters": [{"Name": "vpc-id", "Values": ["{vpcId}"]}]},
 }
+_LATEST_VERSION = {"LaunchTemplateId": "{launchTemplateId}", "Versions": ["$Latest"]}
 _ABSENT = frozenset({"AccessDenied", "NoSuchWebsiteConfiguration"})
 
 FUNCTIONS: Mapping[str, Lookup] = {
@@ -68,7 +66,7 @@ FUNCTIONS: Mapping[str, Lookup] = {
         at=f"Vpcs[].merge(@, {{cidrBlockAssociations: CidrBlockAssociationSet[].{_BLOCKS}}})",
         id="{vpcId}",
         one=True,
-        beside=_OF_VPC,
+        unused_calls=_OF_VPC,
     ),
     "aws:ec2/getVpcs:getVpcs": Lookup("ec2", "DescribeVpcs", filters=_VPC, at="{ids: Vpcs[].VpcId}", id="{region}"),
     "aws:ec2/getSubnet:getSubnet": Lookup(
@@ -127,7 +125,7 @@ FUNCTIONS: Mapping[str, Lookup] = {
         "latestVersion: LatestVersionNumber})",
         id="{launchTemplateId}",
         one=True,
-        beside={"DescribeLaunchTemplateVersions": {"LaunchTemplateId": "{launchTemplateId}", "Versions": ["$Latest"]}},
+        unused_calls={"DescribeLaunchTemplateVersions": _LATEST_VERSION},
     ),
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": Lookup(
         "ec2", "DescribeInstanceTypeOfferings", {"LocationType": "{locationType}"}, at=_OFFERED, id="{region}"
@@ -154,7 +152,7 @@ FUNCTIONS: Mapping[str, Lookup] = {
         at="repositories[].merge(@, {name: repositoryName, arn: repositoryArn, repositoryUrl: repositoryUri})",
         id="{name}",
         one=True,
-        beside={
+        unused_calls={
             "DescribeImages": {"repositoryName": "{name}", "registryId": "{registryId}"},
             "ListTagsForResource": {"resourceArn": "{arn}"},
         },
@@ -164,7 +162,7 @@ FUNCTIONS: Mapping[str, Lookup] = {
         "HeadBucket",
         {"Bucket": "{bucket}"},
         id="{bucket}",
-        beside={"GetBucketWebsite": {"Bucket": "{bucket}"}},
+        unused_calls={"GetBucketWebsite": {"Bucket": "{bucket}"}},
         missing=_ABSENT,
     ),
     "aws:iam/getRole:getRole": Lookup(
@@ -187,7 +185,7 @@ FUNCTIONS: Mapping[str, Lookup] = {
         {"PolicyArn": "{arn}"},
         at="Policy.merge(@, {name: PolicyName})",
         id="{arn}",
-        beside={"GetPolicyVersion": {"PolicyArn": "{arn}", "VersionId": "{defaultVersionId}"}},
+        unused_calls={"GetPolicyVersion": {"PolicyArn": "{arn}", "VersionId": "{defaultVersionId}"}},
     ),
     "aws:secretsmanager/getSecret:getSecret": Lookup(
         "secretsmanager",
@@ -195,7 +193,7 @@ FUNCTIONS: Mapping[str, Lookup] = {
         {"SecretId": "{secret}"},
         at="@.merge(@, {arn: ARN})",
         id="{arn}",
-        beside={"GetResourcePolicy": {"SecretId": "{arn}"}},
+        unused_calls={"GetResourcePolicy": {"SecretId": "{arn}"}},
     ),
     "aws:cloudwatch/getLogGroup:getLogGroup": Lookup(
         "logs",
@@ -204,29 +202,16 @@ FUNCTIONS: Mapping[str, Lookup] = {
         at="logGroups[?logGroupName=='{name}'].merge(@, {name: logGroupName})",
         id="{name}",
         one=True,
-        beside={"ListTagsForResource": {"resourceArn": "{logGroupArn}"}},
+        unused_calls={"ListTagsForResource": {"resourceArn": "{logGroupArn}"}},
     ),
 }
 _PARTITION = {
-    "partition": "aws",
-    "id": "aws",
-    "dnsSuffix": "amazonaws.com",
-    "reverseDnsPrefix": "com.amazonaws",
-}
-
-
-def _get_region(region: str) -> Properties:
-    return {"region": region, "name": region, "id": region}
-
-
-def _get_partition(region: str) -> Properties:
-    return dict(_PARTITION)
-
-
-# Functions that make no call.
+    "partition": "aws", "id": "aws", "dnsSuffix": "amazonaws.com", "reverseDnsPrefix": "com.amazonaws"
+}  # fmt: skip
+# Functions that make no call. Each gets the region.
 PLACES: Mapping[str, Callable[[str], Properties]] = {
-    "aws:index/getRegion:getRegion": _get_region,
-    "aws:index/getPartition:getPartition": _get_partition,
+    "aws:index/getRegion:getRegion": lambda region: {"region": region, "name": region, "id": region},
+    "aws:index/getPartition:getPartition": lambda region: dict(_PARTITION),
 }
 
 
@@ -239,32 +224,32 @@ def function(token: str, session: Callable[[], AwsSession]) -> Function | None:
 
 def look_up(token: str, lookup: Lookup, session: AwsSession, args: Properties) -> Properties:
     call = Call("", token, token, UrnReporter(Engine(), "", frozenset()), Stop())
-    around = {**args, "region": args.get("region") or session.region_name}
+    values = {**args, "region": args.get("region") or session.region_name}
     if token.endswith("getParameter") and args.get("withDecryption") is None:
-        around["withDecryption"] = True
+        values["withDecryption"] = True
     if token.endswith("getSecret:getSecret"):
-        around["secret"] = args.get("arn") or args.get("name")
-    parameters = {key: value for key, value in fill(lookup.parameters, around).items() if value not in (None, [None])}
+        values["secret"] = args.get("arn") or args.get("name")
+    parameters = {key: value for key, value in fill(lookup.parameters, values).items() if value not in (None, [None])}
     filters = _filters(lookup, args)
     parameters |= {"Filters": filters} if filters else {}
     answer = attempt(
         call,
         token.rsplit(":", 1)[-1],
-        lambda: session.ask(lookup.service, around["region"], lookup.operation, parameters),
+        lambda: session.ask(lookup.service, values["region"], lookup.operation, parameters),
     )
-    found = search(fill(lookup.at, around), answer)
+    found = search(fill(lookup.at, values), answer)
     model = _only(token, found, args) if lookup.one else found
-    _ask_beside(call, lookup, session, {**around, **shown(model, {})})
-    return _result(lookup, model, around, args)
+    _make_unused_calls(call, lookup, session, {**values, **to_pulumi(model, {})})
+    return _result(lookup, model, values, args)
 
 
-def _ask_beside(call: Call, lookup: Lookup, session: AwsSession, around: Properties) -> None:
-    for operation, template in lookup.beside.items():
-        parameters = {key: value for key, value in fill(template, around).items() if value is not None}
+def _make_unused_calls(call: Call, lookup: Lookup, session: AwsSession, values: Properties) -> None:
+    for operation, template in lookup.unused_calls.items():
+        parameters = {key: value for key, value in fill(template, values).items() if value is not None}
 
         def ask(operation: str = operation, parameters: Properties = parameters) -> object:
             try:
-                return session.ask(lookup.service, around["region"], operation, parameters)
+                return session.ask(lookup.service, values["region"], operation, parameters)
             except Exception as error:
                 if code_of(error) in lookup.missing:
                     return None
@@ -296,13 +281,14 @@ def _only(token: str, found: Any, args: Properties) -> Any:
     return items[-1]
 
 
-def _result(lookup: Lookup, model: Properties, around: Properties, args: Properties) -> Properties:
-    live = {key: value for key, value in shown(model, {}).items() if value is not None and key != "responseMetadata"}
+def _result(lookup: Lookup, model: Properties, values: Properties, args: Properties) -> Properties:
+    live = {key: value for key, value in to_pulumi(model, {}).items() if value is not None}
+    live.pop("responseMetadata", None)
     if isinstance(live.get("tags"), Mapping):
         live["tags"] = visible(live["tags"])
-    result = {**args, **live, "region": around["region"]}
+    result = {**args, **live, "region": values["region"]}
     if lookup.operation == "HeadBucket":
         bucket = args["bucket"]
         result |= {"arn": f"arn:aws:s3:::{bucket}", "bucketDomainName": f"{bucket}.s3.amazonaws.com"}
-        result["bucketRegion"] = result.get("bucketRegion") or around["region"]
+        result["bucketRegion"] = result.get("bucketRegion") or values["region"]
     return {**result, "id": str(live.get("id") or fill(lookup.id, {**result, **model}) or "")}

@@ -13,7 +13,17 @@ from components.platform.calls import Call, InputFailure
 from components.platform.values import Properties
 from localcloud.aws.plugin.rows import AwsRow, Change, fill, parts_of
 from localcloud.aws.plugin.session import AwsSession, all_tags, visible
-from localcloud.aws.plugin.shapes import MAPS, Judged, alike, member_of, pulumi_name, put, search, shape_at, shown
+from localcloud.aws.plugin.shapes import (
+    MAPS,
+    ParameterBuilder,
+    in_form_of,
+    member_of,
+    pulumi_name,
+    put_at,
+    search,
+    shape_at,
+    to_pulumi,
+)
 from localcloud.plugins.table import TableResource, rules_of
 from provider.base.resource import CheckedInputs
 
@@ -60,9 +70,9 @@ class AwsProperties(TableResource, ABC):
 
     def live(self, model: Properties) -> Properties:
         """The fields of the model by their Pulumi names."""
-        names = {member: name for name, member in self.row.found.items() if member in model}
-        found = {name: search(where, model) for name, where in self.row.found.items()}
-        return {**shown(model, {**self._names_back, **names}), **shown(found, self._names_back)}
+        names = {member: name for name, member in self.row.model_paths.items() if member in model}
+        found = {name: search(where, model) for name, where in self.row.model_paths.items()}
+        return {**to_pulumi(model, {**self._names_back, **names}), **to_pulumi(found, self._names_back)}
 
     def shown(self, model: Any, inputs: Properties) -> Properties:
         live = {name: value for name, value in self.live(model).items() if name in self.outputs_of_api()}
@@ -71,7 +81,7 @@ class AwsProperties(TableResource, ABC):
         if self._regional:
             live[REGION] = inputs.get(REGION) or self._session().region_name
         given = {name: value for name, value in inputs.items() if name != "__defaults"}
-        live = {name: alike(value, given.get(name)) for name, value in live.items() if value is not None}
+        live = {name: in_form_of(value, given.get(name)) for name, value in live.items() if value is not None}
         return {**given, **live, **self._computed({**given, **model, **live, "id": self.id_of(model, inputs)})}
 
     def _shown_tags(self, tags: Mapping[str, str], inputs: Properties) -> Properties:
@@ -81,9 +91,9 @@ class AwsProperties(TableResource, ABC):
         return {"tags": own if own or given else None, "tagsAll": live}
 
     def _computed(self, context: Properties) -> Properties:
-        around = {**context, REGION: self.region(context)}
-        around |= {"account": self._session().account} if self._needs_account else {}
-        filled = {name: fill(template, around) for name, template in self.row.computed.items()}
+        values = {**context, REGION: self.region(context)}
+        values |= {"account": self._session().account} if self._needs_account else {}
+        filled = {name: fill(template, values) for name, template in self.row.computed.items()}
         return {name: value for name, value in filled.items() if value is not None}
 
     def id_of(self, model: Any, inputs: Properties) -> str:
@@ -109,7 +119,7 @@ class AwsProperties(TableResource, ABC):
         service, _, name = operation.rpartition(":")
         return self._session().operation(service or self.row.service, name).input_shape
 
-    def around(self, id: str, inputs: Mapping[str, Any]) -> Properties:  # noqa: A002
+    def template_values(self, id: str, inputs: Mapping[str, Any]) -> Properties:  # noqa: A002
         """The values for templates."""
         account = {"account": self._session().account} if self._needs_account else {}
         return {**inputs, **self.parse_id(id), "id": id, REGION: self.region(inputs), **account}
@@ -128,7 +138,7 @@ class AwsProperties(TableResource, ABC):
     def takes(self, shape: Any, name: str) -> bool:
         return name in self.row.inside or member_of(shape, name, self.row.renamed.get(name, "")) is not None
 
-    def creation(self, judged: Judged, inputs: Properties) -> Properties:
+    def creation(self, builder: ParameterBuilder, inputs: Properties) -> Properties:
         """The parameters of the creation that come from inputs, without inputs that other calls set."""
         holder, shape = self.holder, self.shape(self.row.create)
         later = {name for name in self._changed_by_calls() if not self.takes(holder, name)}
@@ -136,21 +146,21 @@ class AwsProperties(TableResource, ABC):
         own |= {"tags"} if self.row.tagging else set()
         given = {name: value for name, value in inputs.items() if name not in own and value is not None}
         outside = {name: given.pop(name) for name in list(given) if self.row.body and not self.takes(holder, name)}
-        made = judged.parameters(holder, given)
+        made = builder.parameters(holder, given)
         for name, where in self.row.inside.items():
             if inputs.get(name) is not None:
-                put(made, where, judged.parameters(shape_at(holder, where), inputs[name], name))
-        return {**judged.parameters(shape, outside), self.row.body: made} if self.row.body else made
+                put_at(made, where, builder.parameters(shape_at(holder, where), inputs[name], name))
+        return {**builder.parameters(shape, outside), self.row.body: made} if self.row.body else made
 
     def _changed_by_calls(self) -> set[str]:
         return {name for change in self.row.changes for name in change.inputs}
 
-    def body_of(self, judged: Judged, change: Change, given: Properties) -> Properties:
+    def body_of(self, builder: ParameterBuilder, change: Change, given: Properties) -> Properties:
         shape = self.shape(change.operation)
         holder = shape.members[change.body] if change.body else shape
         if change.value:
             given = {name: {change.value: value} for name, value in given.items()}
-        body = judged.parameters(holder, given)
+        body = builder.parameters(holder, given)
         return {change.body: body} if change.body else dict(body)
 
     # -- before the update
@@ -161,7 +171,7 @@ class AwsProperties(TableResource, ABC):
         defaults = self._session().default_tags
         if defaults and "tags" in self.row.inputs:
             inputs["tagsAll"] = all_tags(defaults, inputs)
-        return CheckedInputs(inputs, tuple(failures or self.judged(inputs)))
+        return CheckedInputs(inputs, tuple(failures or self.validate_inputs(inputs)))
 
     def _refusal_of(self, key: str) -> str:
         near = difflib.get_close_matches(key, self.inputs_of_api(), 1)
@@ -175,28 +185,28 @@ class AwsProperties(TableResource, ABC):
         seed = hashlib.sha256(call.seed or call.urn.encode()).hexdigest()
         return str(old.get(self.row.named) or f"{prefix}{seed[:26]}")[: self.row.longest_name]
 
-    def judged(self, inputs: Properties) -> list[InputFailure]:
+    def validate_inputs(self, inputs: Properties) -> list[InputFailure]:
         """Validates inputs by botocore's models: those of the creation, and of every other call that sets an input."""
-        judged = Judged(self.row.renamed)
-        made = {**dict.fromkeys(self.row.fixed), **self.creation(judged, inputs)}
+        builder = ParameterBuilder(self.row.renamed)
+        made = {**dict.fromkeys(self.row.fixed), **self.creation(builder, inputs)}
         shape, body = self.shape(self.row.create), self.row.body
         if body:
             lacking = [name for name in shape.members[body].required_members if name not in made[body]]
-            judged.failures += [self._missing(name) for name in lacking]
-        judged.failures += [self._missing(name) for name in shape.required_members if name not in made]
+            builder.failures += [self._missing(name) for name in lacking]
+        builder.failures += [self._missing(name) for name in shape.required_members if name not in made]
         for change in self.row.changes:
             wanted = {name: inputs[name] for name in change.inputs if inputs.get(name) is not None}
-            judged.failures += self._judge_change(change, wanted) if wanted else []
-        return list({failure.property: failure for failure in reversed(judged.failures)}.values())
+            builder.failures += self._validate_change(change, wanted) if wanted else []
+        return list({failure.property: failure for failure in reversed(builder.failures)}.values())
 
     def _missing(self, member: str) -> InputFailure:
-        names = {**self._names_back, **{where: name for name, where in self.row.found.items()}}
+        names = {**self._names_back, **{where: name for name, where in self.row.model_paths.items()}}
         return InputFailure(names.get(member, pulumi_name(member)), f"{self.token} needs this property.", missing=True)
 
-    def _judge_change(self, change: Change, wanted: Properties) -> list[InputFailure]:
-        judged = Judged({**self.row.renamed, **change.names})
-        self.body_of(judged, change, wanted)
-        return [replace(one, property=_without(one.property, change.value)) for one in judged.failures]
+    def _validate_change(self, change: Change, wanted: Properties) -> list[InputFailure]:
+        builder = ParameterBuilder({**self.row.renamed, **change.names})
+        self.body_of(builder, change, wanted)
+        return [replace(one, property=_without(one.property, change.value)) for one in builder.failures]
 
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
         outputs = super().preview(inputs, old_outputs)

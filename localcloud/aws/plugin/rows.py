@@ -93,7 +93,7 @@ class AwsRow(TypeRow):
     renamed: Mapping[str, str] = field(default_factory=dict)
     # Properties that are nested in the API: their path in the creation, and (a JMESPath) in the model.
     inside: Mapping[str, str] = field(default_factory=dict)
-    found: Mapping[str, str] = field(default_factory=dict)
+    model_paths: Mapping[str, str] = field(default_factory=dict)
     # The values of inputs that the program no longer gives.
     unset: Mapping[str, Any] = field(default_factory=dict)
     # Outputs that are computed from others, as templates.
@@ -104,12 +104,12 @@ class AwsRow(TypeRow):
     # The longest name that AWS takes, for generated names.
     longest_name: int = 64
     # Error codes that mean that the name is taken, or that the resource is still in use.
-    taken: frozenset[str] = frozenset()
-    needed: frozenset[str] = frozenset({"DependencyViolation", "DeleteConflict"})
+    taken_codes: frozenset[str] = frozenset()
+    in_use_codes: frozenset[str] = frozenset({"DependencyViolation", "DeleteConflict"})
     secret_outputs: frozenset[str] = frozenset()
 
 
-def asked(operation: str, parameters: Mapping[str, Any], missing: str = "", when: str = "") -> Read:
+def unused_read(operation: str, parameters: Mapping[str, Any], missing: str = "", when: str = "") -> Read:
     """A call whose answer is not needed here. The real provider makes it, so deployers need the permission for it."""
     return Read(operation, parameters, "`{}`", frozenset(missing.split()), when)
 
@@ -163,11 +163,11 @@ def tagged(kind: str, inputs: str, outputs: str = "", **more: Any) -> AwsRow:
     return ec2(f"{inputs} tags", f"{outputs} tagsAll", kind=kind, **{"tagging": by_field("id"), **more})
 
 
-def described(operation: str, by: str, at: str, **more: Any) -> Read:
+def read_by_id(operation: str, by: str, at: str, **more: Any) -> Read:
     return Read(operation, {by: ["{id}"]}, at, **more)
 
 
-def filtered(operation: str, at: str, filters: Mapping[str, str]) -> Read:
+def read_by_filter(operation: str, at: str, filters: Mapping[str, str]) -> Read:
     return Read(operation, {"Filters": [{"Name": name, "Values": [value]} for name, value in filters.items()]}, at)
 
 

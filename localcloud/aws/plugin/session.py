@@ -11,7 +11,7 @@ from typing import Any
 from components.platform.calls import ProviderError
 from components.platform.values import Properties
 from components.s3 import Session
-from localcloud.aws.plugin.shapes import Judged
+from localcloud.aws.plugin.shapes import ParameterBuilder
 from localcloud.plugins.plugin import must_be_local, without_endpoint_error
 
 _ENDPOINT = "AWS_ENDPOINT_URL"
@@ -92,4 +92,4 @@ def tags_for(shape: Any, kind: str, tags: Mapping[str, str]) -> dict[str, Any]:
         pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
         return {"TagSpecifications": [{"ResourceType": kind, "Tags": pairs}]}
     name = next((name for name in ("Tags", "tags") if name in shape.members), None)
-    return {} if name is None else {name: Judged().parameters(shape.members[name], dict(tags))}
+    return {} if name is None else {name: ParameterBuilder().parameters(shape.members[name], dict(tags))}

@@ -25,7 +25,7 @@ _TAG = ({"Key", "Value"}, {"key", "value"})
 
 
 @dataclass
-class Judged:
+class ParameterBuilder:
     """Makes the parameters of a call from properties, and collects what is wrong with them."""
 
     renamed: Mapping[str, str] = field(default_factory=dict)
@@ -124,43 +124,43 @@ def _is_tags(shape: Any) -> bool:
     return shape.type_name == "structure" and set(shape.members) in _TAG
 
 
-def shown(value: Any, renamed: Mapping[str, str], path: str = "") -> Any:
+def to_pulumi(value: Any, renamed: Mapping[str, str], path: str = "") -> Any:
     """An answer of the API in Pulumi's names and forms. `renamed` is reversed: API path -> Pulumi name."""
     if isinstance(value, list):
         tags = all(isinstance(item, Mapping) and set(item) in _TAG for item in value)
         if tags and value:
             return {item.get("Key", item.get("key")): item.get("Value", item.get("value")) for item in value}
-        return [shown(item, renamed, path) for item in value]
+        return [to_pulumi(item, renamed, path) for item in value]
     if isinstance(value, Mapping):
         # Botocore decodes the policy documents of IAM. Their keys are not members of a shape.
         is_document = "Statement" in value
-        return json.dumps(value) if is_document else dict(_shown_members(value, renamed, path))
+        return json.dumps(value) if is_document else dict(_pulumi_members(value, renamed, path))
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def _shown_members(value: Mapping[str, Any], renamed: Mapping[str, str], path: str) -> Iterator[tuple[str, Any]]:
+def _pulumi_members(value: Mapping[str, Any], renamed: Mapping[str, str], path: str) -> Iterator[tuple[str, Any]]:
     for member, item in value.items():
         below = f"{path}.{member}" if path else member
         name = renamed.get(below, pulumi_name(member))
         if name in MAPS and (isinstance(item, Mapping) or item == []):
             yield name, dict(item)
         else:
-            yield name, shown(item, renamed, below)
+            yield name, to_pulumi(item, renamed, below)
 
 
-def alike(live: Any, given: Any) -> Any:
+def in_form_of(live: Any, given: Any) -> Any:
     """The live value in the form of the given one: flags and numbers as text, a JSON document as the given text."""
     if isinstance(given, str):
         return _as_text(live, given)
     if isinstance(given, Mapping) and isinstance(live, Mapping):
-        return {key: alike(item, given.get(key)) for key, item in live.items()}
+        return {key: in_form_of(item, given.get(key)) for key, item in live.items()}
     if isinstance(given, list):
         items = live if isinstance(live, list) else [] if live is None else [live]
-        return [alike(item, given[index] if index < len(given) else None) for index, item in enumerate(items)]
+        return [in_form_of(item, given[index] if index < len(given) else None) for index, item in enumerate(items)]
     if isinstance(given, Mapping) and isinstance(live, list) and len(live) == 1:
-        return alike(live[0], given)
+        return in_form_of(live[0], given)
     return live
 
 
@@ -195,7 +195,7 @@ def shape_at(shape: Any, where: str) -> Any:
     return shape
 
 
-def put(made: Properties, where: str, value: Any) -> None:
+def put_at(made: Properties, where: str, value: Any) -> None:
     """Puts a value below a path of members."""
     *above, last = where.split(".")
     for name in above:

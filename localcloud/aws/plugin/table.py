@@ -11,7 +11,7 @@ from components.s3 import attempt, code_of, is_gone
 from localcloud.aws.plugin.properties import AwsProperties
 from localcloud.aws.plugin.rows import Added, Change, Read, fill, names_in
 from localcloud.aws.plugin.session import ATTEMPT, all_tags, tags_for, visible
-from localcloud.aws.plugin.shapes import Judged, search, shown
+from localcloud.aws.plugin.shapes import ParameterBuilder, search, to_pulumi
 from localcloud.plugins.table import seed_of, unchangeable_error
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class AwsResource(AwsProperties):
         return is_gone(error) or code_of(error) in self.row.reads[0].missing
 
     def _in_use(self, error: BaseException) -> str | None:
-        return str(error) if code_of(error) in self.row.needed else None
+        return str(error) if code_of(error) in self.row.in_use_codes else None
 
     # -- creation
 
@@ -50,23 +50,23 @@ class AwsResource(AwsProperties):
         """Creates the resource, with a tag that marks the attempt. The mark follows from the resource and its inputs,
         so a resource that a killed attempt made is recognised and adopted."""
         mark = hashlib.sha256(seed_of(call, inputs).encode()).hexdigest()[:32]
-        mine = None if call.anew else self._left_over(call, inputs, mark)
+        mine = None if call.anew else self._find_left_over(call, inputs, mark)
         if mine is not None:
             return mine, True
-        was_there = self._is_put_over(call, inputs)
+        was_there = self._may_overwrite(call, inputs)
         try:
             return self._create(call, inputs, mark), was_there
         except ProviderError as error:
-            if code_of(error.__cause__) not in self.row.taken:
+            if code_of(error.__cause__) not in self.row.taken_codes:
                 raise
-            mine = None if call.anew else self._of_same_name(call, inputs, mark)
+            mine = None if call.anew else self._find_same_name(call, inputs, mark)
             if mine is not None:
                 return mine, True
             name = inputs.get(self.row.named) if self.row.named else None
             remedy = self._ways_out(call, name, str(name)) if self.row.existing and name else error.remedy
             raise ProviderError(error.cause, remedy) from error.__cause__
 
-    def _is_put_over(self, call: Call, inputs: Properties) -> bool:
+    def _may_overwrite(self, call: Call, inputs: Properties) -> bool:
         """Whether the creation overwrites an existing value, such as a bucket's policy, or may have done so."""
         if self.row.kind or self.row.create.startswith("Create"):
             return False
@@ -75,11 +75,12 @@ class AwsResource(AwsProperties):
         return self._get(call, self.id_of({}, inputs), inputs) is not None
 
     def _collides(self, error: BaseException) -> bool:
-        return code_of(error) in self.row.taken | _COLLISIONS
+        return code_of(error) in self.row.taken_codes | _COLLISIONS
 
     def _create(self, call: Call, inputs: Properties, mark: str) -> Any:
         shape = self.shape(self.row.create)
-        made = {**fill(self.row.fixed, self.around("", inputs)), **self.creation(Judged(self.row.renamed), inputs)}
+        fixed = fill(self.row.fixed, self.template_values("", inputs))
+        made = {**fixed, **self.creation(ParameterBuilder(self.row.renamed), inputs)}
         if self.row.tagging:
             tags = all_tags(self._session().default_tags, inputs)
             made |= tags_for(shape, self.row.kind, {**tags, ATTEMPT: mark})
@@ -94,7 +95,7 @@ class AwsResource(AwsProperties):
                 return model
         raise ProviderError(f"{call.name} was made and deleted {_LIVES} times within a day.", "Try again tomorrow.")
 
-    def _left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
+    def _find_left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
         """A resource that a killed attempt made, for types without a chosen name."""
         first = self.row.reads[0]
         # Most operations call it `Filters`, and one `Filter`.
@@ -105,13 +106,13 @@ class AwsResource(AwsProperties):
         # The local AWS may ignore a filter, so each result is checked.
         every = first.at.removesuffix(" | [0]").removesuffix("[0]")
         listed = search(every, self.write(call, inputs, first.operation, filters)) or []
-        mine = (one for one in listed if (shown(one, {}).get("tags") or {}).get(ATTEMPT) == mark)
+        mine = (one for one in listed if (to_pulumi(one, {}).get("tags") or {}).get(ATTEMPT) == mark)
         return next((one for one in mine if self.state_of(one) not in self.row.gone), None)
 
-    def _of_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
+    def _find_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
         """The resource that has the name already, if an earlier attempt for the same resource made it."""
         model = self._get(call, self.id_of({}, inputs), inputs)
-        tags = shown(model, {}).get("tags") if model else {}
+        tags = to_pulumi(model, {}).get("tags") if model else {}
         return model if tags and tags.get(ATTEMPT) == mark else None
 
     def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
@@ -128,21 +129,21 @@ class AwsResource(AwsProperties):
 
     def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
         first, *others = self.row.reads
-        model = self._read(call, first, self.around(id, inputs))
+        model = self._read(call, first, self.template_values(id, inputs))
         if not model or (state := self.state_of(model)) in self.row.gone:
             return None
         # While a resource becomes ready, this is called repeatedly. Only the first call is needed to see that.
         for read in others if state is None or state in self.row.ready else ():
-            around = {**self.around(id, inputs), **model}
-            if not read.when or around.get(read.when):
-                model |= self._read(call, read, around) or {}
+            values = {**self.template_values(id, inputs), **model}
+            if not read.when or values.get(read.when):
+                model |= self._read(call, read, values) or {}
         return model
 
-    def _read(self, call: Call, read: Read, around: Properties) -> Any:
+    def _read(self, call: Call, read: Read, values: Properties) -> Any:
         def ask() -> Any:
             try:
-                answer = self.ask(around, read.operation, fill(read.parameters, around))
-                return search(fill(read.at, around), answer)
+                answer = self.ask(values, read.operation, fill(read.parameters, values))
+                return search(fill(read.at, values), answer)
             except Exception as error:
                 if is_gone(error) or code_of(error) in read.missing:
                     return None
@@ -159,65 +160,66 @@ class AwsResource(AwsProperties):
             if touched := left & set(change.inputs):
                 names = change.inputs if change.together else touched
                 wanted = {name: _or_else(new.get(name), self.row.unset.get(name)) for name in sorted(names)}
-                self._take_back(call, id, change, live)
+                self._undo(call, id, change, live)
                 self._apply(call, id, change, wanted, {**live, **new})
                 left -= touched
         for added in self.row.lists:
             if added.input in left:
-                self._exchange(call, id, added, set(live.get(added.input) or ()), new)
+                self._update_list(call, id, added, set(live.get(added.input) or ()), new)
                 left.discard(added.input)
         if left:
             raise unchangeable_error(call, sorted(left))
         if {"tags", "tagsAll"} & set(changed):
             self._retag(call, id, live, new)
 
-    def _apply(self, call: Call, id: str, change: Change, wanted: Properties, around: Properties) -> None:  # noqa: A002
-        path, given = self.around(id, around), {name: value for name, value in wanted.items() if value is not None}
+    def _apply(self, call: Call, id: str, change: Change, wanted: Properties, values: Properties) -> None:  # noqa: A002
+        path = self.template_values(id, values)
+        given = {name: value for name, value in wanted.items() if value is not None}
         if not given and not change.undo:
             raise unchangeable_error(call, sorted(wanted))
         if not given:
             if not change.exclusive:  # an exclusive value has been removed already
-                self.write(call, around, change.undo, fill(_undo_of(change), path))
+                self.write(call, values, change.undo, fill(_undo_of(change), path))
             return
         for one in [given] if change.together else [{name: given[name]} for name in given]:
-            body = self.body_of(Judged({**self.row.renamed, **change.names}), change, one)
-            self.write(call, around, change.operation, {**fill(change.parameters, path), **body})
+            body = self.body_of(ParameterBuilder({**self.row.renamed, **change.names}), change, one)
+            self.write(call, values, change.operation, {**fill(change.parameters, path), **body})
 
-    def _take_back(self, call: Call, id: str, change: Change, live: Properties) -> None:  # noqa: A002
+    def _undo(self, call: Call, id: str, change: Change, live: Properties) -> None:  # noqa: A002
         if change.exclusive and any(live.get(name) for name in change.inputs):
-            self.write(call, live, change.undo, fill(_undo_of(change), self.around(id, live)))
+            self.write(call, live, change.undo, fill(_undo_of(change), self.template_values(id, live)))
 
-    def _exchange(self, call: Call, id: str, added: Added, now: set[str], new: Properties) -> None:  # noqa: A002
+    def _update_list(self, call: Call, id: str, added: Added, now: set[str], new: Properties) -> None:  # noqa: A002
         wanted = set(new.get(added.input) or ())
         lists = {added.add: sorted(wanted - now), added.remove: sorted(now - wanted)}
         given = {name: items for name, items in lists.items() if items}
         if given:
-            self.write(call, new, added.operation, {**fill(added.parameters, self.around(id, new)), **given})
+            self.write(call, new, added.operation, {**fill(added.parameters, self.template_values(id, new)), **given})
 
     def _retag(self, call: Call, id: str, live: Properties, new: Properties) -> None:  # noqa: A002
         tagging = self.row.tagging
         if tagging is None:
             raise unchangeable_error(call, ["tags"])
         now, wanted = visible(live.get("tags") or {}), all_tags(self._session().default_tags, new)
-        path = fill(tagging.parameters, self.around(id, {**new, **live}))
+        path = fill(tagging.parameters, self.template_values(id, {**new, **live}))
         if gone := sorted(now.keys() - wanted.keys()):
             keys = [{"Key": key} for key in gone] if tagging.keys == "Tags" else gone
             self.write(call, new, tagging.untag, {**path, tagging.keys: keys})
         if more := {key: value for key, value in wanted.items() if now.get(key) != value}:
             shape = self.shape(tagging.tag).members[tagging.tags]
-            self.write(call, new, tagging.tag, {**path, tagging.tags: Judged().parameters(shape, more)})
+            self.write(call, new, tagging.tag, {**path, tagging.tags: ParameterBuilder().parameters(shape, more)})
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
         exclusive = [change for change in self.row.changes if change.exclusive]
         model = (self._get(call, id, {**outputs, **inputs}) if exclusive else None) or {}
         for change in exclusive:
-            self._take_back(call, id, change, {**inputs, **model, **self.live(model)})
+            self._undo(call, id, change, {**inputs, **model, **self.live(model)})
         for read in self.row.before_delete:
-            self._read(call, read, self.around(id, {**outputs, **inputs}))
+            self._read(call, read, self.template_values(id, {**outputs, **inputs}))
         super().delete(call, id, outputs, inputs)
 
     def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
-        self.ask(inputs, self.row.delete, fill(self.row.delete_with, self.around(id, inputs)))
+        self.ask(inputs, self.row.delete, fill(self.row.delete_with, self.template_values(id, inputs)))
 
 
 def _or_else(value: Any, other: Any) -> Any:

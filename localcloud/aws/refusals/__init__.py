@@ -39,5 +39,5 @@ def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
         values.refuse_filters(call)
         launches.refuse(call)
     if call.service.prefix == "s3":
-        objects.refuse_others(call)
+        objects.refuse_foreign_uploads(call)
         objects.refuse(call, caller)

@@ -126,11 +126,11 @@ def _check_principals(statement: Mapping[str, Any]) -> None:
         if kind not in ("AWS", "Service", "Federated", "CanonicalUser") or not _texts(names):
             raise _MalformedError("Invalid principal in policy")
         for name in _texts(names) if kind == "AWS" else ():
-            if not _is_there(name):
+            if not _exists(name):
                 raise _MalformedError(f'Invalid principal in policy: "AWS":"{name}"')
 
 
-def _is_there(name: str) -> bool:
+def _exists(name: str) -> bool:
     from moto.iam.models import iam_backends
 
     entity = _ENTITY.fullmatch(name)

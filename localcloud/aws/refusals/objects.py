@@ -31,7 +31,7 @@ def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
     if bucket is None:
         return
     if call.operation in ("GetObject", "HeadObject") and not call.text("versionId"):
-        _check_absence(call, bucket, caller)
+        _check_missing_object(call, bucket, caller)
     if call.operation == "PutBucketPolicy":
         _check_public(call, bucket, caller)
     _check_acl(call, bucket)
@@ -44,7 +44,7 @@ def _bucket(call: AwsCall) -> Any:
     return s3_backends[ACCOUNT]["aws"].buckets.get(call.text("Bucket"))
 
 
-def _check_absence(call: AwsCall, bucket: Any, caller: AwsPrincipal) -> None:
+def _check_missing_object(call: AwsCall, bucket: Any, caller: AwsPrincipal) -> None:
     """Refuses access to a missing object, unless the caller may list the bucket and so may learn that it is missing."""
     if bucket.keys.get(call.text("Key")) is not None:
         return
@@ -93,7 +93,7 @@ def _check_keys(call: AwsCall) -> None:
     """Refuses to encrypt or decrypt with a KMS key that is disabled or pending deletion."""
     from moto.kms.models import kms_backends
 
-    for need in s3_needs.needs_of_encryption(call, call.text("Bucket"), call.text("Key"), {}):
+    for need in s3_needs.encryption_needs(call, call.text("Bucket"), call.text("Key"), {}):
         _, _, _, region, _, name = need.resource.split(":", 5)
         backend = kms_backends[ACCOUNT][region]
         key = backend.keys.get(backend.any_id_to_key_id(name.removeprefix("key/")))
@@ -105,7 +105,7 @@ def _check_keys(call: AwsCall) -> None:
             raise RefusalError(Reason.REFUSED, f"{key.arn} is pending deletion.", "KMS.KMSInvalidStateException")
 
 
-def refuse_others(call: AwsCall) -> None:
+def refuse_foreign_uploads(call: AwsCall) -> None:
     """Refuses a call about an upload that does not belong to the bucket and key that were judged."""
     if "uploadId" not in call.parameters:
         return

@@ -35,11 +35,11 @@ class RoleResource(NamedResource):
 class PolicyResource(AwsResource):
     """A managed policy. A change makes a new version, for which the oldest one is deleted. All are deleted with it."""
 
-    def _of_same_name(self, call: Call, inputs: Properties, mark: str) -> object:
+    def _find_same_name(self, call: Call, inputs: Properties, mark: str) -> object:
         path = inputs.get("path") or "/"
         arn = f"arn:aws:iam::{self._session().account}:policy{path}{inputs['name']}"
         model = self._get(call, arn, inputs)
-        return super()._of_same_name(call, {**inputs, "Arn": arn}, mark) if model else None
+        return super()._find_same_name(call, {**inputs, "Arn": arn}, mark) if model else None
 
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
         if "policy" in changed:

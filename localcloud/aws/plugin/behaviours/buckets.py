@@ -11,7 +11,7 @@ from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.values import UNKNOWN, Properties, canonical
 from localcloud.aws.plugin.rows import fill
 from localcloud.aws.plugin.session import ATTEMPT, all_tags
-from localcloud.aws.plugin.shapes import Judged
+from localcloud.aws.plugin.shapes import ParameterBuilder
 from localcloud.aws.plugin.table import AwsResource
 from localcloud.aws.plugin.types.buckets import BUCKET_ARN
 from localcloud.plugins.table import NameTakenError
@@ -26,7 +26,7 @@ class BucketResource(AwsResource):
 
     def _create(self, call: Call, inputs: Properties, mark: str) -> Any:
         region = self.region(inputs)
-        made = self.creation(Judged(self.row.renamed), inputs)
+        made = self.creation(ParameterBuilder(self.row.renamed), inputs)
         if region != _UNNAMED:
             made["CreateBucketConfiguration"] = {"LocationConstraint": region}
         elif self._get(call, inputs["bucket"], inputs) is not None:
@@ -36,8 +36,8 @@ class BucketResource(AwsResource):
         self._put_tags(call, inputs, {ATTEMPT: mark})
         return {}
 
-    def _left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
-        return self._of_same_name(call, inputs, mark) if self.region(inputs) == _UNNAMED else None
+    def _find_left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
+        return self._find_same_name(call, inputs, mark) if self.region(inputs) == _UNNAMED else None
 
     def id_of(self, model: Any, inputs: Properties) -> str:
         return str(inputs["bucket"])
@@ -45,10 +45,10 @@ class BucketResource(AwsResource):
     def _put_tags(self, call: Call, inputs: Properties, more: Properties) -> None:
         tags = {**all_tags(self._session().default_tags, inputs), **more}
         pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
-        path = fill(BUCKET_ARN, self.around(inputs["bucket"], inputs))
+        path = fill(BUCKET_ARN, self.template_values(inputs["bucket"], inputs))
         self.write(call, inputs, "s3control:TagResource", {**path, "Tags": pairs})
 
-    def _of_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
+    def _find_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
         """A bucket that a killed attempt left: it has the attempt's mark, or is empty and has no tags yet."""
         model = self._get(call, inputs["bucket"], inputs)
         tags = {} if model is None else (self.live(model).get("tags") or {})
@@ -99,8 +99,8 @@ _OTHER = frozenset({"forceDestroy", "tags", "tagsAll"})
 class ObjectResource(AwsResource):
     """An object. It is put again after any change except to its tags."""
 
-    def judged(self, inputs: Properties) -> list[InputFailure]:
-        failures, given = super().judged(inputs), [key for key in _CONTENTS if inputs.get(key) is not None]
+    def validate_inputs(self, inputs: Properties) -> list[InputFailure]:
+        failures, given = super().validate_inputs(inputs), [key for key in _CONTENTS if inputs.get(key) is not None]
         if len(given) > 1:
             failures.append(InputFailure(given[1], f"An object has either this or `{given[0]}`."))
         return failures
@@ -127,7 +127,7 @@ class ObjectResource(AwsResource):
         return outputs
 
     def _create(self, call: Call, inputs: Properties, mark: str) -> Any:
-        made = self.creation(Judged(self.row.renamed), inputs)
+        made = self.creation(ParameterBuilder(self.row.renamed), inputs)
         tags = {**all_tags(self._session().default_tags, inputs), ATTEMPT: mark}
         self.write(call, inputs, "PutObject", {**made, "Body": content_of(inputs), "Tagging": urlencode(tags)})
         return self._get(call, "", inputs)

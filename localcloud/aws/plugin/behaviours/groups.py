@@ -8,7 +8,7 @@ from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.values import Diff, DiffRules, Properties, compare
 from components.s3 import code_of
 from localcloud.aws.plugin.session import ATTEMPT, all_tags, tags_for
-from localcloud.aws.plugin.shapes import Judged
+from localcloud.aws.plugin.shapes import ParameterBuilder
 from localcloud.aws.plugin.table import AwsResource
 
 _ANYWHERE = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
@@ -31,22 +31,22 @@ class SecurityGroupResource(AwsResource):
     """A security group with its rules, one list for each direction. A list that the program leaves out stays unchanged,
     except that the rule which AWS adds to a new group, and which lets everything out, is removed."""
 
-    def judged(self, inputs: Properties) -> list[InputFailure]:
-        judged = Judged()
+    def validate_inputs(self, inputs: Properties) -> list[InputFailure]:
+        builder = ParameterBuilder()
         shape = self.shape("AuthorizeSecurityGroupIngress").members["IpPermissions"].member
         for side in _SIDES:
             for number, rule in enumerate(_list(inputs.get(side))):
                 if isinstance(rule, Mapping):
-                    self._judge_rule(judged, shape, rule, f"{side}[{number}]")
-        return [*super().judged(inputs), *judged.failures]
+                    self._validate_rule(builder, shape, rule, f"{side}[{number}]")
+        return [*super().validate_inputs(inputs), *builder.failures]
 
-    def _judge_rule(self, judged: Judged, shape: Any, rule: Mapping[str, Any], path: str) -> None:
+    def _validate_rule(self, builder: ParameterBuilder, shape: Any, rule: Mapping[str, Any], path: str) -> None:
         plain = {"protocol": "IpProtocol", "fromPort": "FromPort", "toPort": "ToPort"}
         for key, value in rule.items():
             if key in plain:
-                judged.parameters(shape.members[plain[key]], value, f"{path}.{key}")
+                builder.parameters(shape.members[plain[key]], value, f"{path}.{key}")
             elif key not in (*_PEERS, "self", "description"):
-                judged.failures.append(InputFailure(f"{path}.{key}", "there is no such property"))
+                builder.failures.append(InputFailure(f"{path}.{key}", "there is no such property"))
 
     def live(self, model: Properties) -> Properties:
         both = {"ingress": model.get("IpPermissions"), "egress": model.get("IpPermissionsEgress")}
@@ -160,18 +160,18 @@ class GroupRuleResource(AwsResource):
         )
         return compare(old, new, rules)
 
-    def judged(self, inputs: Properties) -> list[InputFailure]:
-        judged = Judged(self.row.renamed)
-        judged.parameters(self._request, {key: inputs[key] for key in self._PARTS if key in inputs})
+    def validate_inputs(self, inputs: Properties) -> list[InputFailure]:
+        builder = ParameterBuilder(self.row.renamed)
+        builder.parameters(self._request, {key: inputs[key] for key in self._PARTS if key in inputs})
         needed = [key for key in ("securityGroupId", "ipProtocol") if inputs.get(key) is None]
-        return [*judged.failures, *(InputFailure(key, f"{self.token} needs this property.") for key in needed)]
+        return [*builder.failures, *(InputFailure(key, f"{self.token} needs this property.") for key in needed)]
 
     @property
     def _request(self) -> Any:
         update = self.shape("ModifySecurityGroupRules").members["SecurityGroupRules"].member
         return update.members["SecurityGroupRule"]
 
-    def creation(self, judged: Judged, inputs: Properties) -> Properties:
+    def creation(self, builder: ParameterBuilder, inputs: Properties) -> Properties:
         peers = {
             "cidrBlocks": inputs.get("cidrIpv4"),
             "ipv6CidrBlocks": inputs.get("cidrIpv6"),
@@ -187,11 +187,11 @@ class GroupRuleResource(AwsResource):
     def _create(self, call: Call, inputs: Properties, mark: str) -> Any:
         tags = {**all_tags(self._session().default_tags, inputs), ATTEMPT: mark}
         shape = self.shape(self.row.create)
-        wanted = {**self.creation(Judged(), inputs), **tags_for(shape, self.row.kind, tags)}
+        wanted = {**self.creation(ParameterBuilder(), inputs), **tags_for(shape, self.row.kind, tags)}
         answer = self.write(call, inputs, self.row.create, wanted)
         return answer["SecurityGroupRules"][0]
 
-    def _of_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
+    def _find_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
         return None
 
     def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
@@ -201,7 +201,7 @@ class GroupRuleResource(AwsResource):
         if changed.keys() & set(self._PARTS):
             parts = {key: new[key] for key in self._PARTS if new.get(key) is not None}
             parts = {**_ALL_PORTS, **parts} if parts["ipProtocol"] == "-1" else parts
-            rule = Judged(self.row.renamed).parameters(self._request, parts)
+            rule = ParameterBuilder(self.row.renamed).parameters(self._request, parts)
             rules = [{"SecurityGroupRuleId": id, "SecurityGroupRule": rule}]
             wanted = {"GroupId": new["securityGroupId"], "SecurityGroupRules": rules}
             self.write(call, new, "ModifySecurityGroupRules", wanted)

@@ -10,7 +10,7 @@ from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.values import UNKNOWN, Diff, DiffRules, Properties, canonical, compare
 from localcloud.aws.plugin.behaviours.access import NamedResource
 from localcloud.aws.plugin.session import visible
-from localcloud.aws.plugin.shapes import Judged
+from localcloud.aws.plugin.shapes import ParameterBuilder
 from localcloud.aws.plugin.table import AwsResource
 from localcloud.aws.plugin.types.machines import TEMPLATE_DATA
 
@@ -32,16 +32,16 @@ class InstanceResource(AwsResource):
         )
         return compare(old, new, more)
 
-    def judged(self, inputs: Properties) -> list[InputFailure]:
-        failures = super().judged(inputs)
+    def validate_inputs(self, inputs: Properties) -> list[InputFailure]:
+        failures = super().validate_inputs(inputs)
         if inputs.get("launchTemplate") is None:
             lacking = [key for key in ("ami", "instanceType") if inputs.get(key) is None]
             failures += [InputFailure(key, "An instance without a launch template needs this.") for key in lacking]
         return failures
 
-    def creation(self, judged: Judged, inputs: Properties) -> Properties:
-        made = super().creation(judged, inputs)
-        disks = self._disks(judged, inputs)
+    def creation(self, builder: ParameterBuilder, inputs: Properties) -> Properties:
+        made = super().creation(builder, inputs)
+        disks = self._disks(builder, inputs)
         if disks:
             made["BlockDeviceMappings"] = disks
         encoded = inputs.get("userDataBase64")
@@ -51,7 +51,7 @@ class InstanceResource(AwsResource):
             made = self._with_public_address(made, inputs["associatePublicIpAddress"])
         return made
 
-    def _disks(self, judged: Judged, inputs: Properties) -> list[Any]:
+    def _disks(self, builder: ParameterBuilder, inputs: Properties) -> list[Any]:
         shape = self.shape("RunInstances").members["BlockDeviceMappings"].member
         root = inputs.get("rootBlockDevice")
         listed = [("rootBlockDevice", {"deviceName": "/dev/sda1", **root})] if isinstance(root, Mapping) else []
@@ -60,7 +60,7 @@ class InstanceResource(AwsResource):
         made = []
         for path, disk in listed:
             own = {key: value for key, value in disk.items() if key not in ("deviceName", "tags", "tagsAll")}
-            ebs = judged.parameters(shape.members["Ebs"], own, path)
+            ebs = builder.parameters(shape.members["Ebs"], own, path)
             made.append({"DeviceName": disk.get("deviceName"), "Ebs": ebs})
         return made
 
@@ -225,7 +225,7 @@ class LaunchTemplateResource(AwsResource):
         super()._update(call, id, {key: value for key, value in changed.items() if key not in _VERSION}, new)
 
     def _another_version(self, call: Call, id: str, new: Properties) -> Any:  # noqa: A002
-        made = self.creation(Judged(self.row.renamed), new)
+        made = self.creation(ParameterBuilder(self.row.renamed), new)
         wanted = {"LaunchTemplateId": id, "LaunchTemplateData": made["LaunchTemplateData"]}
         wanted |= {"VersionDescription": new.get("description")}
         answer = self.write(call, new, "CreateLaunchTemplateVersion", wanted)

@@ -6,7 +6,7 @@ from typing import Any
 
 from components.platform.calls import Call, InputFailure
 from components.platform.values import Properties
-from localcloud.aws.plugin.shapes import Judged, member_of
+from localcloud.aws.plugin.shapes import ParameterBuilder, member_of
 from localcloud.aws.plugin.table import AwsResource
 
 # A route of a table -> the API's member, where the names differ.
@@ -31,22 +31,22 @@ def _is_own(route: Mapping[str, Any]) -> bool:
 class RouteTableResource(AwsResource):
     """A route table with its routes. If the program gives no routes, they are left unchanged."""
 
-    def judged(self, inputs: Properties) -> list[InputFailure]:
-        judged = Judged({f"routes.{key}": member for key, member in _INLINE.items()})
+    def validate_inputs(self, inputs: Properties) -> list[InputFailure]:
+        builder = ParameterBuilder({f"routes.{key}": member for key, member in _INLINE.items()})
         routes = inputs.get("routes")
         shape = self.shape("CreateRoute")
         for number, route in enumerate(routes if isinstance(routes, list) else []):
             if isinstance(route, Mapping):
                 for key, value in route.items():
-                    self._judge(judged, shape, key, value, f"routes[{number}].{key}")
-        return [*super().judged(inputs), *judged.failures]
+                    self._validate_route(builder, shape, key, value, f"routes[{number}].{key}")
+        return [*super().validate_inputs(inputs), *builder.failures]
 
-    def _judge(self, judged: Judged, shape: Any, key: str, value: Any, path: str) -> None:
+    def _validate_route(self, builder: ParameterBuilder, shape: Any, key: str, value: Any, path: str) -> None:
         member = member_of(shape, key, _INLINE.get(key, ""))
         if member is None:
-            judged.failures.append(InputFailure(path, "there is no such property"))
+            builder.failures.append(InputFailure(path, "there is no such property"))
         else:
-            judged.parameters(shape.members[member], value, path)
+            builder.parameters(shape.members[member], value, path)
 
     def live(self, model: Properties) -> Properties:
         names = {member: key for key, member in _INLINE.items()}
@@ -113,15 +113,15 @@ class RouteResource(AwsResource):
         routes = (table or {}).get("Routes") or ()
         return next((route for route in routes if destination_of(route) == wanted and _is_own(route)), None)
 
-    def _of_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
+    def _find_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
         """An existing route to the same target, which is adopted: routes have no tags to recognise an attempt by."""
         there = self._get(call, self.id_of({}, inputs), inputs)
-        wanted = self.creation(Judged(self.row.renamed), inputs)
+        wanted = self.creation(ParameterBuilder(self.row.renamed), inputs)
         same = there and all(there.get(key) == value for key, value in wanted.items() if key != "RouteTableId")
         return there if same else None
 
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
-        self.write(call, new, "ReplaceRoute", self.creation(Judged(self.row.renamed), new))
+        self.write(call, new, "ReplaceRoute", self.creation(ParameterBuilder(self.row.renamed), new))
 
     def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
         parts = self.parse_id(id)
@@ -152,12 +152,12 @@ class TableAssociationResource(AwsResource):
     def id_of(self, model: Any, inputs: Properties) -> str:
         return str(model.get("AssociationId") or model["RouteTableAssociationId"])
 
-    def _of_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
+    def _find_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
         there = self._get(call, "", inputs)
         return there if there and there.get("RouteTableId") == inputs["routeTableId"] else None
 
-    def _left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
-        return self._of_same_name(call, inputs, mark)
+    def _find_left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
+        return self._find_same_name(call, inputs, mark)
 
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
         live = self._get(call, id, new) or {}
@@ -176,7 +176,7 @@ _TARGETS = {"instanceId": "InstanceId", "networkInterfaceId": "NetworkInterfaceI
 class AddressAssociationResource(AwsResource):
     """The association of an address with a machine. It has no tags, so an existing one with this target is adopted."""
 
-    def _left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
+    def _find_left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
         if not inputs.get("allocationId"):
             return None
         listed = self.write(call, inputs, "DescribeAddresses", {"AllocationIds": [inputs["allocationId"]]})

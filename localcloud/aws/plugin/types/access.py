@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from localcloud.aws.plugin.rows import AwsRow, Change, Read, Tagging, asked, words
+from localcloud.aws.plugin.rows import AwsRow, Change, Read, Tagging, unused_read, words
 
 _ROLE, _PROFILE = {"RoleName": "{id}"}, {"InstanceProfileName": "{id}"}
 _TAKEN = frozenset({"EntityAlreadyExists"})
@@ -63,10 +63,10 @@ ROWS: Mapping[str, AwsRow] = {
         id="{name}",
         reads=(
             Read("GetRole", _ROLE, "Role"),
-            asked("ListRolePolicies", _ROLE),
-            asked("ListAttachedRolePolicies", _ROLE),
+            unused_read("ListRolePolicies", _ROLE),
+            unused_read("ListAttachedRolePolicies", _ROLE),
         ),
-        before_delete=(asked("ListInstanceProfilesForRole", _ROLE),),
+        before_delete=(unused_read("ListInstanceProfilesForRole", _ROLE),),
         delete="DeleteRole",
         delete_with=_ROLE,
         named="name",
@@ -85,7 +85,7 @@ ROWS: Mapping[str, AwsRow] = {
             ),
         ),
         renamed={"name": "RoleName", "assumeRolePolicy": "AssumeRolePolicyDocument"},
-        found={
+        model_paths={
             "name": "RoleName",
             "permissionsBoundary": "PermissionsBoundary.PermissionsBoundaryArn",
             "uniqueId": "RoleId",
@@ -93,7 +93,7 @@ ROWS: Mapping[str, AwsRow] = {
         unset={"description": "", "maxSessionDuration": 3600},
         tagging=Tagging("TagRole", "UntagRole", _ROLE),
         existing="access: {{ existing: true, runs: {} }}",
-        taken=_TAKEN,
+        taken_codes=_TAKEN,
         behaviour="access.RoleResource",
     ),
     "aws:iam/rolePolicy:RolePolicy": _inline("Role"),
@@ -108,7 +108,7 @@ ROWS: Mapping[str, AwsRow] = {
         id="{name}",
         reads=(
             Read("GetInstanceProfile", _PROFILE, "InstanceProfile.merge(@, {holds: Roles[0].RoleName})"),
-            asked("GetRole", {"RoleName": "{holds}"}, when="holds"),
+            unused_read("GetRole", {"RoleName": "{holds}"}, when="holds"),
         ),
         delete="DeleteInstanceProfile",
         delete_with=_PROFILE,
@@ -126,9 +126,9 @@ ROWS: Mapping[str, AwsRow] = {
             ),
         ),
         renamed={"name": "InstanceProfileName"},
-        found={"name": "InstanceProfileName", "role": "Roles[0].RoleName", "uniqueId": "InstanceProfileId"},
+        model_paths={"name": "InstanceProfileName", "role": "Roles[0].RoleName", "uniqueId": "InstanceProfileId"},
         tagging=Tagging("TagInstanceProfile", "UntagInstanceProfile", _PROFILE),
-        taken=_TAKEN,
+        taken_codes=_TAKEN,
         behaviour="access.NamedResource",
     ),
     "aws:iam/policy:Policy": _iam(
@@ -152,7 +152,7 @@ ROWS: Mapping[str, AwsRow] = {
         changes=(Change("CreatePolicyVersion", ("policy",), {"PolicyArn": "{id}", "SetAsDefault": True}),),
         renamed={"name": "PolicyName", "policy": "PolicyDocument"},
         tagging=Tagging("TagPolicy", "UntagPolicy", {"PolicyArn": "{id}"}),
-        taken=_TAKEN,
+        taken_codes=_TAKEN,
         behaviour="access.PolicyResource",
     ),
     "aws:secretsmanager/secret:Secret": AwsRow(
@@ -182,7 +182,7 @@ ROWS: Mapping[str, AwsRow] = {
         renamed={"policy": "ResourcePolicy"},
         unset={"description": ""},
         tagging=Tagging("TagResource", "UntagResource", _SECRET),
-        taken=frozenset({"ResourceExistsException", "InvalidRequestException"}),
+        taken_codes=frozenset({"ResourceExistsException", "InvalidRequestException"}),
         behaviour="access.SecretResource",
     ),
     "aws:secretsmanager/secretVersion:SecretVersion": AwsRow(

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from localcloud.aws.plugin.rows import AwsRow, Change, Read, Tagging, asked, words
+from localcloud.aws.plugin.rows import AwsRow, Change, Read, Tagging, unused_read, words
 
 _BUCKET = {"Bucket": "{id}"}
 # The parameters of S3 Control that identify a bucket.
@@ -52,7 +52,7 @@ ROWS: Mapping[str, AwsRow] = {
         id="{bucket}",
         reads=(
             Read("HeadBucket", _BUCKET, "{bucketRegion: BucketRegion}"),
-            *(asked(f"GetBucket{name}", _BUCKET, missing) for name, missing in _SETTINGS.items()),
+            *(unused_read(f"GetBucket{name}", _BUCKET, missing) for name, missing in _SETTINGS.items()),
             Read("s3control:ListTagsForResource", BUCKET_ARN, "{Tags: Tags}"),
             Read(
                 "GetObjectLockConfiguration",
@@ -75,7 +75,7 @@ ROWS: Mapping[str, AwsRow] = {
             "bucketRegionalDomainName": "{bucket}.s3.{region}.amazonaws.com",
         },
         existing="bucket: {{ existing: {} }}",
-        taken=frozenset({"BucketAlreadyExists", "BucketAlreadyOwnedByYou"}),
+        taken_codes=frozenset({"BucketAlreadyExists", "BucketAlreadyOwnedByYou"}),
         behaviour="buckets.BucketResource",
     ),
     "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": _setting(
@@ -123,7 +123,7 @@ ROWS: Mapping[str, AwsRow] = {
         "OwnershipControlsNotFoundError",
         body="OwnershipControls",
         delete="DeleteBucketOwnershipControls",
-        found={"rule": "Rules[0]"},
+        model_paths={"rule": "Rules[0]"},
     ),
     "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": _setting(
         "rules",

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 
-from localcloud.aws.plugin.rows import AwsRow, Change, Read, arn, asked, by_field, described, tagged
+from localcloud.aws.plugin.rows import AwsRow, Change, Read, arn, by_field, read_by_id, tagged, unused_read
 
 # The data of a launch template. A changed value makes a new version.
 TEMPLATE_DATA = (
@@ -31,7 +31,7 @@ ROWS: Mapping[str, AwsRow] = {
         created="PlacementGroup",
         id="{name}",
         reads=(
-            described(
+            read_by_id(
                 "DescribePlacementGroups",
                 "GroupNames",
                 "PlacementGroups[0]",
@@ -43,13 +43,13 @@ ROWS: Mapping[str, AwsRow] = {
         named="name",
         longest_name=255,
         renamed={"name": "GroupName"},
-        found={"arn": "GroupArn", "placementGroupId": "GroupId"},
+        model_paths={"arn": "GroupArn", "placementGroupId": "GroupId"},
         state="State",
         ready=frozenset({"available"}),
         gone=frozenset({"deleted"}),
         tagging=by_field("GroupId"),
-        taken=frozenset({"InvalidPlacementGroup.Duplicate"}),
-        needed=frozenset({"InvalidPlacementGroup.InUse"}),
+        taken_codes=frozenset({"InvalidPlacementGroup.Duplicate"}),
+        in_use_codes=frozenset({"InvalidPlacementGroup.InUse"}),
         behaviour="machines.PlacementGroupResource",
     ),
     "aws:ec2/launchTemplate:LaunchTemplate": tagged(
@@ -61,7 +61,7 @@ ROWS: Mapping[str, AwsRow] = {
         body="LaunchTemplateData",
         id="{LaunchTemplateId}",
         reads=(
-            described("DescribeLaunchTemplates", "LaunchTemplateIds", "LaunchTemplates[0]"),
+            read_by_id("DescribeLaunchTemplates", "LaunchTemplateIds", "LaunchTemplates[0]"),
             Read(
                 "DescribeLaunchTemplateVersions",
                 {"LaunchTemplateId": "{id}", "Versions": ["$Latest"]},
@@ -83,9 +83,9 @@ ROWS: Mapping[str, AwsRow] = {
             "networkInterfaces.ipv4AddressCount": "SecondaryPrivateIpAddressCount",
             "hibernationOptions.configured": "Configured",
         },
-        found={"latestVersion": "LatestVersionNumber", "defaultVersion": "DefaultVersionNumber"},
+        model_paths={"latestVersion": "LatestVersionNumber", "defaultVersion": "DefaultVersionNumber"},
         computed=arn("launch-template"),
-        taken=frozenset({"InvalidLaunchTemplateName.AlreadyExistsException"}),
+        taken_codes=frozenset({"InvalidLaunchTemplateName.AlreadyExistsException"}),
         behaviour="machines.LaunchTemplateResource",
     ),
     "aws:ec2/instance:Instance": tagged(
@@ -103,24 +103,24 @@ ROWS: Mapping[str, AwsRow] = {
         fixed={"MinCount": 1, "MaxCount": 1},
         id="{InstanceId}",
         reads=(
-            described("DescribeInstances", "InstanceIds", f"Reservations[].Instances[].merge(@, {_ASKED_BY}) | [0]"),
-            asked("DescribeInstanceTypes", {"InstanceTypes": ["{InstanceType}"]}),
+            read_by_id("DescribeInstances", "InstanceIds", f"Reservations[].Instances[].merge(@, {_ASKED_BY}) | [0]"),
+            unused_read("DescribeInstanceTypes", {"InstanceTypes": ["{InstanceType}"]}),
             *(
-                asked("DescribeInstanceAttribute", {**_INSTANCE, "Attribute": name})
+                unused_read("DescribeInstanceAttribute", {**_INSTANCE, "Attribute": name})
                 for name in ("instanceInitiatedShutdownBehavior", "disableApiTermination", "disableApiStop", "userData")
             ),
-            asked("DescribeVpcs", {"VpcIds": ["{VpcId}"]}, when="VpcId"),
-            asked("DescribeVolumes", {"VolumeIds": "{volumes}"}, when="volumes"),
-            asked("DescribeTags", {"Filters": [{"Name": "resource-id", "Values": ["{id}"]}]}),
-            asked("DescribeLaunchTemplates", {"LaunchTemplateIds": ["{template}"]}, _NO_TEMPLATE, "template"),
-            asked(
+            unused_read("DescribeVpcs", {"VpcIds": ["{VpcId}"]}, when="VpcId"),
+            unused_read("DescribeVolumes", {"VolumeIds": "{volumes}"}, when="volumes"),
+            unused_read("DescribeTags", {"Filters": [{"Name": "resource-id", "Values": ["{id}"]}]}),
+            unused_read("DescribeLaunchTemplates", {"LaunchTemplateIds": ["{template}"]}, _NO_TEMPLATE, "template"),
+            unused_read(
                 "DescribeLaunchTemplateVersions",
                 {"LaunchTemplateId": "{template}", "Versions": ["{version}"]},
                 f"{_NO_TEMPLATE} InvalidLaunchTemplateId.VersionNotFound",
                 "template",
             ),
-            asked("DescribeInstanceCreditSpecifications", {"InstanceIds": ["{id}"]}, when="burstable"),
-            asked(
+            unused_read("DescribeInstanceCreditSpecifications", {"InstanceIds": ["{id}"]}, when="burstable"),
+            unused_read(
                 "DescribeSpotInstanceRequests",
                 {"SpotInstanceRequestIds": ["{SpotInstanceRequestId}"]},
                 "InvalidSpotInstanceRequestID.NotFound",
@@ -174,7 +174,7 @@ ROWS: Mapping[str, AwsRow] = {
             "launchTemplate.name": "LaunchTemplateName",
             "networkInterfaces.securityGroups": "Groups",
         },
-        found={
+        model_paths={
             "availabilityZone": "Placement.AvailabilityZone",
             "hostId": "Placement.HostId",
             "instanceState": "State.Name",
@@ -205,7 +205,7 @@ ROWS: Mapping[str, AwsRow] = {
         create="CreateCapacityReservation",
         created="CapacityReservation",
         id="{CapacityReservationId}",
-        reads=(described("DescribeCapacityReservations", "CapacityReservationIds", "CapacityReservations[0]"),),
+        reads=(read_by_id("DescribeCapacityReservations", "CapacityReservationIds", "CapacityReservations[0]"),),
         delete="CancelCapacityReservation",
         delete_with={"CapacityReservationId": "{id}"},
         changes=(
@@ -216,7 +216,7 @@ ROWS: Mapping[str, AwsRow] = {
                 together=True,
             ),
         ),
-        found={"arn": "CapacityReservationArn", "instanceCount": "TotalInstanceCount"},
+        model_paths={"arn": "CapacityReservationArn", "instanceCount": "TotalInstanceCount"},
         unset={"endDateType": "unlimited"},
         state="State",
         ready=frozenset({"active", "scheduled"}),

@@ -3,7 +3,18 @@
 
 from collections.abc import Mapping
 
-from localcloud.aws.plugin.rows import Added, AwsRow, Change, Read, arn, asked, described, ec2, filtered, tagged
+from localcloud.aws.plugin.rows import (
+    Added,
+    AwsRow,
+    Change,
+    Read,
+    arn,
+    ec2,
+    read_by_filter,
+    read_by_id,
+    tagged,
+    unused_read,
+)
 from localcloud.aws.plugin.rows import words as names
 
 _ON_LAUNCH = (
@@ -18,6 +29,7 @@ _FLAGS = names(
 _ATTRIBUTES = names("enableDnsHostnames enableDnsSupport enableNetworkAddressUsageMetrics")
 _VPC, _SUBNET = {"VpcId": "{id}"}, {"SubnetId": "{id}"}
 _EIP, _ENDPOINT = {"AllocationId": "{id}"}, {"VpcEndpointId": "{id}"}
+_EIP_TARGETS = {"instance": "InstanceId", "networkInterface": "NetworkInterfaceId"}
 _ASSOCIATED = "Addresses[?AssociationId=='{id}'] | [0]"
 
 
@@ -28,7 +40,7 @@ def _attribute(name: str) -> Read:
 
 def _interfaces(name: str) -> Read:
     """A call before a deletion: the real provider looks for interfaces that AWS's services have left behind."""
-    return asked("DescribeNetworkInterfaces", {"Filters": [{"Name": name, "Values": ["{id}"]}]})
+    return unused_read("DescribeNetworkInterfaces", {"Filters": [{"Name": name, "Values": ["{id}"]}]})
 
 
 def _rule(direction: str) -> AwsRow:
@@ -40,16 +52,16 @@ def _rule(direction: str) -> AwsRow:
         create=f"AuthorizeSecurityGroup{direction}",
         created="SecurityGroupRules[0]",
         id="{SecurityGroupRuleId}",
-        reads=(described("DescribeSecurityGroupRules", "SecurityGroupRuleIds", "SecurityGroupRules[0]"),),
+        reads=(read_by_id("DescribeSecurityGroupRules", "SecurityGroupRuleIds", "SecurityGroupRules[0]"),),
         delete=f"RevokeSecurityGroup{direction}",
         delete_with={"GroupId": "{securityGroupId}", "SecurityGroupRuleIds": ["{id}"]},
         renamed={"referencedSecurityGroupId": "ReferencedGroupId"},
-        found={
+        model_paths={
             "securityGroupId": "GroupId",
             "referencedSecurityGroupId": "ReferencedGroupInfo.GroupId",
             "arn": "SecurityGroupRuleArn",
         },
-        taken=frozenset({"InvalidPermission.Duplicate"}),
+        taken_codes=frozenset({"InvalidPermission.Duplicate"}),
         behaviour="groups.GroupRuleResource",
     )
 
@@ -64,19 +76,19 @@ ROWS: Mapping[str, AwsRow] = {
         created="Vpc",
         id="{VpcId}",
         reads=(
-            described("DescribeVpcs", "VpcIds", "Vpcs[0]"),
+            read_by_id("DescribeVpcs", "VpcIds", "Vpcs[0]"),
             *(_attribute(name) for name in _ATTRIBUTES[:2]),
-            filtered(
+            read_by_filter(
                 "DescribeRouteTables",
                 "RouteTables[].{mainRouteTableId: RouteTableId, defaultRouteTableId: RouteTableId} | [0]",
                 {"vpc-id": "{id}", "association.main": "true"},
             ),
-            filtered(
+            read_by_filter(
                 "DescribeSecurityGroups",
                 "SecurityGroups[].{defaultSecurityGroupId: GroupId} | [0]",
                 {"vpc-id": "{id}", "group-name": "default"},
             ),
-            filtered(
+            read_by_filter(
                 "DescribeNetworkAcls",
                 "NetworkAcls[].{defaultNetworkAclId: NetworkAclId} | [0]",
                 {"vpc-id": "{id}", "default": "true"},
@@ -100,7 +112,7 @@ ROWS: Mapping[str, AwsRow] = {
         create="CreateSubnet",
         created="Subnet",
         id="{SubnetId}",
-        reads=(described("DescribeSubnets", "SubnetIds", _ON_LAUNCH),),
+        reads=(read_by_id("DescribeSubnets", "SubnetIds", _ON_LAUNCH),),
         delete="DeleteSubnet",
         delete_with=_SUBNET,
         before_delete=(_interfaces("subnet-id"),),
@@ -108,7 +120,7 @@ ROWS: Mapping[str, AwsRow] = {
             Change("ModifySubnetAttribute", _FLAGS, _SUBNET, value="Value"),
             Change("ModifySubnetAttribute", ("privateDnsHostnameTypeOnLaunch",), _SUBNET),
         ),
-        found={"arn": "SubnetArn"},
+        model_paths={"arn": "SubnetArn"},
         unset=dict.fromkeys(_FLAGS, False),
         state="State",
         ready=frozenset({"available"}),
@@ -120,7 +132,7 @@ ROWS: Mapping[str, AwsRow] = {
         create="CreateInternetGateway",
         created="InternetGateway",
         id="{InternetGatewayId}",
-        reads=(described("DescribeInternetGateways", "InternetGatewayIds", "InternetGateways[0]"),),
+        reads=(read_by_id("DescribeInternetGateways", "InternetGatewayIds", "InternetGateways[0]"),),
         delete="DeleteInternetGateway",
         delete_with={"InternetGatewayId": "{id}"},
         changes=(
@@ -133,7 +145,7 @@ ROWS: Mapping[str, AwsRow] = {
                 exclusive=True,
             ),
         ),
-        found={"vpcId": "Attachments[0].VpcId"},
+        model_paths={"vpcId": "Attachments[0].VpcId"},
         computed=arn("internet-gateway"),
     ),
     "aws:ec2/natGateway:NatGateway": tagged(
@@ -143,11 +155,11 @@ ROWS: Mapping[str, AwsRow] = {
         create="CreateNatGateway",
         created="NatGateway",
         id="{NatGatewayId}",
-        reads=(described("DescribeNatGateways", "NatGatewayIds", "NatGateways[0]"),),
+        reads=(read_by_id("DescribeNatGateways", "NatGatewayIds", "NatGateways[0]"),),
         delete="DeleteNatGateway",
         delete_with={"NatGatewayId": "{id}"},
         renamed={"privateIp": "PrivateIpAddress"},
-        found={
+        model_paths={
             "allocationId": "NatGatewayAddresses[0].AllocationId",
             "associationId": "NatGatewayAddresses[0].AssociationId",
             "networkInterfaceId": "NatGatewayAddresses[0].NetworkInterfaceId",
@@ -167,8 +179,8 @@ ROWS: Mapping[str, AwsRow] = {
         create="AllocateAddress",
         id="{AllocationId}",
         reads=(
-            described("DescribeAddresses", "AllocationIds", "Addresses[0]"),
-            asked("DescribeAddressesAttribute", {"AllocationIds": ["{id}"], "Attribute": "domain-name"}),
+            read_by_id("DescribeAddresses", "AllocationIds", "Addresses[0]"),
+            unused_read("DescribeAddressesAttribute", {"AllocationIds": ["{id}"], "Attribute": "domain-name"}),
         ),
         delete="ReleaseAddress",
         delete_with=_EIP,
@@ -177,13 +189,13 @@ ROWS: Mapping[str, AwsRow] = {
                 "AssociateAddress",
                 ("instance", "networkInterface"),
                 _EIP,
-                names={"instance": "InstanceId", "networkInterface": "NetworkInterfaceId"},
+                names=_EIP_TARGETS,
                 undo="DisassociateAddress",
                 undo_with={"AssociationId": "{associationId}"},
                 exclusive=True,
             ),
         ),
-        found={"instance": "InstanceId", "networkInterface": "NetworkInterfaceId", "privateIp": "PrivateIpAddress"},
+        model_paths={**_EIP_TARGETS, "privateIp": "PrivateIpAddress"},
         computed=arn("elastic-ip"),
     ),
     "aws:ec2/eipAssociation:EipAssociation": ec2(
@@ -191,7 +203,7 @@ ROWS: Mapping[str, AwsRow] = {
         create="AssociateAddress",
         id="{AssociationId}",
         extra=frozenset({"allowReassociation"}),
-        reads=(filtered("DescribeAddresses", _ASSOCIATED, {"association-id": "{id}"}),),
+        reads=(read_by_filter("DescribeAddresses", _ASSOCIATED, {"association-id": "{id}"}),),
         delete="DisassociateAddress",
         delete_with={"AssociationId": "{id}"},
         behaviour="routes.AddressAssociationResource",
@@ -205,8 +217,8 @@ ROWS: Mapping[str, AwsRow] = {
         created="VpcEndpoint",
         id="{VpcEndpointId}",
         reads=(
-            described("DescribeVpcEndpoints", "VpcEndpointIds", "VpcEndpoints[0]"),
-            filtered(
+            read_by_id("DescribeVpcEndpoints", "VpcEndpointIds", "VpcEndpoints[0]"),
+            read_by_filter(
                 "DescribePrefixLists",
                 "PrefixLists[].{prefixListId: PrefixListId, cidrBlocks: Cidrs} | [0]",
                 {"prefix-list-name": "{ServiceName}"},
@@ -232,7 +244,7 @@ ROWS: Mapping[str, AwsRow] = {
             Added("ModifyVpcEndpoint", "securityGroupIds", _ENDPOINT, "AddSecurityGroupIds", "RemoveSecurityGroupIds"),
         ),
         renamed={"policy": "PolicyDocument"},
-        found={"securityGroupIds": "Groups[].GroupId"},
+        model_paths={"securityGroupIds": "Groups[].GroupId"},
         unset={"privateDnsEnabled": False},
         computed=arn("vpc-endpoint"),
         state="State",
@@ -246,7 +258,7 @@ ROWS: Mapping[str, AwsRow] = {
         "ownerId",
         create="CreateSecurityGroup",
         id="{GroupId}",
-        reads=(described("DescribeSecurityGroups", "GroupIds", "SecurityGroups[0]"),),
+        reads=(read_by_id("DescribeSecurityGroups", "GroupIds", "SecurityGroups[0]"),),
         delete="DeleteSecurityGroup",
         delete_with={"GroupId": "{id}"},
         before_delete=(_interfaces("group-id"),),
@@ -256,7 +268,7 @@ ROWS: Mapping[str, AwsRow] = {
         extra=frozenset({"ingress", "egress", "revokeRulesOnDelete"}),
         renamed={"name": "GroupName"},
         computed=arn("security-group"),
-        taken=frozenset({"InvalidGroup.Duplicate"}),
+        taken_codes=frozenset({"InvalidGroup.Duplicate"}),
         behaviour="groups.SecurityGroupResource",
     ),
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": _rule("Ingress"),

@@ -38,13 +38,13 @@ ROWS: Mapping[str, AwsRow] = {
             Change("PutImageScanningConfiguration", ("imageScanningConfiguration",), _REPOSITORY),
         ),
         renamed={"name": "repositoryName"},
-        found={"arn": "repositoryArn", "repositoryUrl": "repositoryUri", "name": "repositoryName"},
+        model_paths={"arn": "repositoryArn", "repositoryUrl": "repositoryUri", "name": "repositoryName"},
         unset={"imageTagMutability": "MUTABLE", "imageScanningConfiguration": {"scanOnPush": False}},
         tagging=Tagging(
             "TagResource", "UntagResource", {"resourceArn": "{repositoryArn}"}, keys="tagKeys", tags="tags"
         ),
         existing="registry: {{ existing: {} }}",
-        taken=frozenset({"RepositoryAlreadyExistsException"}),
+        taken_codes=frozenset({"RepositoryAlreadyExistsException"}),
         behaviour="access.NamedResource",
     ),
     "aws:ecr/lifecyclePolicy:LifecyclePolicy": AwsRow(
@@ -92,7 +92,7 @@ ROWS: Mapping[str, AwsRow] = {
             tags="tags",
         ),
         existing="logs: {{ existing: {} }}",
-        taken=frozenset({"ResourceAlreadyExistsException"}),
+        taken_codes=frozenset({"ResourceAlreadyExistsException"}),
         behaviour="access.NamedResource",
     ),
 }

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 
-from localcloud.aws.plugin.rows import AwsRow, Read, arn, described, ec2, filtered, tagged
+from localcloud.aws.plugin.rows import AwsRow, Read, arn, ec2, read_by_filter, read_by_id, tagged
 
 _TARGETS = (
     "carrierGatewayId coreNetworkArn egressOnlyGatewayId gatewayId localGatewayId natGatewayId networkInterfaceId "
@@ -19,7 +19,7 @@ ROWS: Mapping[str, AwsRow] = {
         create="CreateRouteTable",
         created="RouteTable",
         id="{RouteTableId}",
-        reads=(described("DescribeRouteTables", "RouteTableIds", "RouteTables[0]"),),
+        reads=(read_by_id("DescribeRouteTables", "RouteTableIds", "RouteTables[0]"),),
         delete="DeleteRouteTable",
         delete_with={"RouteTableId": "{id}"},
         extra=frozenset({"routes"}),
@@ -35,17 +35,17 @@ ROWS: Mapping[str, AwsRow] = {
         delete="DeleteRoute",
         delete_with={},
         renamed={"egressOnlyGatewayId": "EgressOnlyInternetGatewayId"},
-        taken=frozenset({"RouteAlreadyExists"}),
+        taken_codes=frozenset({"RouteAlreadyExists"}),
         behaviour="routes.RouteResource",
     ),
     "aws:ec2/routeTableAssociation:RouteTableAssociation": ec2(
         "routeTableId subnetId gatewayId",
         create="AssociateRouteTable",
         id="{AssociationId}",
-        reads=(filtered("DescribeRouteTables", _ONE_ASSOCIATION, {"association.subnet-id": "{subnetId}"}),),
+        reads=(read_by_filter("DescribeRouteTables", _ONE_ASSOCIATION, {"association.subnet-id": "{subnetId}"}),),
         delete="DisassociateRouteTable",
         delete_with={"AssociationId": "{id}"},
-        taken=frozenset({"Resource.AlreadyAssociated"}),
+        taken_codes=frozenset({"Resource.AlreadyAssociated"}),
         behaviour="routes.TableAssociationResource",
     ),
 }

@@ -44,10 +44,10 @@ def test_an_answer_that_comes_late_hides_no_machine_that_started_meanwhile() -> 
     async def scenario() -> LatestNetwork:
         reports = Reports(first)
         network = LatestNetwork(reports)  # type: ignore[arg-type]
-        early = asyncio.create_task(network.ask(first))
+        early = asyncio.create_task(network.read(first))
         await reports.asked.wait()
         reports.living.append(second)
-        await network.ask(second)
+        await network.read(second)
         reports.go_on.set()
         assert (await early).reach(second) is None
         return network
@@ -65,7 +65,7 @@ def test_what_is_gone_keeps_no_other_machine_from_its_start() -> None:
         reports = Reports(ended)
         reports.asked.set()
         network = LatestNetwork(reports)  # type: ignore[arg-type]
-        await network.ask(starting)
+        await network.read(starting)
         return network
 
     network = asyncio.run(scenario())
