@@ -10,6 +10,7 @@ from typing import Any
 
 from catalog.tables import table
 from localcloud.aws import additions, s3_operations
+from localcloud.aws.border.requests import service_model
 from localcloud.aws.services import SERVICES, AwsService, Wire
 
 _TITLES = {
@@ -17,7 +18,6 @@ _TITLES = {
     "logs": "CloudWatch Logs", "secretsmanager": "Secrets Manager", "servicequotas": "Service Quotas",
     "tag": "Resource Groups Tagging",
 }  # fmt: skip
-_MODELS = {"servicequotas": "service-quotas"}
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,8 @@ class AwsCoverage:
 
 
 def coverage() -> Iterator[AwsCoverage]:
-    from moto.core.utils import get_service_model
-
     for service in SERVICES.values():
-        names = set(get_service_model(_MODELS.get(service.backend, service.backend)).operation_names)
+        names = set(service_model(service.backend).operation_names)
         refused = table("aws_calls")["refused"].get(service.prefix, {})
         there = (set(s3_operations.operations()) if service.wire is Wire.S3 else set(_handled(service))) & names
         yield AwsCoverage(_TITLES[service.prefix], tuple(sorted(there - set(refused))), len(names))
@@ -54,7 +52,7 @@ def _handled(service: AwsService) -> Iterator[str]:
     from importlib import import_module
 
     from moto.core.responses import BaseResponse
-    from moto.core.utils import camelcase_to_underscores, get_service_model
+    from moto.core.utils import camelcase_to_underscores
 
     module = import_module(f"moto.{service.backend}.responses")
     classes: list[Any] = [
@@ -63,6 +61,6 @@ def _handled(service: AwsService) -> Iterator[str]:
         if inspect.isclass(one) and issubclass(one, BaseResponse) and one.__module__ == module.__name__
     ]
     classes += additions.OPERATIONS.get(service.backend, ())
-    for name in get_service_model(_MODELS.get(service.backend, service.backend)).operation_names:
+    for name in service_model(service.backend).operation_names:
         if any(hasattr(one, camelcase_to_underscores(name)) for one in classes):
             yield name

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from localcloud.aws.account import ACCOUNT
+from localcloud.aws.additions import commands, machine_view
 from localcloud.aws.machines import Machine, NetworkAround, SecurityGroupRules
 
 _ITSELF = ("Client.InstanceInitiatedShutdown", "Client.InstanceInitiatedShutdown: Instance initiated shutdown")
@@ -15,8 +16,6 @@ _ITSELF = ("Client.InstanceInitiatedShutdown", "Client.InstanceInitiatedShutdown
 def start_again() -> None:
     """After a restart of the cloud, starts the instances again that ran, and marks commands that ran as failed."""
     from moto.ssm.models import ssm_backends
-
-    from localcloud.aws.additions import commands, machine_view
 
     for backend in list(ssm_backends[ACCOUNT].values()):
         for command in backend._commands:
@@ -28,8 +27,6 @@ def start_again() -> None:
 
 
 def running(instance: str, reason: str = "") -> None:
-    from localcloud.aws.additions import machine_view
-
     one = machine_view.find(instance)
     if one is not None and one.state == "pending":
         machine_view.set_state(one, "running")
@@ -40,16 +37,12 @@ def running(instance: str, reason: str = "") -> None:
 def agent_ready(instance: str) -> None:
     from moto.core.utils import utcnow
 
-    from localcloud.aws.additions import machine_view
-
     one = machine_view.find(instance)
     if one is not None and one.state in ("pending", "running"):
         one.trainyard_agent, one.trainyard_agent_since = True, utcnow()
 
 
 def ended_itself(instance: str) -> None:
-    from localcloud.aws.additions import machine_view
-
     one = machine_view.find(instance)
     if one is None or one.state not in ("pending", "running"):
         return
@@ -64,8 +57,6 @@ def ended_itself(instance: str) -> None:
 
 
 def failed(instance: str, reason: str) -> None:
-    from localcloud.aws.additions import machine_view
-
     one = machine_view.find(instance)
     if one is not None and one.state in ("pending", "running"):
         one.stop()
@@ -75,35 +66,25 @@ def failed(instance: str, reason: str) -> None:
 
 
 def command_began(command: str, instance: str) -> None:
-    from localcloud.aws.additions import commands
-
     if pair := commands.find(command, instance):
         commands.mark_began(*pair)
 
 
 def command_ended(command: str, instance: str, code: int | None, output: str, errors: str) -> None:
-    from localcloud.aws.additions import commands
-
     if pair := commands.find(command, instance):
         commands.mark_ended(*pair, code, output, errors)
 
 
 def groups(region: str, ids: Sequence[str]) -> list[SecurityGroupRules]:
-    from localcloud.aws.additions import machine_view
-
     found = (machine_view.group_rules(_ec2(region), one) for one in ids)
     return [group for group in found if group is not None]
 
 
 def around(region: str, subnet: str) -> NetworkAround | None:
-    from localcloud.aws.additions import machine_view
-
     return machine_view.around(_ec2(region), subnet)
 
 
 def machines() -> list[Machine]:
-    from localcloud.aws.additions import machine_view
-
     return [machine_view.machine(one) for one in machine_view.living() if one.state in ("pending", "running")]
 
 

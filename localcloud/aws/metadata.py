@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.aws.account import ACCOUNT, folder
+from localcloud.aws.additions import machine_view
 from localcloud.files import write_secret
 from localcloud.server import http
 from localcloud.server.http import Reply, Request
@@ -47,8 +48,6 @@ class Metadata:
 
     def answer(self, request: Request) -> tuple[Reply, str]:
         """The reply, and its summary for the log. A wrong key gets the same answer as a wrong path."""
-        from localcloud.aws.additions import machine_view
-
         key, _, path = request.path.removeprefix(PATH).partition("/")
         instance = next(
             (

@@ -16,6 +16,7 @@ from components.aws.client.tickets import ROOT, Cluster, Ticket
 from components.platform.runs import NodeRun, launch_document
 from launcher.escaping import terminal
 from localcloud.aws.account import ACCOUNT
+from localcloud.aws.additions import machine_view
 from localcloud.console.platform import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
 from localcloud.server import http
 
@@ -172,8 +173,6 @@ def instance_of(one: Any) -> Instance:
 
 def instances(cluster: Cluster) -> Mapping[str, Instance]:
     """The instances of a cluster, the newest one of each node."""
-    from localcloud.aws.additions import machine_view
-
     wanted = {"job": cluster.job, **({"stack": cluster.stack} if cluster.stack else {})}
     every = [one for backend in machine_view.backends() for one in backend.all_instances()]
     return newest(instance_of(one) for one in every if wanted.items() <= tags_of(one).items())

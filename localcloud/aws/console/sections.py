@@ -12,6 +12,7 @@ from components.aws.client import machines
 from components.aws.client.tickets import Cluster
 from components.aws.iam.documents import PolicyStatement, UnreadableDocumentError, statements_of
 from localcloud.aws.account import ACCOUNT, REGION
+from localcloud.aws.additions import machine_view
 from localcloud.aws.console.runs import AwsRun, InnerQueue, aware, buckets, instance_of, objects_of, tags_of
 from localcloud.aws.judge.policies import attached
 from localcloud.aws.machines import GroupRule
@@ -31,8 +32,6 @@ _COUNTED = 10_000
 
 
 def sections(many: int) -> Sequence[Section]:
-    from localcloud.aws.additions import machine_view
-
     living = machine_view.living()
     parts = (_machines(living), _networks(living), _access(), _buckets())
     return tuple(
@@ -82,8 +81,6 @@ def _says(instance: machines.Instance, job: str) -> str:
 
 def _networks(living: Sequence[Any]) -> Iterator[Item]:
     """All VPCs, without default VPCs that no machine uses."""
-    from localcloud.aws.additions import machine_view
-
     used = {one.vpc_id for one in living}
     for backend in machine_view.backends():
         for vpc in list(backend.vpcs.values()):
@@ -109,8 +106,6 @@ def _gateways(backend: Any, vpc: Any) -> Iterator[list[str]]:
 
 
 def _tables(backend: Any, vpc: Any) -> Iterator[dict[str, Any]]:
-    from localcloud.aws.additions import machine_view
-
     subnets = [one for zone in backend.subnets.values() for one in zone.values() if one.vpc_id == vpc.id]
     if subnets:
         rows = [
@@ -129,8 +124,6 @@ def _tables(backend: Any, vpc: Any) -> Iterator[dict[str, Any]]:
 
 
 def _routes(backend: Any, subnet: Any) -> str:
-    from localcloud.aws.additions import machine_view
-
     around = machine_view.around(backend, subnet.id)
     routes = around.routes if around else ()
     return ", ".join(f"{block} to {target}" for block, target in routes if target != "local")[:_LONGEST_CELL]

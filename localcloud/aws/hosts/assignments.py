@@ -7,11 +7,12 @@ import asyncio
 import base64
 import gzip
 import hashlib
+import io
 import json
 import shutil
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ _CONFIG, _SCRIPT = b"#cloud-config", b"#!"
 # The keys of cloud-config that are carried out here, or that get a note of their own.
 _CARRIED_OUT = {"write_files", "bootcmd", "runcmd", "packages"}
 _PACKED = ("gz", "gzip", "gz+base64", "gzip+base64", "gz+b64", "gzip+b64")
+_ENCODED = ("b64", "base64", *(name for name in _PACKED if "+" in name))
 COMMANDS = "commands"
 _BOOT = "boot.json"
 _GIVEN = "given"
@@ -60,13 +62,25 @@ _FILES = {
     "nsswitch.conf": images.FILES["nsswitch.conf"],
     "resolv.conf": images.FILES["resolv.conf"],
 }
+_PACKAGING = Path(packaging.__file__).resolve().parent
 Reach = Callable[[], NetworkReach | None]
 Lines = Callable[[Sequence[bytes]], None]
 
 
 def environments() -> list[tuple[Environment, str, EnvironmentFacts]]:
     """The local environments that exist, each with the digest of its added packages, and with its facts."""
-    return list(_environments())
+    rows = []
+    for facts in facts_here().values():
+        base = find(facts.name) if _TRAINS in facts.serves else None
+        if not isinstance(base, Environment):
+            continue
+        rows.append((base, "", facts))
+        for folder in sorted(cache.cache_folder().glob(f"{facts.name}{LAYER}*")):
+            digest = folder.name.removeprefix(f"{facts.name}{LAYER}").partition("-")[0]
+            layer = find(f"{facts.name}{LAYER}{digest}")
+            if isinstance(layer, Environment):
+                rows.append((layer, digest, facts))
+    return rows
 
 
 def environment_row(environment: Environment, packages: str, facts: EnvironmentFacts) -> dict[str, Any]:
@@ -83,22 +97,6 @@ def shown_files() -> list[Shown]:
     """The files of all these environments, which every machine sees."""
     pairs = (pair for each, _, _ in environments() for pair in images.programs(each.layout, dict(each.variables)))
     return list(dict.fromkeys(pairs))
-
-
-def _environments() -> Iterator[tuple[Environment, str, EnvironmentFacts]]:
-    for facts in facts_here().values():
-        base = find(facts.name) if _TRAINS in facts.serves else None
-        if not isinstance(base, Environment):
-            continue
-        yield base, "", facts
-        for folder in sorted(cache.cache_folder().glob(f"{facts.name}{LAYER}*")):
-            digest = folder.name.removeprefix(f"{facts.name}{LAYER}").partition("-")[0]
-            layer = find(f"{facts.name}{LAYER}{digest}")
-            if isinstance(layer, Environment):
-                yield layer, digest, facts
-
-
-_ENCODED = ("b64", "base64", *(name for name in _PACKED if "+" in name))
 
 
 def boot_plan(user_data: bytes) -> Mapping[str, Any]:
@@ -170,8 +168,6 @@ def _file(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _unpacked(content: bytes) -> bytes:
-    import io
-
     with gzip.open(io.BytesIO(content)) as opened:
         return opened.read(_LONGEST)
 
@@ -255,9 +251,6 @@ def _files(machine: Machine) -> Mapping[str, str]:
         "AWS_REGION": machine.region,
     }
     return {**_FILES, "environment": "".join(f"{name}={value}\n" for name, value in variables.items())}
-
-
-_PACKAGING = Path(packaging.__file__).resolve().parent
 
 
 def _programs(folder: Path) -> list[tuple[str, str]]:

@@ -48,7 +48,7 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
     given = {**_tags_given(own), **_tags_given(call.parameters)}
     made = table("aws_calls")["ec2"]["makes"].get(call.operation, [])
     for kind in made:
-        tags = _request_keys(given.get(kind, {}))
+        tags = resource_tags.request_keys(given.get(kind, {}))
         yield Need(action, _arn(call.region, kind, "*"), {**common, **special, **tags})
         if given.get(kind):
             keys = {**common, **tags, "ec2:CreateAction": (call.operation,)}
@@ -98,15 +98,11 @@ def _arn(region: str, kind: str, identifier: str) -> str:
 
 
 def _tags_of_existing(call: AwsCall, action: str, common: Keys) -> Iterator[Need]:
-    tags = {
-        str(value): str(call.parameters.get(f"{key[:-3]}Value", ""))
-        for key, value in call.parameters.items()
-        if key.startswith("Tag.") and key.endswith(".Key")
-    }
+    tags = resource_tags.request_keys(resource_tags.numbered(call.parameters, "Tag."))
     for name, value in call.parameters.items():
         if name.startswith("ResourceId"):
             arn = _by_prefix(call.region, str(value))
-            yield Need(action, arn, {**common, **_request_keys(tags), **resource_tags.keys(arn)})
+            yield Need(action, arn, {**common, **tags, **resource_tags.keys(arn)})
 
 
 def _tags_given(parameters: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -118,11 +114,6 @@ def _tags_given(parameters: Mapping[str, str]) -> dict[str, dict[str, str]]:
             kind = parameters.get(f"TagSpecification.{match[1]}.ResourceType", "")
             given.setdefault(kind, {})[value] = parameters.get(f"{name[:-3]}Value", "")
     return given
-
-
-def _request_keys(tags: Mapping[str, str]) -> dict[str, Sequence[str]]:
-    keys: dict[str, Sequence[str]] = {f"aws:RequestTag/{name}": (value,) for name, value in tags.items()}
-    return {**keys, **({"aws:TagKeys": tuple(tags)} if tags else {})}
 
 
 def _special(parameters: Mapping[str, str]) -> dict[str, Sequence[str]]:

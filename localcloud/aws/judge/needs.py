@@ -99,20 +99,8 @@ def _request_tags(call: AwsCall) -> dict[str, Sequence[str]]:
         else:
             pairs = {str(one.get("Key", one.get("key"))): str(one.get("Value", one.get("value"))) for one in rows or ()}
     else:
-        pairs = dict(numbered_tags(call.parameters, "Tags.member."))
-    return tag_keys(pairs)
-
-
-def numbered_tags(parameters: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
-    """The tags of a query: pairs of `<prefix>N.Key` and `<prefix>N.Value`."""
-    for key, value in parameters.items():
-        if key.startswith(prefix) and key.endswith(".Key"):
-            yield str(value), str(parameters.get(f"{key[:-3]}Value", ""))
-
-
-def tag_keys(tags: Mapping[str, str]) -> dict[str, Sequence[str]]:
-    keys: dict[str, Sequence[str]] = {f"aws:RequestTag/{name}": (value,) for name, value in tags.items()}
-    return {**keys, **({"aws:TagKeys": tuple(tags)} if tags else {})}
+        pairs = resource_tags.numbered(call.parameters, "Tags.member.")
+    return resource_tags.request_keys(pairs)
 
 
 def _tag_needs(call: AwsCall, needs: list[Need]) -> Iterator[Need]:

@@ -9,6 +9,21 @@ from typing import Any
 from localcloud.aws.account import ACCOUNT
 
 
+def request_keys(tags: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    """The condition keys of tags that a request gives."""
+    given: dict[str, Sequence[str]] = {f"aws:RequestTag/{name}": (value,) for name, value in tags.items()}
+    return {**given, **({"aws:TagKeys": tuple(tags)} if tags else {})}
+
+
+def numbered(parameters: Mapping[str, Any], prefix: str) -> dict[str, str]:
+    """The tags of a query: pairs of `<prefix>N.Key` and `<prefix>N.Value`."""
+    return {
+        str(value): str(parameters.get(f"{key[:-3]}Value", ""))
+        for key, value in parameters.items()
+        if key.startswith(prefix) and key.endswith(".Key")
+    }
+
+
 def keys(arn: str) -> dict[str, Sequence[str]]:
     """The tags of a resource as `aws:ResourceTag/…`, and as the service's own key for it."""
     parts = arn.split(":", 5)

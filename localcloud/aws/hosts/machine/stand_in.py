@@ -86,10 +86,6 @@ def _info(words: Sequence[str]) -> int:
     return 0
 
 
-def _inspect(words: Sequence[str]) -> int:
-    return _show_states(words, lambda state: _inspected(state))
-
-
 def _inspected(state: containers.ContainerState) -> dict[str, Any]:
     return {
         "Id": state.name, "Name": f"/{state.name}", "Config": {"Image": state.image, "Cmd": list(state.command)},
@@ -100,7 +96,7 @@ def _inspected(state: containers.ContainerState) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _show_states(words: Sequence[str], show: Callable[[containers.ContainerState], dict[str, Any]]) -> int:
+def _inspect(words: Sequence[str]) -> int:
     form, names, rest = "", [], list(words)
     while rest:
         word = rest.pop(0)
@@ -117,7 +113,7 @@ def _show_states(words: Sequence[str], show: Callable[[containers.ContainerState
         print("[]")
         print(f"Error: No such object: {missing}", file=sys.stderr)
         return 1
-    shown = [show(state) for state in states if state]
+    shown = [_inspected(state) for state in states if state]
     if form:
         for one in shown:
             print(_formatted(form, one))
