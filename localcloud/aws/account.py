@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The account of the local AWS, and its users. This module does not import moto, so that it loads quickly."""
+"""The account of the local AWS, its users, and the variables that lead AWS's clients to it. It does not import moto, so
+that it loads quickly."""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ _SECRET_ALPHABET = string.ascii_letters + string.digits + "+/"
 
 
 def facts() -> dict[str, str]:
-    """The facts of the account in the cloud's marker file."""
+    """The account's entries in the cloud's marker file."""
     return {"awsAccount": ACCOUNT, "awsRegion": REGION}
 
 
 @dataclass(frozen=True)
 class Person:
-    """A user of the account. `managed` are the AWS managed policies of its group."""
+    """A user of the account. `managed`: the ARNs of the managed policies of its group."""
 
     profile: str
     group: str
@@ -40,7 +41,7 @@ PEOPLE = (
     Person("deployer", ADMINISTRATORS, ("arn:aws:iam::aws:policy/AdministratorAccess",)),
     Person("user", "scientists"),
 )
-# The groups that every account has from its start.
+# The groups of a new account.
 GROUPS = frozenset(person.group for person in PEOPLE)
 
 
@@ -63,7 +64,7 @@ def credentials_file(home: Path) -> Path:
 
 
 def load_keys(home: Path) -> Mapping[str, AccessKeyPair]:
-    """The access key of each user. The first call makes the keys, and the files that AWS's clients read."""
+    """The access key of each user, by profile. Creates missing keys, and writes the files that AWS's clients read."""
     folder(home).mkdir(mode=0o700, exist_ok=True)
     held = configparser.ConfigParser(interpolation=None)
     held.read(credentials_file(home))
@@ -94,7 +95,7 @@ def _write(path: Path, sections: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def client_variables(home: Path, endpoint: str, profile: str) -> dict[str, str]:
-    """The variables for AWS's clients. `~/.aws` is neither read nor written."""
+    """The environment variables that lead AWS's clients to this cloud. With them, clients do not use `~/.aws`."""
     return {
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_CONFIG_FILE": str(config_file(home)),
@@ -106,6 +107,6 @@ def client_variables(home: Path, endpoint: str, profile: str) -> dict[str, str]:
 
 
 def profile_of_caller(home: Path, environment: Mapping[str, str]) -> str | None:
-    """The profile of this cloud's credentials file that an environment names; None if it uses another file."""
+    """The value of AWS_PROFILE, if the environment names this cloud's credentials file. Otherwise None."""
     ours = environment.get("AWS_SHARED_CREDENTIALS_FILE") == str(credentials_file(home))
     return environment.get("AWS_PROFILE") if ours else None

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An AWS request as a call: first in its sender's form (`RawCall`), then as the value that is judged and carried out
-(`AwsCall`). `localcloud/aws/border` turns the first into the second."""
+"""Reads an AWS request as a `RawCall`: operation and parameters as the sender wrote them.
+
+`localcloud/aws/border` turns it into an `AwsCall`, for which access is checked, and which moto then gets.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,14 @@ _FORM = re.compile(r"application/x-www-form-urlencoded(; *charset=utf-8)?", re.A
 _JSON = re.compile(r"application/(x-amz-json-1\.[01]|json)(; *charset=utf-8)?", re.ASCII)
 _TARGET = re.compile(r"([A-Za-z0-9_]+)\.([A-Za-z0-9]+)", re.ASCII)
 _ACTION = re.compile(r"[A-Za-z0-9]+", re.ASCII)
-# Strict, because a region becomes part of ARNs, and moto cuts it out of a header.
+# Strict, because the region becomes part of ARNs, and moto reads it from a header.
 _REGION = re.compile(r"[a-z]{2,4}(-[a-z]{2,12}){1,3}-[0-9]{1,2}", re.ASCII)
 _UTF8 = re.compile("utf-8", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class RawCall:
-    """A request, each part of which has been read once. Only calls of S3 have `headers` and `body`."""
+    """A request as its sender wrote it. Only calls of S3 have a `body`. `control`: it is a call of S3 Control."""
 
     service: AwsService
     region: str
@@ -40,17 +42,18 @@ class RawCall:
 
     @property
     def name(self) -> str:
-        """The name that faults and the log use, such as `ec2.RunInstances`."""
+        """The name in faults and in the log, such as `ec2.RunInstances`."""
         return f"{self.service.prefix}.{self.operation}"
 
 
 @dataclass(frozen=True)
 class AwsCall(RawCall):
-    """The value of a call, which is judged. moto gets a request that is written from it, and sees nothing else.
+    """A validated call. Access is checked for it, and moto's request is written from it alone.
 
-    `parameters` are those of the operation's model: flat for EC2 and query services, JSON for JSON services, and for S3
-    the bucket, the key and the query. `headers` and `document`, a body of XML, are S3's alone. `body` is the content of
-    an object, or a policy."""
+    `parameters` has only members of the operation's model: flat names for EC2 and query services, nested values for
+    JSON services, and for S3 the bucket, the key and the query. Only S3 has `headers`, a `document` (a parsed XML body)
+    and a `body` (the content of an object, or a policy).
+    """
 
     document: Any = None
 
@@ -61,18 +64,18 @@ class AwsCall(RawCall):
 
     @property
     def writes(self) -> bool:
-        # By their names these only read. But they make credentials or tokens, which must be valid after a restart.
+        # Their names say that they only read. But they create credentials, which must be valid after a restart.
         makes = self.operation in ("GetSessionToken", "GetFederationToken", "GetAuthorizationToken")
         return makes or not self.operation.startswith(_READS)
 
     def text(self, name: str) -> str:
-        """A parameter that is text; empty if it is missing."""
+        """A parameter; "" if it is missing or not text."""
         value = self.parameters.get(name)
         return value if isinstance(value, str) else ""
 
 
 def read_call(service: AwsService, region: str, request: Request, body: bytes) -> RawCall:
-    """Reads a request. Refuses requests that two parsers could read differently."""
+    """Reads a request. Refuses requests that another parser could read differently."""
     if not _REGION.fullmatch(region):
         raise RefusalError(Reason.MALFORMED, "Credential should be scoped to a valid region")
     if service.wire is Wire.S3:
@@ -129,7 +132,7 @@ def _json_call(request: Request, query: str, body: bytes) -> tuple[str, Mapping[
 
 
 def _is_type(request: Request, wanted: re.Pattern[str]) -> bool:
-    """Whether the content type is one of the accepted spellings. Another parser might read others differently."""
+    """Whether the content type has an accepted spelling. Another parser could read other spellings differently."""
     return wanted.fullmatch(_UTF8.sub("utf-8", request.headers.get("content-type", ""))) is not None
 
 
@@ -140,27 +143,30 @@ _LONGEST_LINE = 1024
 
 
 def decode_chunks(headers: Mapping[str, str], body: bytes) -> tuple[dict[str, str], bytes]:
-    """The headers and the body without the encoding."""
-    found = dict(headers)
-    encodings = [one.strip() for one in found.pop(_ENCODING, "").split(",")]
+    """The headers and the body of a request without the encoding `aws-chunked`. A trailing checksum becomes a
+    header."""
+    kept = dict(headers)
+    encodings = [one.strip() for one in kept.pop(_ENCODING, "").split(",")]
     if rest := ", ".join(one for one in encodings if one not in ("", "aws-chunked")):
-        found[_ENCODING] = rest
+        kept[_ENCODING] = rest
     if headers.get("x-amz-content-sha256") != STREAMED_UNSIGNED:
-        return found, body
+        return kept, body
     pieces, end = _pieces(body)
     content = b"".join(pieces)
     if headers.get("x-amz-decoded-content-length") != str(len(content)):
-        raise RefusalError(Reason.MALFORMED, "The body has not the length that was said", "IncompleteBody")
-    named = headers.get("x-amz-trailer", "").lower()
+        raise RefusalError(
+            Reason.MALFORMED, "The body does not have the length in x-amz-decoded-content-length", "IncompleteBody"
+        )
+    announced = headers.get("x-amz-trailer", "").lower()
     for name, value in _trailers(body, end):
-        if name != named or not _CHECKSUM.fullmatch(name) or name in found:
-            raise RefusalError(Reason.MALFORMED, "The trailer of the body is not the one that was said")
-        found[name] = value
-    return found, content
+        if name != announced or not _CHECKSUM.fullmatch(name) or name in kept:
+            raise RefusalError(Reason.MALFORMED, "The body does not have the trailer that x-amz-trailer names")
+        kept[name] = value
+    return kept, content
 
 
 def _pieces(body: bytes) -> tuple[list[memoryview], int]:
-    """The chunks, and the position of the trailers."""
+    """The chunks of a body, and the position of its trailers."""
     whole, at = memoryview(body), 0
     pieces: list[memoryview] = []
     while True:
@@ -192,4 +198,4 @@ def _trailers(body: bytes, at: int) -> Iterator[tuple[str, str]]:
 
 
 def _broken() -> RefusalError:
-    return RefusalError(Reason.MALFORMED, "The body is not in pieces as aws-chunked has them", "IncompleteBody")
+    return RefusalError(Reason.MALFORMED, "The body is not valid aws-chunked", "IncompleteBody")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local AWS as one of the cloud's APIs. Signatures and faults are handled on the event loop, calls on a thread."""
+"""The local AWS as one of the cloud's APIs. It handles signatures and faults on the event loop, and calls on a
+thread."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ log = logging.getLogger("localcloud")
 
 
 class AwsCloud:
-    """AWS on the endpoint of one local cloud. moto is imported at the first request, or at the start if there is a
-    saved state."""
+    """AWS on the endpoint of one local cloud. The first request imports moto. If there is a saved state, the start
+    does."""
 
     def __init__(self, home: Path, endpoint: str, fault_rules: faults.Faults) -> None:
         self._home = home
@@ -47,16 +48,16 @@ class AwsCloud:
         self._simulation: Simulation | None = None
         self.hosts: Machines = NoMachines(self)
         self.record = AwsRecord()
-        # Called on the event loop with each object that was put: its bucket, its key and its content.
+        # Called on the event loop after each PutObject: with the bucket, the key and the content.
         self.after_put: Callable[[str, str, bytes], None] = lambda bucket, key, content: None
         self._loop: asyncio.AbstractEventLoop | None = None
-        # One thread, so that calls are carried out one after the other.
+        # One thread, because moto is not thread-safe.
         self._thread = ThreadPoolExecutor(1, "aws")
         account.load_keys(home)
 
     def takes(self, request: Request) -> bool:
-        """Whether a request is for AWS: it has AWS's signature, or a header that only AWS's clients send. They send the
-        last of these headers even with unsigned requests."""
+        """Whether a request is for AWS: it has AWS's signature, or a header that only AWS's clients send. They send
+        `amz-sdk-invocation-id` with unsigned requests, too."""
         return (
             request.path.startswith(metadata.PATH)
             or sigv4.is_signed(request)
@@ -64,7 +65,7 @@ class AwsCloud:
         )
 
     def recover(self) -> None:
-        """Starts the instances again that ran when the cloud ended. Called on the loop, after `hosts` is set."""
+        """Restarts the instances that ran when the cloud ended. Called on the loop, after `hosts` is set."""
         self._loop = asyncio.get_running_loop()
         if kept.exists(account.folder(self._home)):
             self._report(lambda _: host_reports.start_again())
@@ -83,7 +84,8 @@ class AwsCloud:
         return await self._answer(request, signed, SERVICES[signed.scope.service], body)
 
     def refused(self, request: Request, error: ApiError) -> Reply:
-        """Writes a refusal in the form of the request's service. The metadata service of instances has a plain form."""
+        """The reply for an error, in the format of the request's service. The instance metadata service has a plain
+        one."""
         if request.path.startswith(metadata.PATH):
             return plain_refusal(error)
         return reply_to(error, _service_of(request))
@@ -95,7 +97,7 @@ class AwsCloud:
         self, request: Request, signed: sigv4.SignedRequest, service: AwsService, body: Body
     ) -> tuple[Reply, str]:
         stated = bool(sigv4.payload_of(request, signed))
-        # A signature that states the body's digest is verified before the body is received.
+        # If the headers state the body's digest, the signature is verified before the body is received.
         caller = None
         if stated:
             caller = await self._on_thread(lambda simulation: simulation.principal(request, signed, None))
@@ -113,11 +115,11 @@ class AwsCloud:
         return answer
 
     async def _on_thread(self, work: Callable[[Simulation], Answer]) -> Answer:
-        """Does work on the simulation's thread."""
+        """Runs `work` on the simulation's thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._with_simulation, work)
 
     def _with_simulation(self, work: Callable[[Simulation], Answer]) -> Answer:
-        """Does work with the simulation, which is made at first. Runs on the simulation's thread."""
+        """Runs `work` with the simulation, and creates it first if necessary. Called on the simulation's thread."""
         if self._simulation is None:
             from localcloud.aws.simulation import Simulation
 
@@ -135,9 +137,10 @@ class AwsCloud:
         )  # fmt: skip
 
     def _on_loop(self, work: Callable[[], Answer]) -> Answer:
-        """Does work on the event loop, called from the simulation's thread: only the loop may use the faults."""
+        """Runs `work` on the event loop and waits for it, because only the loop may use the faults. Called on the
+        simulation's thread."""
         if self._loop is None:
-            raise RuntimeError("the local AWS was asked before its cloud ran")
+            raise RuntimeError("the local AWS got a call before its cloud ran")
         done: Future[Answer] = Future()
 
         def step() -> None:
@@ -150,7 +153,7 @@ class AwsCloud:
         return done.result(_LOOP_SECONDS)
 
     def _report(self, change: Callable[[Simulation], object]) -> None:
-        """Applies a report of the hosts. Reports are applied in the order in which they come."""
+        """Applies a report of the hosts on the simulation's thread. Reports keep their order."""
 
         def work(simulation: Simulation) -> None:
             change(simulation)
@@ -196,16 +199,16 @@ class AwsCloud:
         return await self._on_thread(lambda _: host_reports.machines()) if self._is_used() else ()
 
     async def read_state(self, read: Callable[[], Answer]) -> Answer | None:
-        """Reads moto's state on the simulation's thread, so that nothing changes meanwhile. Returns None if AWS was
-        never used here, and does not make the simulation for that."""
+        """Reads moto's state on the simulation's thread, where nothing changes meanwhile. Returns None if AWS was never
+        used here; then moto is not imported."""
         return await self._on_thread(lambda simulation: read()) if self._is_used() else None
 
     def _is_used(self) -> bool:
         return self._simulation is not None or kept.exists(account.folder(self._home))
 
     async def close(self) -> None:
-        """Ends after the calls that have begun."""
-        if self._simulation is not None:  # sqlite's connections belong to one thread
+        """Waits for the calls that have begun, then closes the saved state."""
+        if self._simulation is not None:  # a connection of sqlite may be used on one thread only
             self._thread.submit(self._simulation.close)
         await asyncio.to_thread(self._thread.shutdown, wait=True)
 
@@ -215,15 +218,15 @@ def _value(fault: faults.Fault | None) -> int | None:
 
 
 def _refusal_of(fault: faults.Fault) -> RefusalError:
-    """The refusal that a fault of the kind `status` causes, in AWS's form."""
+    """The refusal that a fault of the kind `status` causes."""
     reason = _REASONS.get(fault.status, Reason.BROKEN if fault.status >= 500 else Reason.MALFORMED)
-    # For 429 and 503 AWS has statuses of its own, unless the fault names a code.
+    # For 429 and 503, each service of AWS has its own status. It is used unless the fault names a code.
     status = fault.status if fault.code or fault.status not in _REASONS else 0
     return RefusalError(reason, faults.REQUESTED, fault.code, status)
 
 
 def _service_of(request: Request) -> AwsService | None:
-    """The service in whose form a request is refused: by its signature, otherwise by its headers."""
+    """The service whose error format a reply must have: by the request's signature, otherwise by its headers."""
     if sigv4.is_signed(request):
         with suppress(RefusalError):
             if service := SERVICES.get(sigv4.parse(request).scope.service):

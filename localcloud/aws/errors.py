@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS's refusals. Each service has its own codes and format, so there is one row of codes for each reason."""
+"""AWS's errors. Each service has its own error codes and format, so each reason has a row of codes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOT_IN_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535), "
 
 
 class Reason(Enum):
-    """Why a request is refused."""
+    """The reason for a refusal."""
 
     UNSIGNED = "unsigned"
     UNKNOWN_KEY = "unknown key"
@@ -37,7 +37,7 @@ class Reason(Enum):
     REFUSED = "refused"
 
 
-# Refusals by the server, which are the same for all platforms, by their status.
+# HTTP status of a refusal by the shared server -> reason.
 _REASONS = {413: Reason.TOO_LARGE}
 _CODES: Mapping[Reason, Mapping[Wire, tuple[int, str]]] = {
     Reason.UNSIGNED: {
@@ -96,7 +96,7 @@ _CODES: Mapping[Reason, Mapping[Wire, tuple[int, str]]] = {
         Wire.EC2: (503, "Unavailable"), Wire.QUERY: (503, "ServiceUnavailable"),
         Wire.JSON: (503, "ServiceUnavailableException"), Wire.S3: (503, "ServiceUnavailable"),
     },
-    # Refusals by AWS's own rules. Most come with a code of their own.
+    # Refusals by rules of AWS. Most set their own code.
     Reason.REFUSED: {
         Wire.EC2: (400, "InvalidParameterValue"), Wire.QUERY: (400, "ValidationError"),
         Wire.JSON: (400, "ValidationException"), Wire.S3: (400, "InvalidArgument"),
@@ -105,7 +105,7 @@ _CODES: Mapping[Reason, Mapping[Wire, tuple[int, str]]] = {
 
 
 class RefusalError(ApiError):
-    """A refused request. `code` and `status` replace those of the row, if a fault or a rule sets them."""
+    """A refused request. If `code` or `status` is set, it replaces that of the reason's row."""
 
     def __init__(self, reason: Reason, message: str, code: str = "", status: int = 0) -> None:
         super().__init__(status, code, message)
@@ -116,7 +116,7 @@ class RefusalError(ApiError):
 
 
 def reply_to(error: ApiError, service: AwsService | None) -> Reply:
-    """A refusal or a failure in the format of the service."""
+    """The reply for an error, in the format of the service."""
     if isinstance(error, RefusalError):
         return refusal_reply(error, service)
     if isinstance(error, CloudFailureError) and error.status != INTERNAL_ERROR:
@@ -126,7 +126,7 @@ def reply_to(error: ApiError, service: AwsService | None) -> Reply:
 
 
 def refusal_reply(refusal: RefusalError, service: AwsService | None) -> Reply:
-    """A refusal in the format of the service. For unknown services it is that of S3, as on AWS."""
+    """The reply for a refusal, in the format of the service. Unknown services get the format of S3, as on AWS."""
     wire = service.wire if service else Wire.S3
     status, code = _CODES[refusal.reason][wire]
     return error_reply(refusal.status or status, refusal.code or code, refusal.message, service)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists what the local AWS lacks: operations that are in botocore's models, and differences that are in rows."""
+"""Lists how the local AWS differs from AWS: which operations of botocore's models it has, and differences from rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class AwsCoverage:
-    """A service: its name, the operations that the local AWS has, and how many AWS has."""
+    """The coverage of a service: its title, the operations of the local AWS, and the number of AWS's operations."""
 
     title: str
     there: tuple[str, ...]
@@ -38,7 +38,7 @@ def coverage() -> Iterator[AwsCoverage]:
 
 
 def differences() -> Iterator[str]:
-    """The differences from AWS, each in a sentence."""
+    """The differences from AWS, one sentence each."""
     refused = table("aws_calls")["refused"].items()
     whys = {f"{prefix}.{operation}": why for prefix, rows in refused for operation, why in rows.items()}
     for name, why in {**whys, **table("aws_refusals")["lacking"]}.items():
@@ -48,7 +48,7 @@ def differences() -> Iterator[str]:
 
 
 def _handled(service: AwsService) -> Iterator[str]:
-    """The operations that moto, or an addition of ours, has a handler for."""
+    """The operations for which moto or one of our additions has a handler."""
     from importlib import import_module
 
     from moto.core.responses import BaseResponse

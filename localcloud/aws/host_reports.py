@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Applies the hosts' reports to instances and commands. Everything here is called on the simulation's thread."""
+"""Applies the hosts' reports to instances and commands, and answers the hosts' queries. All functions run on the
+simulation's thread."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _ITSELF = ("Client.InstanceInitiatedShutdown", "Client.InstanceInitiatedShutdown
 
 
 def start_again() -> None:
-    """After a restart of the cloud, starts the instances again that ran, and marks commands that ran as failed."""
+    """After a restart of the cloud: restarts the instances that ran, and marks their commands as failed."""
     from moto.ssm.models import ssm_backends
 
     for backend in list(ssm_backends[ACCOUNT].values()):

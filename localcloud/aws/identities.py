@@ -13,7 +13,7 @@ from localcloud.aws.account import ACCOUNT, PEOPLE, AccessKeyPair
 from localcloud.aws.errors import Reason, RefusalError
 from localcloud.server import http
 
-# The managed policies that are usually attached to machines and users. All of them are over a thousand, and would be
+# The managed policies that are usually attached to machines and users. AWS has over a thousand, and all would be
 # written to disk with every change of IAM.
 MANAGED = (
     "AdministratorAccess", "PowerUserAccess", "ReadOnlyAccess", "AmazonSSMManagedInstanceCore",
@@ -25,7 +25,7 @@ MANAGED = (
 
 
 def add_managed_policies() -> None:
-    """Adds AWS's managed policies from moto's data."""
+    """Adds the managed policies in `MANAGED`, from moto's data."""
     from moto.iam.aws_managed_policies import aws_managed_policies_data
     from moto.iam.models import AWSManagedPolicy, iam_backends
 
@@ -39,7 +39,7 @@ def add_managed_policies() -> None:
 
 
 def add_people(keys: Mapping[str, AccessKeyPair]) -> None:
-    """Adds the users and their groups, unless they exist."""
+    """Adds users and groups that do not exist yet."""
     from moto.iam.models import iam_backends
 
     backend = iam_backends[ACCOUNT]["aws"]
@@ -66,7 +66,8 @@ class Key:
 
 
 def find_key(key_id: str) -> Key:
-    """Finds a key in moto's IAM and STS. Refuses it if it is unknown, inactive or expired."""
+    """The access key with this id: a user's, or one of temporary credentials. Refuses an unknown, inactive or expired
+    key."""
     from moto.iam.models import iam_backends
     from moto.sts.models import sts_backends
 

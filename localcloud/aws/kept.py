@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saves moto's state on disk. This happens before a call is answered, so the state survives a kill of the cloud.
+"""Saves moto's state on disk before a call is answered, so that it survives a kill of the cloud.
 
-Each backend is a row with its pickled state. References between backends are saved as names, so that each row stands
-alone. Each object of S3 has a row of its own, with all its versions, so that a put need not write the others again. The
-contents of objects are in files, which are written once, because they never change.
+The tables of the database: `backends` has the pickled state of each moto backend; references between backends are
+pickled as names. `objects` has each object of S3 with all its versions, so a put writes one row. The contents of
+objects are in files, which never change. Pickled states name functions of this module, so their names must stay.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def exists(folder: Path) -> bool:
     return (folder / _FILE).exists()
 
 
-class KeptState:
-    """The state of one local AWS. Only its thread uses it."""
+class SavedState:
+    """The saved state of one local AWS. Only the simulation's thread uses it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -74,8 +74,8 @@ class KeptState:
         return connection
 
     def save(self, only: str = "", touched: Collection[S3Object] | None = None) -> None:
-        """Writes all changes since the last time, in one transaction. `only`: the one service that may have changed.
-        `touched`: the only objects of S3 that may have changed; None: any may."""
+        """Writes all changes since the last save, in one transaction. `only`: the one service that may have changed.
+        `touched`: the objects of S3 that may have changed; None means all."""
         if only in ("", "s3"):
             _drop_empty_tags()
         changed, objects = list(self._changed(only)), list(self._changed_objects(touched))
@@ -106,7 +106,7 @@ class KeptState:
                     yield which, state, digest
 
     def _changed_objects(self, touched: Collection[S3Object] | None) -> Iterator[tuple[S3Object, bytes, bytes]]:
-        """Changed objects with their pickled versions (empty: the object is gone)."""
+        """The changed objects with their pickled versions, which are empty for a deleted object, and the digest."""
         held = _held_objects()
         for which in touched if touched is not None else {*self._objects, *_named(held)}:
             versions = held[which[0]].getlist(which[1]) if which[0] in held else None
@@ -116,7 +116,7 @@ class KeptState:
                 yield which, state, digest
 
     def load(self) -> None:
-        """Restores moto's backends. Removes files with contents that no object has."""
+        """Restores moto's backends, and deletes content files that no object uses."""
         from moto.s3.models import s3_backends
 
         for table in _modules().values():
@@ -141,7 +141,7 @@ class KeptState:
                 file.unlink()
 
     def _keep(self, content: bytes) -> str:
-        """Saves a content, and returns the name of its file."""
+        """Saves the content of an object, and returns the file's name."""
         name = hashlib.sha256(content).hexdigest()
         path = self._contents / name
         if not path.exists():
@@ -161,7 +161,7 @@ def _version() -> str:
 
 
 def _modules() -> dict[str, Any]:
-    """moto's table of backends for each service that is served here."""
+    """moto's backends of each service of the local AWS, by service."""
     from moto import backends
 
     return {row.backend: backends.get_backend(row.backend) for row in SERVICES.values()}
@@ -199,7 +199,7 @@ class _Pickler(pickle.Pickler):
         self._objects = _VersionedKeyStore
 
     def persistent_id(self, value: Any) -> Any:
-        """Called for every value at every call that writes, so it has to be fast."""
+        """Must be fast, because each save calls it for every value of the state."""
         if isinstance(value, self._backend):
             return ("backend", _name_of(value), value.region_name)
         if isinstance(value, _Content):
@@ -210,7 +210,7 @@ class _Pickler(pickle.Pickler):
         if isinstance(value, self._key):
             return _bare, (type(value),), _key_state(value, self._keep), None, None, _set_key
         if isinstance(value, self._objects):
-            # Each object has a row of its own.
+            # The objects are saved in the table `objects`.
             return type(value), ()
         if isinstance(value, self._parameters):
             return _table, (type(value), value.default_factory), _as_new(value), None, _of_account(value)
@@ -226,7 +226,7 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads only files that this program wrote, in a folder that only its user can write to."""
+    """Reads pickles. This is safe, because only the cloud's user can write to the folder."""
 
     def __init__(self, file: io.BytesIO, contents: Path, used: set[str]) -> None:
         super().__init__(file)
@@ -241,15 +241,14 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _held_objects() -> dict[str, Any]:
-    """The objects of each bucket by name, with all their versions."""
+    """The objects of each bucket, by the bucket's name."""
     from moto.s3.models import s3_backends
 
     return {name: bucket.keys for name, bucket in s3_backends[ACCOUNT]["aws"].buckets.items()}
 
 
 def _drop_empty_tags() -> None:
-    """moto keeps an entry for the tags of each object that was ever written, also for one without tags. They are part
-    of the backend's state, so a put would cost more with each object."""
+    """Deletes moto's tag entries of objects without tags. moto never does, so each save would write more and more."""
     from moto.s3.models import s3_backends
 
     tags = s3_backends[ACCOUNT]["aws"].tagger.tags
@@ -272,8 +271,8 @@ def _name_of(backend: Any) -> str:
 
 
 def _key_state(key: Any, keep: Any) -> dict[str, Any]:
-    """An object of S3, with its content in a file. The file's name is remembered with the buffer that it was read
-    from, so content is not read again for each call."""
+    """The state of an S3 object, with its content in a file. The file's name is cached on the object, with a mark of
+    the content, so that a save need not hash the content again."""
     state = {name: value for name, value in vars(key).items() if name not in ("_value_buffer", "lock", "trainyard_at")}
     at = vars(key).get("trainyard_at")
     mark = (id(key._value_buffer), key.contentsize, key._etag)
@@ -291,19 +290,20 @@ def _bare(kind: type) -> Any:
 
 
 def _table(kind: Any, factory: Any) -> Any:
-    """A table of a class whose constructor takes other arguments than `dict`."""
+    """Creates a table of a class whose constructor needs other arguments than a `defaultdict`'s."""
     made = kind.__new__(kind)
     defaultdict.__init__(made, factory)
     return made
 
 
 def _as_new(parameters: Any) -> dict[str, Any]:
-    """The state of a table without the parameters that come with moto: it loads these when they are needed."""
+    """The state of the table, without marks that moto has loaded AWS's own parameters. moto loads them again on
+    demand."""
     return {name: False if name.endswith("_loaded") else value for name, value in vars(parameters).items()}
 
 
 def _of_account(parameters: Any) -> Iterator[tuple[str, Any]]:
-    """The account's own parameters, without the thousands that AWS provides."""
+    """The account's parameters, without the thousands that AWS provides."""
     return ((name, versions) for name, versions in dict.items(parameters) if not name.startswith("/aws/"))
 
 
@@ -316,7 +316,7 @@ def _lock(which: int) -> Any:
 
 
 def _function(code: bytes, module: str, name: str) -> Any:
-    """A function that moto defines inside another one, such as the default factory of a table."""
+    """Restores a function that moto defines inside another one, such as the default factory of a table."""
     loaded = marshal.loads(code)
     if not isinstance(loaded, CodeType):
         raise TypeError(name)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface between the local AWS and the hosts: instances to run, and reports about them.
 
-The local AWS calls `Machines`, the hosts call `MachineReports`. Both may be called on any thread and return at once, so
-that neither side waits for the other.
+The local AWS calls `Machines`, and the hosts call `MachineReports`. Both may be called on any thread. Their methods
+return at once, except for queries.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MachineInterface:
 
 @dataclass(frozen=True)
 class Machine:
-    """An instance at its start. `metadata`: the path of its metadata service on the cloud's endpoint."""
+    """An instance that starts. `metadata`: the path of its metadata service on the cloud's endpoint."""
 
     id: str
     image: str
@@ -42,7 +42,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class MachineCommand:
-    """A command of Systems Manager for one instance: lines for a shell."""
+    """A command of Systems Manager for one instance: lines of a shell script."""
 
     id: str
     instance: str
@@ -53,8 +53,8 @@ class MachineCommand:
 
 @dataclass(frozen=True)
 class GroupRule:
-    """A rule of a security group. `peer` is a block of addresses, or another group's id. No ports: all of them.
-    `protocol` is `-1` for all, or `tcp`, `udp`, `icmp`, or a number."""
+    """A rule of a security group. `peer`: a CIDR block, or the id of a group or prefix list. Without ports it is for
+    all ports. `protocol`: `-1` for all, or `tcp`, `udp`, `icmp`, or a number."""
 
     protocol: str
     peer: str
@@ -73,7 +73,7 @@ class SecurityGroupRules:
 
 @dataclass(frozen=True)
 class NetworkAround:
-    """The network around a subnet: its blocks and routes. `routes`: (block, target id) of its route table.
+    """A subnet and its network (VPC). `routes`: destination and target id of each route in the subnet's route table.
     `endpoints`: the security groups of each interface endpoint of the network."""
 
     subnet: str
@@ -88,13 +88,13 @@ class Machines(Protocol):
     """Runs instances. `localcloud/aws/hosts` implements it."""
 
     def started(self, machine: Machine) -> None:
-        """An instance has to start: it is new, was started again, or ran when the cloud was killed."""
+        """Starts an instance: a new one, a stopped one, or one that ran when the cloud was killed."""
 
     def stopped(self, instance: str) -> None:
-        """An instance has to stop. Its disk is kept."""
+        """Stops an instance, and keeps its disk."""
 
     def terminated(self, instance: str) -> None:
-        """An instance has to end. Nothing of it is kept."""
+        """Ends an instance, and deletes its disk."""
 
     def rebooted(self, machine: Machine) -> None: ...
 
@@ -103,7 +103,7 @@ class Machines(Protocol):
     def cancel(self, command: str, instance: str) -> None: ...
 
     def network_changed(self) -> None:
-        """Rules or routes have changed. Running instances have to get the new ones."""
+        """Applies changed rules and routes to the running instances."""
 
 
 class MachineReports(Protocol):
@@ -113,7 +113,7 @@ class MachineReports(Protocol):
         """An instance has booted."""
 
     def agent_ready(self, instance: str) -> None:
-        """An instance's agent of Systems Manager has started."""
+        """The Systems Manager agent of an instance has started."""
 
     def ended_itself(self, instance: str) -> None:
         """An instance shut itself down. Its settings decide whether it stops or terminates."""
@@ -124,24 +124,24 @@ class MachineReports(Protocol):
     def command_began(self, command: str, instance: str) -> None: ...
 
     def command_ended(self, command: str, instance: str, code: int | None, output: str, errors: str) -> None:
-        """A command ended. `code` None: it reached its timeout."""
+        """A command ended. `code` is None if it reached its timeout."""
 
     async def groups(self, region: str, ids: Sequence[str]) -> Sequence[SecurityGroupRules]:
-        """The rules in force now. Deleted groups are left out."""
+        """The current rules of security groups. Deleted groups are left out."""
 
     async def around(self, region: str, subnet: str) -> NetworkAround | None:
         """The network around a subnet; None if the subnet was deleted."""
 
     def nothing_runs(self, instance: str, reason: str) -> None:
-        """An instance counts as running, but nothing runs it. Its state's reason says so."""
+        """Marks an instance as running, although no host runs it. The state's reason says so."""
 
     async def machines(self) -> Sequence[Machine]:
         """All instances that are pending or running."""
 
 
 class NoMachines:
-    """For a cloud without hosts. Its instances say that nothing runs them, and take no commands, because their agents
-    never answer."""
+    """Stands in for the hosts in a cloud without any. Instances are marked as running with a reason, and commands
+    fail."""
 
     WHY = "No hosts are attached to this local cloud: nothing runs on its instances"
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metadata service of instances, version 2: their identity, their tags, and temporary credentials of their role.
+"""The instance metadata service, version 2: identity, tags, and temporary credentials of the instance's role.
 
-On AWS it has a link-local address. Here a variable of AWS's SDKs gives an instance's clients another endpoint, and the
-path contains a key that only this instance has. So each instance reaches its own data, wherever it runs.
+On AWS it has a link-local address. Here an environment variable leads the clients on an instance to the cloud's
+endpoint. The path contains a secret key of the instance, which identifies it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ PATH = "/.trainyard/metadata/"
 _TTL = "x-aws-ec2-metadata-token-ttl-seconds"
 _TOKEN = "x-aws-ec2-metadata-token"
 _LONGEST_SECONDS = 21_600
-# The lifetime of new credentials, and the part of it that remains when they are renewed.
+# The lifetime of new credentials. They are renewed when a third of it remains.
 SESSION_SECONDS = 3600.0
 _RENEWED_AT = 1 / 3
 
 
 @dataclass
 class Metadata:
-    """Answers requests. `session_seconds`: how long credentials last, which a fault may shorten."""
+    """Answers requests. `session_seconds`: the lifetime of credentials, which a fault may shorten."""
 
     home: Path
     may_assume: Callable[[Any], bool]
@@ -47,7 +47,7 @@ class Metadata:
         return hmac.new(_secret(self.home), instance.encode(), hashlib.sha256).hexdigest()[:40]
 
     def answer(self, request: Request) -> tuple[Reply, str]:
-        """The reply, and its summary for the log. A wrong key gets the same answer as a wrong path."""
+        """The reply, and its summary for the log. A wrong key gets the same reply as a wrong path."""
         key, _, path = request.path.removeprefix(PATH).partition("/")
         instance = next(
             (
@@ -138,7 +138,7 @@ class Metadata:
 
 
 def role_of(instance: Any) -> Any:
-    """The role of an instance's profile, or None."""
+    """The role in an instance's instance profile, or None."""
     from moto.iam.models import iam_backends
 
     arn = (instance.iam_instance_profile or {}).get("Arn", "")
@@ -149,7 +149,8 @@ def role_of(instance: Any) -> Any:
 
 
 def _session_of(instance: Any, role: Any, seconds: float) -> Any:
-    """The current credentials, or new ones if those expire soon. Removes expired ones."""
+    """The instance's credentials. Replaces them if they expire soon, and removes expired credentials of all
+    instances."""
     from moto.iam.models import iam_backends
     from moto.sts.models import sts_backends
 
@@ -192,8 +193,8 @@ def _identity(instance: Any) -> dict[str, Any]:
 
 
 def _read(tree: Mapping[str, Any], path: str) -> str | None:
-    """The content at a path: a value, or a list of the names below it. The longest name wins, because the names of tags
-    may contain slashes."""
+    """The content at a path: a value, or a list of the names below it. A name may contain slashes, because it may be a
+    tag's."""
     if not path:
         return "\n".join(f"{name}/" if isinstance(value, dict) else name for name, value in sorted(tree.items()))
     if path in tree and not isinstance(tree[path], dict):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the operation of a request to S3, which alone names it by method, path and query."""
+"""Finds the operation of an S3 request from its method, path and query. Requests to other services name it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from urllib.parse import unquote
 from localcloud.aws.errors import Reason, RefusalError
 from localcloud.server.http import Request, parameter_pairs
 
-# (method, sub-resource in the query): operation.
+# (method, sub-resource in the query) -> operation.
 _ON_BUCKET = {
     ("GET", "versions"): "ListObjectVersions", ("GET", "uploads"): "ListMultipartUploads",
     ("GET", "location"): "GetBucketLocation", ("DELETE", "lifecycle"): "DeleteBucketLifecycle",
     ("POST", "delete"): "DeleteObjects",
 }  # fmt: skip
-# Sub-resource: the name of the setting, and the methods that moto has for it. moto would treat other methods as if the
-# sub-resource were missing: a request to delete a bucket's metrics would delete the bucket.
+# Sub-resource -> the name of the setting, and the methods that moto supports for it. For other methods moto ignores the
+# sub-resource: a request to delete a bucket's metrics would delete the bucket.
 _BUCKET_SETTINGS = {
     "accelerate": ("BucketAccelerateConfiguration", "GET PUT"), "acl": ("BucketAcl", "GET PUT"),
     "cors": ("BucketCors", "GET PUT DELETE"), "encryption": ("BucketEncryption", "GET PUT DELETE"),
@@ -56,7 +56,7 @@ _MOST_PARAMETERS = 200
 
 
 def operations() -> Iterator[str]:
-    """The names of all operations that a request can be."""
+    """The names of all operations that `identify` can return, without S3 Control."""
     yield from ("ListBuckets", "ListObjectsV2", "CopyObject", "CreateMultipartUpload", "UploadPart", "UploadPartCopy")
     yield from ("ListParts", "CompleteMultipartUpload", "AbortMultipartUpload")
     yield from (*_ON_BUCKET.values(), *_PLAIN_BUCKET.values(), *_PLAIN_OBJECT.values())
@@ -65,8 +65,8 @@ def operations() -> Iterator[str]:
 
 
 def identify(request: Request) -> tuple[str, Mapping[str, Any]]:
-    """The operation, and its bucket, key and query. Refuses a request that two parsers could read as different
-    operations."""
+    """The operation, and its bucket, key and query. Refuses a request that another parser could read as another
+    operation."""
     path, _, query = request.target.partition("?")
     if is_control(request):
         return _control_operation(request)
@@ -91,7 +91,7 @@ def identify(request: Request) -> tuple[str, Mapping[str, Any]]:
 
 
 def is_control(request: Request) -> bool:
-    """Whether a request is for S3 Control: it is signed for S3, too, but has an account in a header."""
+    """Whether a request is for S3 Control. It is signed for S3, but has an account in a header."""
     return request.target.startswith(_CONTROL) and "x-amz-account-id" in request.headers
 
 
@@ -110,7 +110,7 @@ def _control_operation(request: Request) -> tuple[str, Mapping[str, Any]]:
 
 
 def _copied(source: str) -> tuple[str, str]:
-    """The object that a call copies, as `bucket/key`, and its version."""
+    """The source of a copy, as `bucket/key`, and its version."""
     if not source:
         return "", ""
     path, mark, query = source.partition("?")
@@ -156,7 +156,7 @@ def _object_operation(request: Request, query: Mapping[str, str]) -> str:
 
 
 def _setting(method: str, row: tuple[str, str] | None) -> str:
-    """The operation on a setting; empty if moto has none."""
+    """The operation on a setting; "" if moto does not support it."""
     return f"{_VERBS[method]}{row[0]}" if row is not None and method in row[1].split() else ""
 
 

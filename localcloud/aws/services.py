@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The services of the local AWS, a row for each. A service without a row is refused, because the judge does not know
-its calls, and its state would not be saved."""
+"""The services of the local AWS, a row for each. Calls of other services are refused: their access could not be
+checked, and their state would not be saved."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Wire(Enum):
 
 @dataclass(frozen=True)
 class AwsService:
-    """`signing` is its name in signatures, `backend` its name in moto, `prefix` its name in actions of policies."""
+    """A service: its names in signatures, in moto, and in actions of policies, and its format."""
 
     signing: str
     backend: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verifies AWS's signatures, version 4: who sent a request, and that nobody has changed it."""
+"""Verifies AWS's signatures, version 4. A valid one proves who sent a request, and that nobody changed it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MAXIMUM_SKEW_SECONDS = 15 * 60
 _LONGEST_PRESIGNED_SECONDS = 7 * 24 * 3600
 _PART = re.compile(r"\s*(Credential|SignedHeaders|Signature)=([^,\s]+)\s*(?:,|$)")
 _SHA256 = re.compile("[0-9a-f]{64}")
-# Headers that proxies may change need not be signed.
+# These headers need not be signed, because proxies may change them.
 _MAY_BE_UNSIGNED = frozenset({"x-amzn-trace-id", "x-amz-security-token"})
-# A presigned URL need not list this header as signed: its value is part of the signed text anyway.
+# Nor need this header of a presigned URL, because its value is part of the signed text anyway.
 _OF_LINKS = frozenset({"x-amz-content-sha256"})
 
 
@@ -130,8 +130,8 @@ def check_freshness(signed: SignedRequest) -> None:
 
 
 def verify(request: Request, signed: SignedRequest, secret: str, body_digest: str | None) -> None:
-    """Refuses a request unless it was signed with this secret. `body_digest`: the digest of the received body, which is
-    needed if the headers do not state one."""
+    """Refuses a request that was not signed with this secret. `body_digest`: the digest of the received body. It is
+    needed only if the headers do not state one."""
     if "host" not in signed.headers:
         raise RefusalError(Reason.BAD_SIGNATURE, "'Host' must be a signed header")
     unsigned = [name for name in request.headers if name.startswith("x-amz-") and name not in signed.headers]
@@ -154,21 +154,21 @@ def verify(request: Request, signed: SignedRequest, secret: str, body_digest: st
 
 
 def payload_of(request: Request, signed: SignedRequest) -> str:
-    """The request's statement about its body: a digest, a keyword for an unsigned body, or nothing."""
+    """What the request states about its body: a digest, a keyword for an unsigned body, or "" for nothing."""
     if signed.presigned and signed.scope.service == "s3":
         return request.headers.get("x-amz-content-sha256", UNSIGNED_PAYLOAD)
     return request.headers.get("x-amz-content-sha256", "")
 
 
 def check_body(request: Request, signed: SignedRequest, body_digest: str) -> None:
-    """Refuses a body that does not have the signed digest."""
+    """Refuses a body whose digest is not the signed one."""
     stated = payload_of(request, signed)
     if _SHA256.fullmatch(stated) and stated != body_digest:
         raise RefusalError(
             Reason.BAD_DIGEST, "The provided 'x-amz-content-sha256' header does not match what was computed."
         )
     if stated in STREAMED_SIGNED:
-        raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS takes no body whose pieces are signed one by one")
+        raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS does not support bodies with signed chunks")
     known = (UNSIGNED_PAYLOAD, STREAMED_UNSIGNED, "")
     if stated not in known and not _SHA256.fullmatch(stated):
         raise RefusalError(Reason.MALFORMED, "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, or a valid sha256 value")

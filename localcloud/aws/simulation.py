@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local AWS: verifies and judges calls, gives them to moto, and saves its state. Only one thread uses it."""
+"""The local AWS: checks signatures and access, has moto execute calls, and saves moto's state. One thread uses it."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from localcloud.aws.border.requests import value_of, write_request
 from localcloud.aws.calls import AwsCall, RawCall
 from localcloud.aws.errors import Reason, RefusalError, refusal_reply
 from localcloud.aws.judge.decisions import AwsRecord, authorize, ec2_may_assume
-from localcloud.aws.kept import KeptState, S3Object
+from localcloud.aws.kept import S3Object, SavedState
 from localcloud.aws.metadata import SESSION_SECONDS, Metadata
 from localcloud.aws.refusals import refuse
 from localcloud.aws.sigv4 import ALGORITHM
 from localcloud.server.http import Reply, Request
 
-# Services whose calls do not change the state of other services, which then need not be compared.
+# Calls of these services change no state of other services. So after them, only their own state is compared and saved.
 _ALONE = ("s3", "iam")
 log = logging.getLogger("localcloud")
 
 
 class Simulation:
-    """moto and everything around it. Making one imports moto, which takes a second, so it is made when it is needed."""
+    """moto with signatures, access control and saved state. Its constructor imports moto, which takes a second."""
 
     def __init__(self, home: Path, endpoint: str, outside: Outside, record: AwsRecord) -> None:
         from localcloud.aws import additions
@@ -45,18 +45,18 @@ class Simulation:
         outside.metadata_path = self._metadata.path_of
         self._people = account.load_keys(home)
         additions.install(outside)
-        self._kept = KeptState(account.folder(home))
+        self._kept = SavedState(account.folder(home))
         self._begin()
         self._kept.save()
 
     def _begin(self) -> None:
-        """Loads the state from disk, or makes a new account."""
+        """Loads the state from disk, and adds what a new account has."""
         self._kept.load()
         identities.add_managed_policies()
         identities.add_people(self._people)
 
     def principal(self, request: Request, signed: sigv4.SignedRequest, digest: str | None) -> AwsPrincipal:
-        """Who signed a request. Refuses an invalid signature."""
+        """The principal that signed a request. Refuses an invalid signature."""
         sigv4.check_freshness(signed)
         key = identities.find_key(signed.key_id)
         if key.token != signed.token:
@@ -65,7 +65,7 @@ class Simulation:
         return key.principal
 
     def answer(self, raw: RawCall, key_id: str, caller: AwsPrincipal) -> tuple[Reply, str]:
-        """The reply to a call whose signature is valid, and its summary for the log."""
+        """Checks and executes a call whose signature is valid. Returns the reply, and its summary for the log."""
         call = value_of(raw)
         authorize(call, caller, self._record)
         refuse(call, caller)
@@ -75,14 +75,14 @@ class Simulation:
         return reply, f"{call.name} by {caller.name}"
 
     def metadata(self, request: Request) -> tuple[Reply, str]:
-        """The answer of an instance's metadata service. The request's path names the instance."""
+        """The reply of the instance metadata service. The request's path identifies the instance."""
         answer = self._metadata.answer(request)
         if request.method == "GET" and "/iam/security-credentials/" in request.path:
             self.settle()  # new credentials must be valid after a restart
         return answer
 
     def settle(self, only: str = "", touched: Collection[S3Object] | None = ()) -> None:
-        """Saves the changes, then tells the hosts about them."""
+        """Saves the changes, then runs the deferred calls of the hosts."""
         try:
             self._kept.save(only, touched)
         except BaseException:
@@ -91,7 +91,7 @@ class Simulation:
         self._outside.run_deferred()
 
     def _roll_back(self) -> None:
-        """Discards all changes since the last save, so that a failed call changes nothing."""
+        """Discards all changes since the last save, so that a failed call has no effect."""
         self._outside.drop_deferred()
         self._begin()
 
@@ -114,7 +114,7 @@ class Simulation:
         except RefusalError:
             raise
         except Exception as problem:
-            # Hostile input may make moto fail. One line in the log says where, without a traceback.
+            # Hostile input may make moto fail. One line of the log says where; a traceback for each would flood it.
             place = traceback.extract_tb(problem.__traceback__)[-1]
             log.error("%s failed at %s:%s: %r", call.name, Path(place.filename).name, place.lineno, problem)
             self._roll_back()
@@ -122,7 +122,7 @@ class Simulation:
 
 
 def objects_named(call: AwsCall) -> Collection[S3Object] | None:
-    """The objects of S3 that a call may change: those that it names. None if it deletes a bucket: then any may."""
+    """The objects of S3 that a call may change. None means any: for the deletion of a bucket."""
     if call.service.prefix != "s3":
         return ()
     bucket = call.text("Bucket")
@@ -138,14 +138,15 @@ Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class MotoApps:
-    """moto's applications, one for each service. Each is made when it is first used."""
+    """moto's WSGI applications, one for each service, called without a socket. The first call of a service creates its
+    application."""
 
     def __init__(self, endpoint: str) -> None:
         self._host = urlsplit(endpoint).netloc
         self._apps: dict[str, Wsgi] = {}
 
     def ask(self, call: AwsCall, key_id: str) -> Reply:
-        """Calls moto and returns its answer. Exceptions of its handlers are passed on."""
+        """Calls moto and returns its reply. Exceptions of its handlers are passed on."""
         app = self._app(call.backend)
         heads: list[tuple[str, list[tuple[str, str]]]] = []
 
@@ -165,7 +166,7 @@ class MotoApps:
         if backend not in self._apps:
             from moto.moto_server import werkzeug_app
 
-            # Otherwise any web page could read answers.
+            # With CORS, any web page could read replies.
             werkzeug_app.DISABLE_GLOBAL_CORS = True
             self._apps[backend] = app = werkzeug_app.create_backend_app(backend)
             for view in app.view_functions.values():
@@ -189,12 +190,12 @@ class MotoApps:
             folded = name.upper().replace("-", "_")
             key = folded if folded == "CONTENT_TYPE" else f"HTTP_{folded}"
             environ[key] = value
-            if "_" in name:  # WSGI does not distinguish `_` and `-` in names
+            if "_" in name:  # WSGI does not distinguish `_` from `-` in header names
                 environ[_PRESERVED][key] = name
         length = str(len(request.body))
         environ |= {"CONTENT_LENGTH": length, "HTTP_HOST": self._host, "HTTP_X_MOTO_ACCOUNT_ID": ACCOUNT}
-        # moto reads key and region from this header, so it is set also if the signature was in the query.
+        # moto reads the key id and the region from this header. It is also set if the signature was in the query.
         scope = f"{key_id}/20000101/{call.region}/{call.service.signing}/aws4_request"
         environ["HTTP_AUTHORIZATION"] = f"{ALGORITHM} Credential={scope}, SignedHeaders=host, Signature=0"
-        environ["HTTP_USER_AGENT"] = "aws"  # moto reads a region from the client's own header
+        environ["HTTP_USER_AGENT"] = "aws"  # moto would read a region from the client's header
         return environ

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds to moto what stacks need and moto lacks. The state is in moto's backends. The operations are in `OPERATIONS`,
-and override moto's own.
+"""Adds operations and data that moto lacks and stacks need. They keep their state in moto's backends.
 
 | module | what it adds | why |
 | --- | --- | --- |
 | instance_types | dl1.24xlarge, where it is offered, images, quotas of EC2 | moto's data has no Gaudi machine |
-| launches | whole launch templates, network cards, quota, capacity, client tokens | moto accepts all |
+| launches | whole launch templates, network cards, quota, capacity, client tokens | moto ignores them |
 | machine_view | instances that are pending until the hosts report that they run | moto starts no machines |
 | placement | placement groups and capacity reservations | moto has none |
 | changes | tags, peers of rules, attributes of subnets, keys of log groups, deletions | moto ignores these changes |
-| buckets | default settings of new buckets; refuses tags of missing buckets | moto has and does neither |
-| log_filters | filter patterns of logs | with a pattern that it cannot read, moto returns all lines |
+| buckets | default settings of new buckets; no tags for missing buckets | moto has no defaults, and accepts such tags |
+| log_filters | filter patterns of logs | for a pattern that it cannot parse, moto returns all lines |
 | policy_simulation | SimulatePrincipalPolicy | moto has none |
 | descriptions | descriptions of a security group's rules | moto loses those of rules without a CIDR |
-| commands | commands of Systems Manager that really run | moto answers Success at once |
+| commands | commands of Systems Manager that the hosts run | moto answers Success at once |
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from localcloud.aws.additions import (
 )
 from localcloud.aws.additions.outside import Operations, Outside, attach
 
-# The operations that override moto's, by the module of moto that has the service.
+# The operations that override moto's, by moto's module of the service.
 OPERATIONS: Mapping[str, tuple[type[Operations], ...]] = {
     "ec2": (
         placement.PlacementGroups, placement.CapacityReservations, launches.Launches, changes.Changes,
@@ -52,21 +51,21 @@ OPERATIONS: Mapping[str, tuple[type[Operations], ...]] = {
 
 
 def install(outside: Outside) -> None:
-    """Completes moto's classes, once in a process, and makes `outside` available to our operations."""
+    """Changes moto's classes, once in a process, and makes `outside` available to our operations."""
     attach(outside)
     add_to_moto()
 
 
 @cache
 def with_ours(responses: type[Any]) -> type[Any]:
-    """A subclass of one of moto's classes of responses, in which our operations override moto's."""
+    """A subclass of a moto response class in which our operations override moto's."""
     ours = OPERATIONS.get(responses.__module__.split(".")[1], ())
     return type(f"Local{responses.__name__}", (*ours, responses), {}) if ours else responses
 
 
 @cache
 def add_to_moto() -> None:
-    """Changes what moto uses in the middle of its operations, where overriding an operation would not help."""
+    """Changes functions and data that moto's operations use. Overriding the operations would not help there."""
     from moto import settings
     from moto.ec2.models.elastic_network_interfaces import Attachment
     from moto.ec2.models.launch_templates import LaunchTemplate
@@ -75,7 +74,7 @@ def add_to_moto() -> None:
     from moto.logs import models as logs_models
     from moto.s3.models import FakeBucket, FakeDeleteMarker, S3Backend
 
-    # The bucket is in the path here, whatever the Host header says.
+    # Here the bucket is always in the path, and never in the Host header.
     settings.S3_IGNORE_SUBDOMAIN_BUCKETNAME = True
     instance_types.install()
     log_filters.install(logs_models)
@@ -84,8 +83,8 @@ def add_to_moto() -> None:
     descriptions.install(SecurityGroupRule)
     # Our judge has already evaluated the bucket policy. moto's own evaluation ignores conditions.
     FakeBucket.get_permission = lambda self, action, resource: PermissionResult.NEUTRAL
-    # moto disposes of every version of a removed key, and fails at delete markers, which have no content. Then a bucket
-    # that has only delete markers of an object could not be emptied.
+    # When moto removes a key, it disposes of the content of all versions, and fails at delete markers, which have none.
+    # Then a bucket with delete markers could not be emptied.
     FakeDeleteMarker.dispose = lambda self: None
     _show_cards(Attachment)
 

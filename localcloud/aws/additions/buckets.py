@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The default settings of S3 buckets: encryption by S3's own keys, public access blocked, and no ACLs."""
+"""S3 buckets: default settings (encryption with S3's keys, public access blocked, no ACLs), who pays for requests, and
+tags."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def install(backend: Any) -> None:
         return bucket
 
     def get_bucket_encryption(self: Any, bucket_name: str) -> Any:
-        # Encryption cannot be switched off: a bucket without a rule has the default.
+        # Every bucket is encrypted: without a rule, by the default one.
         return get_encryption(self, bucket_name) or _encryption()
 
     backend.create_bucket, backend.get_bucket_encryption = create_bucket, get_bucket_encryption

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes that moto refuses, or accepts without storing them."""
+"""Changes of resources that moto refuses, or accepts and does not store."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from localcloud.aws.additions import placement
 from localcloud.aws.additions.descriptions import complete_change, with_ports
 from localcloud.aws.additions.outside import Operations, ec2_error
 
-# The kinds of resources for which moto has no tags, with the prefix of their ids.
+# Resource types that moto cannot tag -> the prefix of their ids.
 _TAGGED = {"placement-group": "pg", "capacity-reservation": "cr"}
-# The peers that a rule of a security group may have, in AWS's words.
+# The kinds of peers of a security group's rule -> AWS's words for them in messages.
 _PEERS = {
     "CidrIpv4": "CIDR IPv4", "CidrIpv6": "CIDR IPv6", "PrefixListId": "prefix list id",
     "ReferencedGroupId": "referenced group id",
 }  # fmt: skip
-# Parameters of ModifySubnetAttribute -> what DescribeSubnets shows.
+# Parameters of ModifySubnetAttribute -> fields in DescribeSubnets.
 _NAMES_ON_LAUNCH = {
     "EnableResourceNameDnsAAAARecordOnLaunch.Value": "EnableResourceNameDnsAAAARecord",
     "PrivateDnsHostnameTypeOnLaunch": "HostnameType",
@@ -30,7 +30,7 @@ def install(template: Any) -> None:
 
     EC2_RESOURCE_TO_PREFIX.update(_TAGGED)
     EC2_PREFIX_TO_RESOURCE.update({prefix: kind for kind, prefix in _TAGGED.items()})
-    # moto shows a copy of the tags that a template was made with.
+    # moto shows the tags that a template was created with, and not later changes.
     template.tags = property(lambda self: self.get_tags(), lambda self, copy: None)
 
 
@@ -50,7 +50,7 @@ class Changes(Operations):
         return self._by_moto("create_tags")
 
     def create_launch_template(self) -> Any:
-        """The tags of a template itself are not among the tags that it gives to instances."""
+        """Removes the template's own tags from those that it gives to instances, where moto also stores them."""
         answer = self._by_moto("create_launch_template")
         template = self.ec2_backend.get_launch_template(answer.result["LaunchTemplate"]["LaunchTemplateId"])
         data = template.default_version().data
@@ -64,7 +64,7 @@ class Changes(Operations):
         return self._by_moto("create_vpc_endpoint")
 
     def delete_nat_gateway(self) -> Any:
-        """Also deletes the gateway's interface and releases its address. moto keeps both."""
+        """Also deletes the gateway's interface, and disassociates its address. moto does neither."""
         answer = self._by_moto("delete_nat_gateway")
         interface = self.ec2_backend.nat_gateways[answer.result["NatGatewayId"]]._eni.id
         if self.ec2_backend.enis.pop(interface, None) is not None:
@@ -72,7 +72,8 @@ class Changes(Operations):
         return answer
 
     def delete_vpc_endpoints(self) -> Any:
-        """Removes the endpoints. moto lists them as deleted for ever, but the real provider waits for their absence."""
+        """Removes the endpoints. moto lists them as deleted forever, while the real provider waits until they are
+        gone."""
         answer = self._by_moto("delete_vpc_endpoints")
         for identifier in self._get_param("VpcEndpointIds", []):
             self.ec2_backend.vpc_end_points.pop(identifier, None)
@@ -93,8 +94,9 @@ class Changes(Operations):
         given = self._get_param("SecurityGroupRules", [])
         rules = {row["SecurityGroupRuleId"]: row["SecurityGroupRule"] for row in given}
         group = self._get_param("GroupId")
-        held = self.ec2_backend.get_security_group_by_name_or_id(group)
-        pairs = [(rule, held.get_rule(identifier)) for identifier, rule in rules.items()] if held else []
+        backend_group = self.ec2_backend.get_security_group_by_name_or_id(group)
+        changes = rules.items() if backend_group else ()
+        pairs = [(rule, backend_group.get_rule(identifier)) for identifier, rule in changes]
         for rule, existing in pairs:
             _check_peer(rule, existing)
         self.ec2_backend.modify_security_group_rules(group, with_ports(rules))
@@ -105,7 +107,7 @@ class Changes(Operations):
 
 
 def _check_peer(rule: dict[str, Any], existing: Any) -> None:
-    """Refuses another kind of peer: AWS only changes a peer within its kind."""
+    """Refuses a peer of another kind: AWS replaces a CIDR only by a CIDR, a group only by a group."""
     given = next((kind for kind in _PEERS if rule.get(kind) is not None), None)
     if existing is None or given is None:
         return
@@ -113,16 +115,16 @@ def _check_peer(rule: dict[str, Any], existing: Any) -> None:
         "CidrIpv4": existing.cidr_ipv4, "CidrIpv6": existing.cidr_ipv6, "PrefixListId": existing.prefix_list_id,
         "ReferencedGroupId": existing.source_group,
     }  # fmt: skip
-    kept = next((kind for kind in _PEERS if has[kind]), given)
-    if kept != given:
+    current = next((kind for kind in _PEERS if has[kind]), given)
+    if current != given:
         raise ec2_error(
             "InvalidParameterValue",
-            f"You may not specify a {_PEERS[given]} for an existing {_PEERS[kept]} rule.",
+            f"You may not specify a {_PEERS[given]} for an existing {_PEERS[current]} rule.",
         )
 
 
 def _give_peer(rule: dict[str, Any], existing: Any) -> None:
-    """Sets a rule's peer. moto itself only changes IPv4 CIDRs."""
+    """Sets a rule's peer. moto changes only IPv4 CIDRs."""
     if block := rule.get("CidrIpv6"):
         existing.ip_range["CidrIpv6"] = block
     if prefixes := rule.get("PrefixListId"):
@@ -139,7 +141,7 @@ def disassociate_addresses(backend: Any, interfaces: set[str]) -> None:
 
 
 class KmsKeys(Operations):
-    """Operations of KMS. They accept a key's ARN, while moto only finds keys by their ids."""
+    """Operations of KMS. They accept ARNs of keys, while moto accepts only ids."""
 
     def disable_key(self) -> str:
         self._change("disable_key")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands of Systems Manager that really run: the hosts carry them out and report the results."""
+"""Commands of Systems Manager. The hosts run them and report the results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from localcloud.aws.machines import MachineCommand
 _DOCUMENT = "AWS-RunShellScript"
 _PLUGIN = "aws:runShellScript"
 _ENDED = ("Success", "Failed", "Cancelled", "TimedOut")
-# How many characters of each output Systems Manager keeps.
+# Systems Manager keeps this many characters of each output.
 _MOST_SHOWN = 24_000
 _DEFAULT_SECONDS = 3600.0
 
@@ -108,7 +108,7 @@ class Commands(Operations):
 
 
 def targets(region: str, ids: list[str], wanted: list[dict[str, Any]]) -> list[Any]:
-    """The instances that a command goes to. If it names instances by id, each one's agent must be online."""
+    """The instances that a command is sent to. Those that it names by id must be running, with their agent online."""
     ready = [one for one in machine_view.living(region) if one.state == "running" and is_online(one)]
     for row in wanted:
         key, values = str(row.get("Key")), row.get("Values", [])
@@ -135,7 +135,7 @@ def has_tag(instance: Any, row: dict[str, Any]) -> bool:
 
 
 def begin(command: Any, instances: list[str]) -> None:
-    """Makes the invocations of a command. Each is pending until the hosts begin it."""
+    """Creates the invocations of a command, which are pending until the hosts begin them."""
     command.instance_ids = list(dict.fromkeys(instances))
     command.invocations = [_invocation(command, one) for one in command.instance_ids]
     lines = tuple(str(line) for line in command.parameters["commands"])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Descriptions of a security group's rules, and changes of rules for every protocol.
+"""Descriptions of a security group's rules, and changes of rules for all protocols.
 
-moto keeps only the descriptions of rules with a CIDR, and treats the description of a referenced group as part of the
-rule. AWS identifies a rule by its protocol, its ports and its peer, and a rule for every protocol has no ports.
+moto stores a description only for a rule with a CIDR. If the peer is a group, it compares the description with the
+rule. AWS identifies a rule by protocol, ports and peer, and a rule for all protocols has no ports.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _KEY = "Description"
 
 
 class _Group(dict[str, Any]):
-    """A referenced group. Its description does not count when groups are compared."""
+    """A referenced group, which is compared without its description. Saved states name this class and its module."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, dict) and _bare(self) == _bare(other)
@@ -32,7 +32,7 @@ def install(rule: Any) -> None:
     def make(self: Any, *given: Any, **named: Any) -> None:
         original(self, *given, **named)
         self.source_group = _Group(self.source_group)
-        # A prefix list is the eighth parameter.
+        # The prefix list is the eighth parameter.
         prefixes = named.get("prefix_list_id") or (given[7] if len(given) > 7 else None) or {}
         self.trainyard_description = prefixes.get(_KEY)
 
@@ -41,13 +41,13 @@ def install(rule: Any) -> None:
 
 
 def with_ports(rules: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Changes of rules in moto's form, in which rules for every protocol have ports."""
+    """Changes of rules in the form that moto needs: there, rules for all protocols have ports."""
     every = {"FromPort": -1, "ToPort": -1}
     return {key: {**every, **rule} if rule.get("IpProtocol") == "-1" else rule for key, rule in rules.items()}
 
 
 def complete_change(rule: Any, changed: Mapping[str, Any]) -> None:
-    """Completes moto's change of a rule."""
+    """Completes a change of a rule after moto: its ports and its description."""
     if rule.ip_protocol == "-1":
         rule.from_port = rule.to_port = None
     _describe(rule, changed.get(_KEY))
@@ -65,7 +65,7 @@ def _description(rule: Any) -> str | None:
 
 
 def _describe(rule: Any, text: str | None) -> None:
-    """Sets or removes a description. To AWS a change is the whole rule: without a description it has none."""
+    """Sets a rule's description, or removes it: on AWS a change without a description removes it."""
     rule.ip_range.pop(_KEY, None)
     rule.source_group.pop(_KEY, None)
     rule.trainyard_description = None

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds instance types, images and quotas that moto's data lacks. Their facts are rows of catalog/aws_local.toml."""
+"""Adds instance types, images and quotas that moto lacks, from catalog/aws_local.toml."""
 
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,7 +45,7 @@ def is_offered(backend: Any, kind: str, zone: str) -> bool:
 
 
 def _without_removed(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leaves out the types that a fault takes away, by a limit of 0."""
+    """The rows without instance types that a fault removes by a limit of 0."""
     gone = {name for name in _rows() if outside().limit(name) == 0}
     return [row for row in rows if row["InstanceType"] not in gone]
 
@@ -91,11 +92,9 @@ def _load_images(backend: Any) -> None:
 
 
 class Quotas(Operations):
-    """Operations of Service Quotas, which moto has for VPCs only."""
+    """Operations of Service Quotas. moto has only the quotas of VPCs."""
 
     def list_service_quotas(self) -> str:
-        import json
-
         service = str(json.loads(self.body).get("ServiceCode"))
         quotas = all_quotas() if service == "ec2" else self.backend.list_aws_default_service_quotas(service)
         return json.dumps({"Quotas": quotas})
@@ -103,8 +102,6 @@ class Quotas(Operations):
     list_aws_default_service_quotas = list_service_quotas
 
     def get_service_quota(self) -> str:
-        import json
-
         from moto.servicequotas.exceptions import NoSuchResource
 
         wanted = json.loads(self.body)
@@ -117,7 +114,7 @@ class Quotas(Operations):
 
 
 def all_quotas() -> list[dict[str, Any]]:
-    """The quotas of EC2, with the values that faults set."""
+    """The quotas of EC2, with values that faults may set."""
     return [
         {
             "ServiceCode": "ec2", "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)", "QuotaCode": row["code"],

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """RunInstances with AWS's checks, and instances whose states follow the hosts.
 
-moto applies only some fields of a launch template; here all of them count. moto accepts any type in any zone, and all
-instances run at once. Here type, zone, cards, quota and capacity are checked, and an instance is pending until the
-hosts report that it runs.
+moto applies only some fields of a launch template, and this module applies all. moto accepts any type in any zone, and
+instances run at once. This module checks type, zone, network cards, quota and capacity. An instance is pending until
+the hosts report that it runs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from localcloud.aws.additions.outside import Operations, ec2_error, outside, own
 from localcloud.aws.refusals.launches import check_interfaces, check_launch
 
 _BUCKETS = {"on-demand": "L-6E869C2A", "spot": "L-85EED4F7"}
-# moto stores interfaces by device index, without the card. So each card's indices begin this much higher.
+# moto identifies an interface by its device index alone, but on AWS the indices of each network card begin at 0. So
+# this much is added to the index for each card.
 _CARD_STEP = 64
-# Parameters that only a request has, and never a template.
+# Parameters that a request never takes from its launch template.
 _OWN = frozenset({"MinCount", "MaxCount", "ClientToken", "DryRun", "LaunchTemplate"})
 
 
@@ -53,9 +54,8 @@ def _run(self: Any) -> Any:
         return ActionResult(self.ec2_backend.reservations[earlier[token]])
     _merge_template(self)
     wanted = copy.deepcopy(dict(self.params))
-    reservation = _judge(self, wanted)
+    reservation = _check(self, wanted)
     for interface in self.params.get("NetworkInterfaces", []):
-        # moto identifies an interface by its device index alone, but the indices of each card begin at 0.
         card = int(interface.get("NetworkCardIndex") or 0)
         interface["DeviceIndex"] = card * _CARD_STEP + int(interface.get("DeviceIndex") or 0)
     for device in self.params.get("BlockDeviceMappings", []):
@@ -73,7 +73,7 @@ def _run(self: Any) -> Any:
 
 
 def _merge_template(self: Any) -> None:
-    """Adds the parameters of the launch template that the request does not have."""
+    """Adds the parameters of the launch template to the request. The request's own ones take precedence."""
     if not (named := self._get_param("LaunchTemplate")):
         return
     version = self.ec2_backend._get_template_from_args(named)
@@ -87,15 +87,15 @@ def _merge_template(self: Any) -> None:
         self.params["TagSpecifications"] = own + copy.deepcopy(rows)
     interfaces = self.params.get("NetworkInterfaces")
     if interfaces and self.params.get("SubnetId") and "SubnetId" not in version.data:
-        # If the request names a subnet, that replaces the subnet of the template's interfaces.
+        # The subnet of the request is for interfaces of the template that have none.
         for interface in interfaces:
             interface.setdefault("SubnetId", self.params["SubnetId"])
         del self.params["SubnetId"]
 
 
-def _judge(self: Any, wanted: dict[str, Any]) -> str:
-    """Raises AWS's refusals in AWS's order: malformed values, missing resources, lack of capacity. Returns the capacity
-    reservation of the instances, if there is one."""
+def _check(self: Any, wanted: dict[str, Any]) -> str:
+    """Checks a launch, in AWS's order: malformed values, missing resources, lack of capacity. Returns the id of the
+    capacity reservation that the instances use, or ""."""
     kind = wanted.get("InstanceType", "m1.small")
     backend, count = self.ec2_backend, self._get_int_param("MaxCount", 1)
     check_launch(wanted)
@@ -114,11 +114,11 @@ def _judge(self: Any, wanted: dict[str, Any]) -> str:
         )
     if group := wanted.get("Placement", {}).get("GroupName"):
         placement.find_group(backend, group)
-    _judge_quota(self, kind, wanted, count)
+    _check_quota(self, kind, wanted, count)
     reservation = placement.choose_reservation(
         backend, wanted.get("CapacityReservationSpecification", {}), kind, zone, count
     )
-    # A fault that takes away capacity does not affect reserved capacity.
+    # A `no-capacity` fault does not affect reserved capacity.
     if not reservation and outside().no_capacity(kind):
         raise ec2_error(
             "InsufficientInstanceCapacity",
@@ -128,7 +128,7 @@ def _judge(self: Any, wanted: dict[str, Any]) -> str:
     return reservation
 
 
-def _judge_quota(self: Any, kind: str, wanted: dict[str, Any], count: int) -> None:
+def _check_quota(self: Any, kind: str, wanted: dict[str, Any], count: int) -> None:
     if kind not in table("aws_local")["instance_type"]:
         return
     lifecycle = "spot" if wanted.get("InstanceMarketOptions", {}).get("MarketType") == "spot" else "on-demand"
@@ -161,13 +161,13 @@ def _zone(backend: Any, wanted: dict[str, Any]) -> str:
 
 
 def _complete(self: Any, instance: Any, wanted: dict[str, Any]) -> None:
-    """Sets attributes of an instance that moto's launch leaves out."""
+    """Sets attributes of an instance that moto ignores at a launch."""
     where = wanted.get("Placement", {})
     instance._placement.group_name = where.get("GroupName", "")
     instance._placement.tenancy = where.get("Tenancy", "default")
     instance.disable_api_termination = bool(wanted.get("DisableApiTermination"))
     for nic in instance.nics.values():
-        nic.delete_on_termination = True  # as AWS does it, unless the launch says otherwise
+        nic.delete_on_termination = True  # AWS's default
     interfaces = wanted.get("NetworkInterfaces", [])
     for interface in interfaces:
         device, card = int(interface.get("DeviceIndex") or 0), int(interface.get("NetworkCardIndex") or 0)

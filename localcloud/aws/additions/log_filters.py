@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filter patterns of CloudWatch Logs for lines of text. moto reads only some of them, and else returns all lines.
+"""Filter patterns of CloudWatch Logs. moto parses only some of them, and returns all lines for others.
 
-A pattern is a list of terms, and a line must contain all of them. `-` before a term excludes lines with it. With `?`
-before the terms, one of them is enough. Terms with other characters than letters, digits and underscores are quoted.
+A pattern is a list of terms. A line must contain all of them. `-` before a term excludes lines with it. If terms have
+`?` before them, one of these is enough. A term must be quoted unless it has only letters, digits and underscores.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WORD = re.compile(r"\w+", re.ASCII)
 
 @dataclass(frozen=True)
 class LineFilter:
-    """Decides which lines match a pattern. moto calls its method `matches`."""
+    """A parsed pattern. moto calls `matches` for each line."""
 
     wanted: tuple[str, ...]
     unwanted: tuple[str, ...]
@@ -36,20 +36,20 @@ class LineFilter:
 
 @lru_cache(maxsize=64)
 def read_pattern(pattern: str | None) -> LineFilter:
-    """Reads a pattern. Raises AWS's refusal if it is not valid, and our own if it is not supported here."""
+    """Parses a pattern. Raises AWS's refusal if it is invalid, and our own if the local AWS does not support it."""
     text = (pattern or "").strip()
     if text.startswith(("{", "[", "%")):
-        raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS reads filter patterns of terms only")
+        raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS supports only filter patterns of terms")
     terms: dict[str, list[str]] = {"": [], "-": [], "?": []}
     at = 0
     while at < len(text):
-        found = _TERM.match(text, at)
-        if found is None:
+        term = _TERM.match(text, at)
+        if term is None:
             raise _invalid("Invalid filter pattern")
-        if found["word"] is not None and not _WORD.fullmatch(found["word"]):
-            raise _invalid(f"Invalid character(s) in term '{found['word'][:100]}'")
-        terms[found["sign"]].append(found["word"] or re.sub(r"\\(.)", r"\1", found["phrase"]))
-        at = found.end()
+        if term["word"] is not None and not _WORD.fullmatch(term["word"]):
+            raise _invalid(f"Invalid character(s) in term '{term['word'][:100]}'")
+        terms[term["sign"]].append(term["word"] or re.sub(r"\\(.)", r"\1", term["phrase"]))
+        at = term.end()
     return LineFilter(tuple(terms[""]), tuple(terms["-"]), tuple(terms["?"]))
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describes moto's instances as machines for the hosts, and changes their states."""
+"""Converts moto's instances, security groups and subnets to values for the hosts, and changes the state of
+instances."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ _STATES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "
 
 
 def backends() -> Iterator[Any]:
-    """The EC2 backends of the regions that are in use."""
+    """moto's EC2 backends, of the regions that are in use."""
     from moto.ec2.models import ec2_backends
 
     yield from list(ec2_backends[ACCOUNT].values())
 
 
 def find(instance: str) -> Any:
-    """moto's instance, or None."""
+    """The instance with this id, or None."""
     for backend in backends():
         for one in backend.all_instances():
             if one.id == instance:
@@ -46,11 +47,11 @@ def set_state(instance: Any, state: str) -> None:
 
 
 def mark_pending(instance: Any) -> None:
-    """Makes an instance pending. The hosts are starting after that has been written to disk."""
+    """Makes an instance pending. After that is saved, the hosts start it."""
     from moto.core.utils import utcnow
 
     set_state(instance, "pending")
-    # AWS sets the launch time at every start, moto only at the first.
+    # AWS updates the launch time at every start, and moto does not.
     instance.launch_time = utcnow()
     instance.trainyard_agent = False
     starting = machine(instance)
@@ -58,7 +59,7 @@ def mark_pending(instance: Any) -> None:
 
 
 def mark_ending(instance: Any, how: str) -> None:
-    """Begins to stop or to terminate an instance, after a call."""
+    """Has the hosts stop or terminate an instance after the call is saved."""
     instance.trainyard_agent = False
     hosts, identifier = outside().machines, instance.id
     outside().defer(lambda: (hosts.stopped if how == "stopped" else hosts.terminated)(identifier))

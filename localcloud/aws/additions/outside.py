@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connects our operations inside moto to the rest of the local cloud: the hosts, the faults, and deferred steps."""
+"""Gives our operations inside moto access to the hosts and the faults, and has the helpers that they share."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from localcloud.aws.machines import Machines
 
 @dataclass
 class Outside:
-    """`no_capacity(type)`, `limit(name)` and `session_seconds()` read the faults.
+    """The hosts and the faults. `no_capacity(type)`, `limit(name)` and `session_seconds()` read the faults.
 
-    `defer` defers a step until the call's changes are on disk. So the hosts are never told of a change that a kill of
-    the cloud could undo.
+    Calls of the hosts are deferred until the changes of the current call are saved. So the hosts never learn of a
+    change that a kill of the cloud could undo.
     """
 
     machines: Machines
@@ -41,7 +41,8 @@ _outside: list[Outside] = []
 
 
 def attach(outside: Outside) -> None:
-    """Stores it for moto's handlers, which are made anew for each request. A process has only one local AWS."""
+    """Stores it in this module, because moto creates its handlers for each request. A process has only one local
+    AWS."""
     _outside[:] = [outside]
 
 
@@ -50,14 +51,14 @@ def outside() -> Outside:
 
 
 def own_table(backend: Any, name: str) -> dict[str, Any]:
-    """A table of ours inside one of moto's backends. It is saved and restored together with the backend."""
+    """Our own table in a moto backend. It is saved and restored together with the backend."""
     table: dict[str, Any] = backend.__dict__.setdefault(f"trainyard_{name}", {})
     return table
 
 
 class Operations:
-    """Base of our operations: methods with moto's names. They are mixed in before moto's class of responses, so they
-    override its methods, and `self` has everything that moto's own handlers have."""
+    """Base of our operations, which have the names of moto's methods. `with_ours` mixes them in before moto's response
+    class. So they override its methods, and `self` is also a handler of moto."""
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)
@@ -70,8 +71,8 @@ class Operations:
 def apply_filters(
     rows: list[dict[str, Any]], wanted: Mapping[str, Any], names: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Filters rows of ours by the filters of a call. `names` maps a filter to the field that it compares. A filter
-    without a field is refused, because ignoring it would give a wrong answer."""
+    """Applies the filters of a call to rows of ours. `names`: filter -> the field that it compares. Refuses a filter
+    without a field, because ignoring it would give a wrong answer."""
     for name in wanted:
         if not (name.startswith("tag:") or name == "tag-key" or name in names):
             raise NotImplementedError(f"The filter '{name}' for it")

@@ -69,11 +69,10 @@ class PlacementGroups(Operations):
 
 
 def find_group(backend: Any, name: str) -> dict[str, Any]:
-    row = own_table(backend, "placement_groups").get(name)
+    row: dict[str, Any] | None = own_table(backend, "placement_groups").get(name)
     if row is None:
         raise ec2_error("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
-    found: dict[str, Any] = row
-    return found
+    return row
 
 
 def group_by_id(backend: Any, identifier: str) -> dict[str, Any]:
@@ -164,17 +163,16 @@ class CapacityReservations(Operations):
 
 
 def find_reservation(backend: Any, identifier: str) -> dict[str, Any]:
-    row = own_table(backend, "reservations").get(identifier)
+    row: dict[str, Any] | None = own_table(backend, "reservations").get(identifier)
     if row is None:
         raise ec2_error(
             "InvalidCapacityReservationId.NotFound", f"The capacity reservation ID '{identifier}' does not exist"
         )
-    found: dict[str, Any] = row
-    return found
+    return row
 
 
 def _used(backend: Any, row: dict[str, Any]) -> int:
-    """How many instances use a reservation."""
+    """The number of instances that use a reservation."""
     return sum(
         getattr(one, "capacity_reservation_id", "") == row["CapacityReservationId"] and one.state != "terminated"
         for one in backend.all_instances()
@@ -182,7 +180,7 @@ def _used(backend: Any, row: dict[str, Any]) -> int:
 
 
 def choose_reservation(backend: Any, wanted: dict[str, Any], kind: str, zone: str, count: int) -> str:
-    """Chooses the reservation of instances: the one that the launch names, an open one with free capacity, or none."""
+    """The id of the reservation for instances: the one that the launch names, an open one with free capacity, or ""."""
     target = wanted.get("CapacityReservationTarget", {})
     preference = wanted.get("CapacityReservationPreference", "open")
     if identifier := target.get("CapacityReservationId"):

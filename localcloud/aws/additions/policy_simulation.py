@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SimulatePrincipalPolicy, evaluated by our judge: what a user, group or role may do by its own policies."""
+"""SimulatePrincipalPolicy: evaluates what a user, group or role may do by its own policies."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class PolicySimulation(Operations):
             PolicyDocument("PolicyInputList", statements_of(text)) for text in self._get_param("PolicyInputList", [])
         ]
         rows = [
-            _judged(self._get_param("PolicySourceArn"), Need(action, resource, keys), more)
+            _evaluate(self._get_param("PolicySourceArn"), Need(action, resource, keys), more)
             for action in self._get_param("ActionNames", [])
             for resource in self._get_param("ResourceArns", ["*"])
         ]
         return ActionResult({"EvaluationResults": rows, "IsTruncated": False})
 
 
-def _judged(source: str, need: Need, more: list[PolicyDocument]) -> dict[str, Any]:
+def _evaluate(source: str, need: Need, more: list[PolicyDocument]) -> dict[str, Any]:
     principal, policies = _in_force(source, need)
     policies = InForce((*policies.identity, *more), policies.boundaries, (), policies.unreadable)
     decision = decide(need, principal, policies)
@@ -50,7 +50,7 @@ def _judged(source: str, need: Need, more: list[PolicyDocument]) -> dict[str, An
 
 
 def _in_force(source: str, need: Need) -> tuple[AwsPrincipal, InForce]:
-    """The policies of the identity with this ARN. As on AWS, policies of resources do not count."""
+    """The principal with this ARN, and its policies. As on AWS, policies of resources do not count."""
     from moto.iam.exceptions import NotFoundException
     from moto.iam.models import iam_backends
 

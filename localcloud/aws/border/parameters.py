@@ -3,8 +3,8 @@
 
 EC2 and query services have names with dots, such as `TagSpecification.1.Tag.2.Key`.
 
-A name counts only if it leads to a member of the operation's model. Lists begin at 1 and end at their first gap, as in
-moto: otherwise the judge would accept a tag after a gap, which moto would never set.
+A name counts only if it leads to a member of the model. Lists begin at 1 and end at their first gap, as in moto.
+Otherwise a policy could allow a call for a tag after a gap, which moto would not set.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
 @dataclass
 class _Node:
-    """A node in the tree of names: the value of exactly this name, and the nodes of longer names."""
+    """A node in the tree of names: the value of this name, and the nodes of longer names."""
 
     name: str
     value: str | None = None
@@ -32,7 +32,8 @@ class _Node:
 
 
 def read_flat(parameters: Mapping[str, str], shape: Any, wire: Wire) -> dict[str, str]:
-    """The parameters that the model has, in their original order. Refuses values of a wrong type."""
+    """The parameters of EC2 and query services that the model has, in their original order. Refuses values of a wrong
+    type."""
     if shape is None:
         return {}
     kept = dict(_of_structure(_tree(parameters), shape, wire))
@@ -75,10 +76,10 @@ def _of_list(node: _Node, shape: Any, wire: Wire) -> Iterator[tuple[str, str]]:
     items = node if wire is Wire.EC2 else node.below.get(shape.member.serialization.get("name", "member"))
     number = 1
     while items is not None and (item := items.below.get(str(number))) is not None:
-        found = list(_of(item, shape.member, wire))
-        if not found:
+        members = list(_of(item, shape.member, wire))
+        if not members:
             return
-        yield from found
+        yield from members
         number += 1
 
 
@@ -90,7 +91,7 @@ def _on_wire(name: str, member: Any, wire: Wire) -> str:
 
 
 def typed(value: str, kind: str, name: str) -> str:
-    """The value in the canonical form of its type. Refuses other values, on which moto's parser would fail."""
+    """The value in the canonical form of its type. Refuses a value that moto's parser would fail on."""
     try:
         return _WRITTEN[kind](value) if kind in _WRITTEN else value
     except (ValueError, OverflowError, KeyError):
@@ -110,19 +111,19 @@ def _moment(value: str) -> object:
     return moment
 
 
-def _if_it_reads(reader: Callable[[str], object]) -> Callable[[str], str]:
-    def same(value: str) -> str:
+def _unchanged_if(reader: Callable[[str], object]) -> Callable[[str], str]:
+    def unchanged(value: str) -> str:
         reader(value)
         return value
 
-    return same
+    return unchanged
 
 
-# Types other than text -> a function that writes a value in canonical form, or raises KeyError or ValueError.
+# Type -> a function that returns a value in canonical form, or raises KeyError or ValueError.
 _WRITTEN: Mapping[str, Callable[[str], str]] = {
     "boolean": lambda value: {"true": "true", "false": "false"}[value.lower()],
-    "integer": _whole, "long": _whole, "float": _if_it_reads(float), "double": _if_it_reads(float),
-    "timestamp": _if_it_reads(_moment), "blob": _if_it_reads(base64.b64decode),
+    "integer": _whole, "long": _whole, "float": _unchanged_if(float), "double": _unchanged_if(float),
+    "timestamp": _unchanged_if(_moment), "blob": _unchanged_if(base64.b64decode),
 }  # fmt: skip
 
 
@@ -133,7 +134,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def read_json(value: Any, shape: Any) -> dict[str, Any]:
-    """The members that the model has."""
+    """The parameters of a JSON service that the model has, each with a checked type. Without the check, moto could read
+    a list in place of a text differently than the access check."""
     return _members(value, shape, "") if shape is not None else {}
 
 

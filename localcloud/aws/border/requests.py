@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses a request into its value, by botocore's model of its operation."""
+"""Parses a request into its value, by botocore's model of its operation, and writes moto's request from the value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from localcloud.aws.services import Wire
 
 
 def value_of(raw: RawCall) -> AwsCall:
-    """The value of a request, which is judged and then carried out. Refuses a request that the model does not fit."""
+    """The value of a request. Refuses a request that does not fit the model of its operation."""
     model = model_of(raw)
     wire = raw.service.wire
     if wire is Wire.S3:
@@ -33,7 +33,7 @@ def value_of(raw: RawCall) -> AwsCall:
 
 
 def target_of(call: RawCall) -> str:
-    """The header `X-Amz-Target` of a JSON service for this operation."""
+    """The value of `X-Amz-Target` for a call of a JSON service."""
     return f"{service_model(call.service.backend).metadata['targetPrefix']}.{call.operation}"
 
 
@@ -42,7 +42,7 @@ _NAMES = {"servicequotas": "service-quotas"}
 
 
 def model_of(call: RawCall) -> Any:
-    """The model of a call's operation. Refuses an operation that AWS does not have."""
+    """botocore's model of a call's operation. Refuses an operation that AWS does not have."""
     model = service_model("s3control" if call.control else call.service.backend)
     if call.operation not in _operations(model.service_name):
         raise RefusalError(Reason.UNKNOWN_OPERATION, f"The service has no operation {call.operation[:60]!a}")
@@ -64,13 +64,13 @@ def _operations(name: str) -> frozenset[str]:
 
 
 _FORM = "application/x-www-form-urlencoded"
-# moto searches for query parameters in any body, also in JSON. So these signs of a query are escaped there.
+# moto searches any body for query parameters, also JSON. So the signs of a query are escaped in JSON.
 _SIGNS = {"&": "\\u0026", "=": "\\u003d"}
 
 
 @dataclass(frozen=True)
 class WrittenRequest:
-    """A call in canonical form. `headers` are in lower case, `path` and `query` percent-encoded."""
+    """The request for moto. Header names are in lower case, `path` and `query` are percent-encoded."""
 
     method: str
     path: str
@@ -80,7 +80,7 @@ class WrittenRequest:
 
 
 def write_request(call: AwsCall) -> WrittenRequest:
-    """The request of a call."""
+    """The request for moto, from nothing but the value of the call."""
     if call.service.wire is Wire.S3:
         return _s3(call)
     if call.service.wire is Wire.JSON:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses a request of S3: the headers, the query and the body that botocore's model of its operation has."""
+"""Parses an S3 request: those headers, query parameters and parts of the body that botocore's model has."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from localcloud.aws.errors import Reason, RefusalError
 
 _METADATA = "x-amz-meta-"
 _ALGORITHM = "x-amz-sdk-checksum-algorithm"
-# moto would need further libraries for other checksums.
+# Other checksums would need more libraries.
 _CHECKSUMS = ("CRC32", "CRC32C", "SHA1", "SHA256")
 # S3 ignores a range that it cannot parse.
 _RANGE = re.compile(r"bytes=[0-9]{0,19}-[0-9]{0,19}", re.ASCII)
-# Operations whose model has a body that may be left out.
+# Operations whose model has an optional body.
 _MAY_BE_EMPTY = frozenset({"CreateBucket", "PutBucketAcl", "PutObjectAcl"})
-# moto would parse an object with one of these content types as a form.
+# moto would parse the content of an object with one of these types as a form.
 _FORMS = ("application/x-www-form-urlencoded", "application/x-url-encoded", "multipart/form-data")
 _OWN = ("Bucket", "Key", "Source", "SourceVersion")
 
 
 def read(raw: RawCall, model: Any) -> AwsCall:
-    """Parses a request into its value."""
+    """The value of an S3 request."""
     _check_content(raw)
     call = AwsCall(raw.service, raw.region, raw.operation, _parameters(raw, model), control=raw.control)
     call = replace(call, headers=dict(_headers(raw, model, call)))
@@ -55,7 +55,8 @@ def read(raw: RawCall, model: Any) -> AwsCall:
 
 
 def payload_of(shape: Any) -> tuple[str, str, Any]:
-    """The body in an operation's model: the name of its element, its namespace, and its shape (None: no body)."""
+    """The body in an operation's model: element name, XML namespace, and shape. The shape is None if there is no
+    body."""
     named = shape.serialization.get("payload")
     if named is not None:
         payload = shape.members[named]
@@ -68,20 +69,20 @@ def payload_of(shape: Any) -> tuple[str, str, Any]:
 
 
 def _parameters(raw: RawCall, model: Any) -> dict[str, Any]:
-    """The bucket, the key, and those parameters of the query that the model has."""
-    found: dict[str, Any] = {name: raw.parameters[name] for name in _OWN}
+    """The bucket, the key, the source of a copy, and the query parameters that the model has."""
+    kept: dict[str, Any] = {name: raw.parameters[name] for name in _OWN}
     if not takes_copies(raw.operation):
-        found |= {"Source": "", "SourceVersion": ""}
+        kept |= {"Source": "", "SourceVersion": ""}
     for name, shape in members(model, "querystring"):
         if name in raw.parameters and shape.type_name == "list":
-            found[name] = raw.parameters[name]
+            kept[name] = raw.parameters[name]
         elif name in raw.parameters:
-            found[name] = _typed(raw.parameters[name], shape.type_name, name)
-    if found.get("versionId") == "":
+            kept[name] = _typed(raw.parameters[name], shape.type_name, name)
+    if kept.get("versionId") == "":
         raise RefusalError(Reason.REFUSED, "Version id cannot be the empty string")
-    if "uploadId" in found and raw.operation.startswith("UploadPart") and "partNumber" not in found:
+    if "uploadId" in kept and raw.operation.startswith("UploadPart") and "partNumber" not in kept:
         raise RefusalError(Reason.MALFORMED, "This operation needs a part number")
-    return found
+    return kept
 
 
 def takes_copies(operation: str) -> bool:
@@ -89,7 +90,7 @@ def takes_copies(operation: str) -> bool:
 
 
 def members(model: Any, location: str) -> Iterator[tuple[str, Any]]:
-    """The members at a location, such as `header` or `querystring`: their names on the wire and their shapes."""
+    """The members at a location of the request, such as `header`: their names in requests, and their shapes."""
     shape = model.input_shape
     for member in shape.members.values() if shape is not None else ():
         if member.serialization.get("location") == location:
@@ -105,7 +106,7 @@ def _headers(raw: RawCall, model: Any, call: AwsCall) -> Iterator[tuple[str, str
             continue
         text = raw.headers[name]
         if name == "content-type" and text.partition(";")[0].strip().lower() in _FORMS:
-            raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS takes no forms")
+            raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS does not support uploads as forms")
         if name == "range" and not _RANGE.fullmatch(text):
             continue
         yield name, _header(text, shape.type_name, name)
@@ -128,7 +129,7 @@ def _typed(text: str, kind: str, name: str) -> str:
 
 
 def _stated_checksum(raw: RawCall, model: Any) -> Iterator[tuple[str, str]]:
-    """The checksum of an object and its algorithm, as headers for moto, which would otherwise search the content."""
+    """The checksum of an object and its algorithm, as headers. Without them, moto would search the content for them."""
     algorithm = raw.headers.get(_ALGORITHM, "").upper()
     header = f"x-amz-checksum-{algorithm.lower()}"
     if not algorithm or all(name != _ALGORITHM for name, _ in members(model, "header")):
@@ -141,7 +142,7 @@ def _stated_checksum(raw: RawCall, model: Any) -> Iterator[tuple[str, str]]:
 
 
 def _with_content(call: AwsCall, body: bytes) -> AwsCall:
-    """The call with its content: the bytes of an object, or the text of a policy (checked in refusals/documents)."""
+    """The call with its content: of an object, or a policy, which `refusals/documents.py` checks later."""
     if call.operation == "PutBucketPolicy":
         try:
             body.decode()
@@ -157,7 +158,7 @@ def _check_deleted(rows: list[Mapping[str, str]]) -> None:
 
 
 def _check_content(raw: RawCall) -> None:
-    """Verifies the digests and checksums that the sender states."""
+    """Verifies the digest and the checksums in the headers."""
     if (stated := raw.headers.get("content-md5")) is not None:
         if not _is_base64(stated, 16):
             raise RefusalError(Reason.REFUSED, "The Content-MD5 you specified was invalid.", "InvalidDigest")
@@ -167,7 +168,7 @@ def _check_content(raw: RawCall) -> None:
             raise RefusalError(Reason.REFUSED, message, "BadDigest")
     for algorithm in _CHECKSUMS:
         stated = raw.headers.get(f"x-amz-checksum-{algorithm.lower()}")
-        # When an upload is completed, the stated checksum is that of the whole upload, and the body is a list of parts.
+        # CompleteMultipartUpload states the checksum of the whole object, but its body is a list of parts.
         if (
             stated is not None
             and raw.operation != "CompleteMultipartUpload"

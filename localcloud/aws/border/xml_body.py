@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S3's documents: parses them once, strictly, by the shapes of botocore's models, and writes them for moto.
+"""Parses S3's XML documents strictly, by the shapes of botocore's models, and writes them for moto.
 
-moto's own parser is lenient: it takes the first of several elements, ignores namespaces, and skips comments. So this
-module accepts only one form: UTF-8, no declarations, one namespace, and each element once unless the model has a list.
+moto's parser is lenient: it takes the first of several elements, ignores namespaces, and skips comments. This module
+accepts only UTF-8 without declarations or comments, with one namespace. An element may repeat only if the model has a
+list.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _ESCAPES = {"\r": "&#13;"}
 
 
 def read(body: bytes, name: str, namespace: str, shape: Any) -> Any:
-    """Parses a document into a value: its members by their names in the model."""
+    """The value of a document: its members by their names in the model."""
     root = _parsed(body)
     space, _, tag = root.tag.rpartition("}")
     if tag != name or space.removeprefix("{") not in ("", namespace):
@@ -43,7 +44,7 @@ def _parsed(body: bytes) -> ElementTree.Element:
         raise malformed()
     try:
         text = body.decode()
-        # Refuse declarations, which could define endless entities, and comments. No client sends either.
+        # Refuse declarations, which could define endless entities, and comments. Clients send neither.
         if "<!" in text or text.startswith("\ufeff"):
             raise malformed()
         return ElementTree.fromstring(text)
@@ -88,12 +89,12 @@ def _structure(element: ElementTree.Element, shape: Any, space: str) -> dict[str
 
 
 def _attribute_of(members: Mapping[str, Any]) -> str:
-    """The member that is an XML attribute, such as a grantee's type; empty if none is. No shape has two."""
+    """The member that is an XML attribute, such as a grantee's type, or "". No shape has two."""
     return next((name for name, member in members.items() if member.serialization.get("xmlAttribute")), "")
 
 
 def _check_plain(element: ElementTree.Element, attribute: str) -> str:
-    """Checks that an element contains only elements and no text, and returns its attribute."""
+    """Refuses an element with text or with unknown attributes. Returns the value of its attribute."""
     texts = (element.text, *(item.tail for item in element))
     allowed = {_TYPE} if attribute else set()
     if set(element.attrib) - allowed or not all(_SPACE.fullmatch(text or "") for text in texts):
@@ -102,8 +103,8 @@ def _check_plain(element: ElementTree.Element, attribute: str) -> str:
 
 
 def _tag(element: ElementTree.Element, space: str) -> str:
-    found, brace, tag = element.tag.rpartition("}")
-    if found != space:
+    namespace, brace, tag = element.tag.rpartition("}")
+    if namespace != space:
         raise malformed()
     return tag if brace or not space else ""
 
@@ -125,7 +126,7 @@ def _item_name(shape: Any) -> str:
 
 
 def write(value: Any, name: str, shape: Any) -> bytes:
-    """Writes a document for moto: without namespaces, which its parser does not know."""
+    """Writes a document for moto, without namespaces, because moto's parser ignores them."""
     return "".join(_parts(value, name, shape)).encode()
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts Pulumi properties to parameters of AWS's API and back, by the shapes of botocore's models.
 
-Pulumi takes its names from Terraform. They are the API's names with a small first letter, except that lists have
-plural names. `renamed` has the others: the Pulumi path without indices -> the API's member.
+Pulumi takes its names from Terraform. They are the API's names with a small first letter, except that lists have plural
+names. `renamed` has the others: the Pulumi path without indices -> the API's member.
 """
 
 import difflib

@@ -12,7 +12,7 @@ import pytest
 
 from catalog.tables import table
 from localcloud.aws.errors import RefusalError
-from localcloud.aws.kept import KeptState
+from localcloud.aws.kept import SavedState
 from localcloud.aws.refusals.in_use import USERS
 from localcloud.aws.s3_operations import identify, operations
 from localcloud.aws.services import SERVICES
@@ -121,10 +121,10 @@ def test_the_operations_of_s3_exist() -> None:
 
 
 def test_a_state_of_another_moto_is_set_aside(tmp_path: Path) -> None:
-    first = KeptState(tmp_path)
+    first = SavedState(tmp_path)
     first._connection.execute("UPDATE facts SET value = 'moto 1.0 on Python 3.0'")
     first.close()
-    KeptState(tmp_path).close()
+    SavedState(tmp_path).close()
     assert len(list(tmp_path.glob("state.sqlite3.????????"))) == 1
 
 
