@@ -135,7 +135,7 @@ def test_a_wrong_type_fails_at_the_preview_with_its_path(world: World) -> None:
         ({"networkInterfaces": [{"deviceIndex": "first"}]}, r"networkInterfaces\[0\].deviceIndex: .*valid types.*int"),
         ({"networkInterfaces": [{"deviceIndx": 0}]}, r"deviceIndx: .*did you mean `deviceIndex`"),
         ({"metadataOptions": {"httpTokens": "maybe"}}, r"metadataOptions.httpTokens: `maybe` .*required"),
-        ({"imageIdd": "ami-1"}, r"imageIdd: .*takes no input `imageIdd`.*Did you mean `imageId`"),
+        ({"imageIdd": "ami-1"}, r"imageIdd: .*does not support the input `imageIdd`.*Did you mean `imageId`"),
         ({"imageId": 5}, r"imageId: .*valid types.*str"),
     ]
     for change, words in broken:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS in the console, from the state of the local AWS. If AWS was never used here, the console does not start it."""
+"""AWS in the console, from the state of the local AWS. If AWS was never used here, the console shows nothing of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from localcloud.console.platform import MANY, RunContent, Section
 from localcloud.server import progress
 from localcloud.server.cloud import ServedCloud
 
-_KEPT_SECONDS = 1.0
+_CACHED_SECONDS = 1.0
 
 
 class AwsPlaces:
@@ -46,9 +46,9 @@ class AwsConsole:
         self._reading = asyncio.Lock()
 
     async def runs(self) -> Sequence[AwsRun]:
-        """The runs, cached for a moment: calls change the state many times a second."""
+        """The runs. They are cached for a second, because reading them is slow and the state changes often."""
         async with self._reading:
-            if self._aws is not None and time.monotonic() > self._read_at + _KEPT_SECONDS:
+            if self._aws is not None and time.monotonic() > self._read_at + _CACHED_SECONDS:
                 self._latest = await self._aws.read_state(self._book.read) or ()
                 self._read_at = time.monotonic()
             return self._latest
@@ -61,7 +61,8 @@ class AwsConsole:
             remembered = progress.progress_of(
                 self._cloud.store, progress.elsewhere(run.place.bucket), run.place.prefix, most
             )
-            # Before the bucket was made again, it may have had another start of this number.
+            # Leaves out points of an earlier start with this number, from before the bucket was deleted and created
+            # again.
             points = {rank: [one for one in own if one.moment >= run.created] for rank, own in remembered.items()}
         return await self._aws.read_state(lambda: content_of(run, points)) or RunContent()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows the tickets of all queues as training runs. Parses each ticket once, and reads each ended start once."""
+"""Reads the training runs of all queues from moto's state. Parses each ticket once, and reads each ended start once."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ Find = Callable[[Sequence[str]], Mapping[str, Instance]]
 
 @dataclass(frozen=True, slots=True)
 class AwsRun(TrainingRun):
-    """A run. `ticket`: the one that started it. `place`: the folder with its launchers' status objects."""
+    """A training run: the ticket that started it, and the folder with the status objects of its launchers."""
 
     ticket: Ticket
     place: StatusFolder | None
 
     @property
     def settled(self) -> bool:
-        """Whether all its nodes have reported how they ended. A state that only follows from an instance may change."""
+        """Whether all nodes have reported their end. Otherwise the state follows from an instance, and may change."""
         return all(node.run.over and node.run.finished_at for node in self.nodes)
 
 
 @dataclass
 class RunBook:
-    """The runs of one local AWS. Only the simulation's thread uses it."""
+    """The runs of one local AWS, with a cache. Only the simulation's thread uses it."""
 
     _seen: dict[tuple[str, str, int], tuple[str, AwsRun | None]] = field(default_factory=dict)
 
     def read(self) -> list[AwsRun]:
         """The newest runs, the newest first."""
         before, self._seen = self._seen, {}
-        runs = [run for cluster in clusters() for run in self._of(InnerQueue(cluster), before)]
+        runs = [run for cluster in clusters() for run in self._of(StateQueue(cluster), before)]
         return sorted(runs, key=lambda run: -run.created)[:MOST_RUNS]
 
-    def _of(self, queue: InnerQueue, before: Mapping[tuple[str, str, int], tuple[str, AwsRun | None]]) -> list[AwsRun]:
+    def _of(self, queue: StateQueue, before: Mapping[tuple[str, str, int], tuple[str, AwsRun | None]]) -> list[AwsRun]:
         runs, finds = [], dict[str, Find]()
         for number in queue.numbers()[-MOST_RUNS:]:
             key = (queue.cluster.bucket, queue.cluster.job, number)
@@ -63,7 +63,7 @@ class RunBook:
         return runs
 
 
-def _run(queue: InnerQueue, ticket: Ticket, finds: dict[str, Find]) -> AwsRun:
+def _run(queue: StateQueue, ticket: Ticket, finds: dict[str, Find]) -> AwsRun:
     cluster = ticket.cluster
     if cluster.stack not in finds:
         finds[cluster.stack] = once(lambda: instances(cluster))
@@ -93,7 +93,7 @@ def _run(queue: InnerQueue, ticket: Ticket, finds: dict[str, Find]) -> AwsRun:
 
 def _node(row: Mapping[str, object], run: NodeRun, instance: Instance | None) -> RunNode:
     rank = row.get("rank")
-    # A machine that was started again has lost its earlier counts.
+    # A machine that was restarted has lost the counts of earlier runs.
     began_after = instance is not None and _moment(run.finished_at or "") < instance.launched.timestamp()
     machine = "" if instance is None or (run.over and began_after) else instance.id
     return RunNode(
@@ -103,7 +103,7 @@ def _node(row: Mapping[str, object], run: NodeRun, instance: Instance | None) ->
 
 
 def _moment(text: str) -> float:
-    """A time in seconds; 0 for a text that is not a time, because anybody may have written it into the bucket."""
+    """A time in seconds; 0 for an invalid text. Any user of the bucket may have written it."""
     try:
         return max(0.0, http.parse_rfc3339(text))
     except (ValueError, OverflowError):
@@ -118,7 +118,7 @@ def buckets() -> Mapping[str, Any]:
 
 
 def objects_of(bucket: Any) -> Iterator[tuple[str, Any]]:
-    """The objects of a bucket, without deleted ones of which old versions are left."""
+    """The objects of a bucket, without deleted ones that have old versions."""
     from moto.s3.models import FakeKey
 
     return ((name, one) for name, one in bucket.keys.items() if isinstance(one, FakeKey))
@@ -133,8 +133,8 @@ def clusters() -> Iterator[Cluster]:
 
 
 @dataclass(frozen=True)
-class InnerQueue(QueueView):
-    """A queue in moto's state."""
+class StateQueue(QueueView):
+    """A cluster's queue in moto's state."""
 
     cluster: Cluster
 
@@ -150,7 +150,7 @@ class InnerQueue(QueueView):
         return self._find(self.cluster.cancellation(number)) is not None
 
     def tag(self, key: str) -> str:
-        """A tag that changes with the object; empty if there is no object."""
+        """The ETag of an object; "" if there is no object."""
         one = self._find(key)
         return str(one.etag) if one is not None else ""
 
@@ -163,7 +163,7 @@ class InnerQueue(QueueView):
 
 
 def instance_of(one: Any) -> Instance:
-    """moto's instance in the form in which the provider reads EC2's answers."""
+    """moto's instance as the value that our AWS client makes of EC2's responses."""
     reason = one.state_reason.message or one.state_transition_reason or ""
     return Instance(
         one.id, tags_of(one).get("node", ""), one.state, aware(one.launch_time), terminal(str(reason)),
@@ -172,14 +172,14 @@ def instance_of(one: Any) -> Instance:
 
 
 def instances(cluster: Cluster) -> Mapping[str, Instance]:
-    """The instances of a cluster, the newest one of each node."""
+    """The newest instance of each node of a cluster."""
     wanted = {"job": cluster.job, **({"stack": cluster.stack} if cluster.stack else {})}
     every = [one for backend in machine_view.backends() for one in backend.all_instances()]
     return newest(instance_of(one) for one in every if wanted.items() <= tags_of(one).items())
 
 
 def aware(moment: datetime) -> datetime:
-    """A time of moto as an aware one: it has no zone, and means UTC."""
+    """A time of moto, which is UTC without a zone, with its zone."""
     return moment.replace(tzinfo=UTC)
 
 
@@ -188,7 +188,7 @@ def tags_of(one: Any) -> dict[str, str]:
 
 
 def once(read: Callable[[], Mapping[str, Instance]]) -> Callable[[Sequence[str]], Mapping[str, Instance]]:
-    """Caches the result of the first call."""
+    """A function that calls `read` once, and then looks names up in the cached result."""
     known: list[Mapping[str, Instance]] = []
 
     def ask(names: Sequence[str]) -> Mapping[str, Instance]:

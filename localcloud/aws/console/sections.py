@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console's sections of an account: machines, networks, who may do what, buckets."""
+"""The console's sections of an account: machines, networks, access, buckets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from components.aws.client.tickets import Cluster
 from components.aws.iam.documents import PolicyStatement, UnreadableDocumentError, statements_of
 from localcloud.aws.account import ACCOUNT, REGION
 from localcloud.aws.additions import machine_view
-from localcloud.aws.console.runs import AwsRun, InnerQueue, aware, buckets, instance_of, objects_of, tags_of
+from localcloud.aws.console.runs import AwsRun, StateQueue, aware, buckets, instance_of, objects_of, tags_of
 from localcloud.aws.judge.policies import attached
 from localcloud.aws.machines import GroupRule
 from localcloud.console.platform import ENTRIES, MANY, Item, Points, RunContent, RunNode, Section, shown_lines
@@ -27,7 +27,7 @@ _TITLES = {
 EMPTY = tuple(Section(title, (), empty) for title, empty in _TITLES.items())
 _RULE_COLUMNS = ["way", "protocol", "peer", "ports", "why"]
 _LONGEST_CELL = 500
-# How many objects of a bucket are counted at most.
+# At most this many objects of a bucket are counted.
 _COUNTED = 10_000
 
 
@@ -40,7 +40,7 @@ def sections(many: int) -> Sequence[Section]:
 
 
 def _machines(living: Iterable[Any]) -> Iterator[Item]:
-    """Each cluster with its machines, and then the machines without a cluster."""
+    """An item for each cluster, with its machines."""
     clusters: dict[tuple[str, str], list[Any]] = {}
     for one in living:
         tags = tags_of(one)
@@ -69,10 +69,10 @@ def _machine(one: Any) -> list[str]:
 
 
 def _says(instance: machines.Instance, job: str) -> str:
-    """A machine's report in its cluster's bucket. It must have the machine's id, because the jobs of two stacks may
-    have the same name."""
+    """A machine's report in its cluster's bucket. The report must name this instance, because two stacks may have a job
+    of the same name."""
     for name in buckets() if job and instance.node else ():
-        reports = InnerQueue(Cluster(name, job)).reports([instance.node])
+        reports = StateQueue(Cluster(name, job)).reports([instance.node])
         report = machines.current(instance, reports.get(instance.node))
         if report is not None:
             return report.state[:_LONGEST_CELL]
@@ -80,7 +80,7 @@ def _says(instance: machines.Instance, job: str) -> str:
 
 
 def _networks(living: Sequence[Any]) -> Iterator[Item]:
-    """All VPCs, without default VPCs that no machine uses."""
+    """All VPCs except unused default ones."""
     used = {one.vpc_id for one in living}
     for backend in machine_view.backends():
         for vpc in list(backend.vpcs.values()):
@@ -138,7 +138,7 @@ def _rule(backend: Any, way: str, rule: GroupRule) -> list[str]:
 
 
 def _access() -> Iterator[Item]:
-    """Roles and groups with what their policies say."""
+    """Roles and groups, with the statements of their policies."""
     from moto.iam.models import iam_backends
 
     backend = iam_backends[ACCOUNT]["aws"]
@@ -202,10 +202,10 @@ def content_of(run: AwsRun, points: Points) -> RunContent:
 
 
 def _status(run: AwsRun, node: RunNode) -> Mapping[str, Any]:
-    """The status object of the node's launcher; empty if there is none."""
+    """The status object of the node's launcher; {} if there is none."""
     if run.place is None:
         return {}
-    read = InnerQueue(Cluster(run.place.bucket, "")).read(run.place.status(node.rank))
+    read = StateQueue(Cluster(run.place.bucket, "")).read(run.place.status(node.rank))
     return progress.parse_status(read[0]) if read else {}
 
 
@@ -225,5 +225,5 @@ def _lines(run: AwsRun, node: RunNode) -> Iterator[tuple[int, int, int, str]]:
     stream = group.streams.get(run.ticket.stream(node.log)) if group else None
     mark = f"[{node.run.name}] "
     for place, event in enumerate(stream.events[-ENTRIES:] if stream else ()):
-        # The launcher's own lines begin with the node already, so that prefix is removed.
+        # The launcher's lines begin with the node's name. The console adds it to all lines, so it is removed here.
         yield int(event.timestamp), place, node.rank, str(event.message).removeprefix(mark).rstrip()

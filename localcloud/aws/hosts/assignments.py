@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes an assignment for the hosts from an instance: one node that is a whole machine, in the network of its VPC."""
+"""The hosts' assignment for an instance: one node that is a whole machine, in the network of its VPC."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from localcloud.hosts.assignment import (
 from localcloud.hosts.images import Shown
 
 _TRAINS = "pytorch"
-# EC2 takes 16 KiB of user data. Compressed text may become larger, but only up to this.
+# EC2 takes 16 KiB of user data. Compressed text may expand to at most this size.
 _LONGEST = 1 << 20
 _CONFIG, _SCRIPT = b"#cloud-config", b"#!"
-# The keys of cloud-config that are carried out here, or that get a note of their own.
-_CARRIED_OUT = {"write_files", "bootcmd", "runcmd", "packages"}
+# The keys of cloud-config that this stand-in supports. `packages` only gets a note.
+_SUPPORTED = {"write_files", "bootcmd", "runcmd", "packages"}
 _PACKED = ("gz", "gzip", "gz+base64", "gzip+base64", "gz+b64", "gzip+b64")
 _ENCODED = ("b64", "base64", *(name for name in _PACKED if "+" in name))
 COMMANDS = "commands"
 _BOOT = "boot.json"
 _GIVEN = "given"
-# The folders that a machine keeps on its disk, and those that each boot empties.
+# The folders on a machine's disk, and those that are emptied at each boot.
 KEPT_FOLDERS = ("/etc", "/opt", "/root", "/var", "/home", "/srv", "/data", "/workspace", "/mnt", "/scratch")
 EMPTIED_FOLDERS = ("/run", images.TEMPORARY)
 _FILES = {
@@ -68,7 +68,8 @@ Lines = Callable[[Sequence[bytes]], None]
 
 
 def environments() -> list[tuple[Environment, str, EnvironmentFacts]]:
-    """The local environments that exist, each with the digest of its added packages, and with its facts."""
+    """The local environments on this machine for training, each with the digest of its added packages, and with its
+    facts."""
     rows = []
     for facts in facts_here().values():
         base = find(facts.name) if _TRAINS in facts.serves else None
@@ -84,7 +85,7 @@ def environments() -> list[tuple[Environment, str, EnvironmentFacts]]:
 
 
 def environment_row(environment: Environment, packages: str, facts: EnvironmentFacts) -> dict[str, Any]:
-    """The facts of an environment for a machine's stand-in for docker."""
+    """An environment as a row for the stand-in for docker, which chooses from these rows."""
     variables = {"TRAINYARD_ENVIRONMENT": environment.name.partition(LAYER)[0], **environment.variables}
     return {
         "name": environment.name, "path": environment.path, "variables": variables, "packages": packages,
@@ -94,18 +95,18 @@ def environment_row(environment: Environment, packages: str, facts: EnvironmentF
 
 
 def shown_files() -> list[Shown]:
-    """The files of all these environments, which every machine sees."""
+    """The files of all local environments. Every machine sees them."""
     pairs = (pair for each, _, _ in environments() for pair in images.programs(each.layout, dict(each.variables)))
     return list(dict.fromkeys(pairs))
 
 
 def boot_plan(user_data: bytes) -> Mapping[str, Any]:
-    """The steps of a machine's first boot. `notes` name the parts of the user data that are not carried out."""
+    """The steps of a machine's boot, from its user data. `notes` name the parts that are not supported."""
     empty: dict[str, Any] = {"write_files": [], "bootcmd": [], "runcmd": [], "notes": []}
     try:
         content = _unpacked(user_data) if user_data[:2] == b"\x1f\x8b" else user_data
     except (OSError, EOFError, zlib.error):
-        return {**empty, "notes": ["the user data is packed in a way that cannot be unpacked"]}
+        return {**empty, "notes": ["the user data is not valid gzip"]}
     if not content.strip():
         return empty
     if content.startswith(_SCRIPT):
@@ -113,7 +114,7 @@ def boot_plan(user_data: bytes) -> Mapping[str, Any]:
         file["content"] = base64.b64encode(content).decode()
         return {**empty, "write_files": [file], "runcmd": [["/var/lib/cloud/instance/script"]]}
     if not content.startswith(_CONFIG):
-        return {**empty, "notes": ["the user data is neither cloud-config nor a script: nothing of it is carried out"]}
+        return {**empty, "notes": ["the user data is neither cloud-config nor a script, and is ignored"]}
     return {**empty, **_of_config(content)}
 
 
@@ -121,17 +122,17 @@ def _of_config(content: bytes) -> Mapping[str, Any]:
     import yaml
 
     try:
-        # Aliases can expand a short text without limit.
+        # Aliases can make a short text expand without limit.
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(content, Loader=yaml.CSafeLoader)):
-            return {"notes": ["the user data has aliases of YAML (`*name`): nothing of it is carried out here"]}
+            return {"notes": ["the user data has YAML aliases (`*name`), and is ignored"]}
         config = yaml.load(content, Loader=yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         return {"notes": [f"the user data is not YAML: {' '.join(str(error).split())[:300]}"]}
     if not isinstance(config, dict):
         return {"notes": ["the user data is cloud-config without keys"]}
-    notes = [f"{key}: not carried out here" for key in sorted(map(str, config)) if key not in _CARRIED_OUT]
+    notes = [f"{key}: not supported here" for key in sorted(map(str, config)) if key not in _SUPPORTED]
     if packages := config.get("packages"):
-        notes.append(f"packages, noted and not installed: {packages}")
+        notes.append(f"packages, not installed: {packages}")
     plan: dict[str, Any] = {"notes": notes, "write_files": []}
     for key in ("bootcmd", "runcmd"):
         plan[key] = [_command(item) for item in _list(config.get(key))]
@@ -148,7 +149,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _command(item: Any) -> str | list[str]:
-    """Reads a command: a list of arguments, or a text for a shell."""
+    """A command of cloud-config: a list of arguments, or a text for a shell."""
     return [str(word) for word in item] if isinstance(item, list) and item else str(item)
 
 
@@ -202,12 +203,12 @@ def command_file(folder: Path, command: str, kind: str = "json") -> Path:
 
 
 def mac_address(text: str) -> str:
-    """The hardware address for an address. It is always the same."""
+    """A MAC address that is derived from an IP address."""
     return "02:" + ":".join(f"{byte:02x}" for byte in hashlib.sha256(text.encode()).digest()[:5])
 
 
 async def _no_upkeep() -> None:
-    """Renews nothing: an instance gets new credentials from its metadata service."""
+    """Does nothing: an instance renews its credentials from the metadata service."""
 
 
 def _prefix_length(around: NetworkAround) -> int:
@@ -215,7 +216,7 @@ def _prefix_length(around: NetworkAround) -> int:
 
 
 def _write_boot(machine: Machine, folder: Path) -> None:
-    """Writes the machine's read-only files: the plan of its boot, and a folder for commands."""
+    """Writes the files that the machine can only read: its boot plan, and the folder for commands."""
     given = folder / _GIVEN
     shutil.rmtree(given, ignore_errors=True)
     (given / COMMANDS).mkdir(parents=True)
@@ -230,7 +231,7 @@ def _write_boot(machine: Machine, folder: Path) -> None:
     (given / _BOOT).write_text(json.dumps(facts))
     for path in (given, given / COMMANDS, given / _BOOT):
         path.chmod(0o755 if path.is_dir() else 0o644)
-    # Remove the results of earlier boots.
+    # Removes the results of earlier boots.
     for path in (*folder.glob("node-*.result"), folder / "evidence.json"):
         path.unlink(missing_ok=True)
 
@@ -242,7 +243,8 @@ def _work(machine: Machine, folder: Path) -> NodeWork:
 
 
 def _files(machine: Machine) -> Mapping[str, str]:
-    """The settings files of a new disk. The endpoints of AWS are in the environment of users and of systemd's units."""
+    """The files in `/etc` of a new disk. `/etc/environment` has the endpoints of AWS, for users and for systemd
+    units."""
     services, storage = (f"http://{each}:443" for each in (network.SERVICES_ADDRESS, network.STORAGE_ADDRESS))
     variables = {
         "AWS_ENDPOINT_URL": services,
@@ -254,11 +256,12 @@ def _files(machine: Machine) -> Mapping[str, str]:
 
 
 def _programs(folder: Path) -> list[tuple[str, str]]:
-    """The programs inside the machine: our package, and for each stand-in a script that hides the system's program."""
+    """The programs that the machine sees: our package, and scripts of the stand-ins in place of the system's
+    programs."""
     here = Path(__file__).resolve().parent
     package = f"{PROGRAMS}/localcloud/aws/hosts/machine"
     shown = [(str(here / "machine"), package)]
-    # The stand-in for docker chooses environments by the catalog, which needs `packaging` to read requirements.
+    # The stand-in for docker chooses environments with the catalog, which parses requirements with `packaging`.
     shown += [(str(place), f"{PROGRAMS}/{place.name}") for place in (here.parents[2] / "catalog", _PACKAGING)]
     scripts = folder / "bin"
     scripts.mkdir(exist_ok=True)

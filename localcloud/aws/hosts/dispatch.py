@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs instances of the local AWS on the hosts: boots and stops them, gives them commands, and reports their states."""
+"""Runs instances of the local AWS on the hosts: boots and stops them, sends them commands, and reports their states."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ log = logging.getLogger("localcloud")
 
 @dataclass
 class _Instance:
-    """An instance that runs, or is shutting down. `then` is what happens after its processes have ended."""
+    """An instance that runs or shuts down. `then`: what follows when its processes have ended."""
 
     machine: Machine
-    then: str = ""  # stop, terminate, boot; empty: it ended itself
+    then: str = ""  # stop, terminate, boot; "" if nobody requested the end
     agent_ready: bool = False
     commands: dict[str, MachineCommand] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)
     printed: dict[tuple[str, str], str] = field(default_factory=dict)
-    shutdown_request: str = ""  # by itself: halt or reboot
+    shutdown_request: str = ""  # of the instance itself: halt or reboot
 
 
 class Instances:
-    """`localcloud.aws.machines.Machines`."""
+    """Implements `localcloud.aws.machines.Machines`."""
 
     def __init__(self, folder: Path, fabric: Fabric, reports: MachineReports) -> None:
         self.hosts = Hosts(folder, fabric, _Dispatcher(self))
@@ -49,7 +49,7 @@ class Instances:
         self._loop = asyncio.get_running_loop()
         self._on: dict[str, _Instance] = {}
         self._network = LatestNetwork(reports)
-        self._renewing: set[asyncio.Task[None]] = set()  # the loop itself keeps no task
+        self._renewing: set[asyncio.Task[None]] = set()  # the event loop keeps no reference to a task
 
     # -- called by the local AWS, on any thread
 
@@ -91,7 +91,7 @@ class Instances:
 
     def _start(self, machine: Machine) -> None:
         if machine.id in self._on:
-            # It is still shutting down, because a start followed a stop at once.
+            # A start followed a stop at once, and the instance is still shutting down.
             self._on[machine.id].machine, self._on[machine.id].then = machine, "boot"
             return
         self._on[machine.id] = _Instance(machine)
@@ -158,7 +158,7 @@ class Instances:
         around = (await self._network.read(machine)).around.get(machine.subnet)
         if around is None:
             raise CannotStartError(f"The subnet {machine.subnet} is gone")
-        # The rules of other instances may name its groups, which have new members now.
+        # Rules of other instances may name its groups, which now have a new member.
         self.hosts.network_changed()
         return await assignment_of(
             machine,
@@ -171,7 +171,7 @@ class Instances:
     def ended(self, run: str, verdict: RunVerdict) -> None:
         on = self._on.pop(run)
         for command in on.commands.values():
-            self._reports.command_ended(command.id, run, 1, "", "The instance went down before the command ended")
+            self._reports.command_ended(command.id, run, 1, "", "The instance shut down before the command ended")
         then = on.then or ("boot" if on.shutdown_request == "reboot" else "")
         if then == "boot":
             self._start(on.machine)
@@ -194,10 +194,11 @@ class Instances:
                     report = json.loads(line[len(_REPORT) :])
                     self._apply_report(instance, on, report)
                 except (ValueError, KeyError, TypeError, RecursionError):
-                    log.warning("instance %s: a report that is not valid", instance)
+                    log.warning("instance %s sent an invalid report", instance)
 
     def _apply_report(self, instance: str, on: _Instance, report: Mapping[str, Any]) -> None:
-        """Applies a report of a machine. The machine's root could write anything, so only its own commands count."""
+        """Applies a report of a machine. Root on the machine can send any report, so only the instance's own commands
+        count."""
         event, command = str(report["event"]), str(report.get("id", ""))
         if event == "running":
             self._reports.running(instance)
@@ -230,10 +231,10 @@ class _Dispatcher:
         self._instances = instances
 
     def unfinished(self) -> Iterator[tuple[str, bool]]:
-        return iter(())  # after a restart the local AWS itself starts its instances again
+        return iter(())  # after a restart, the local AWS restarts its instances
 
     def outline(self, run: str) -> Outline | None:
-        return None  # a kept disk is used again; how an earlier boot ended does not matter
+        return None  # the disk is reused, however an earlier boot ended
 
     async def assignment(self, run: str, folder: Path) -> Assignment:
         return await self._instances.assignment(run, folder)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules and routes in force in the networks of running instances, as last read from the local AWS."""
+"""The rules and routes of running instances, as last read from the local AWS, for the hosts' firewalls."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from localcloud.aws.machines import GroupRule, Machine, MachineReports, NetworkA
 from localcloud.hosts.assignment import NetworkReach
 from localcloud.hosts.firewall import ICMP, TCP, UDP, Direction, FirewallRule, UnreadableRuleError
 
-# S3 has an address of its own, because a gateway endpoint leads to S3 only.
+# S3 has its own address, because a gateway endpoint leads only to S3.
 STORAGE_ADDRESS, SERVICES_ADDRESS, METADATA_ADDRESS = "52.216.0.10", "52.94.0.10", "169.254.169.254"
 ADDRESSES = (STORAGE_ADDRESS, SERVICES_ADDRESS, METADATA_ADDRESS)
 _LOCAL, _BLACKHOLE = "local", ""
-# Prefixes of the targets of routes that lead out of the network.
+# Prefixes of route targets outside of the network.
 _OUT = ("igw-", "nat-", "tgw-", "eni-", "i-")
 _PROTOCOLS: Mapping[str, int | None] = {"-1": None, "all": None, "tcp": TCP, "udp": UDP, "icmp": ICMP, "icmpv6": 58}
 # Prefixes of the ids of security groups and prefix lists.
@@ -26,18 +26,18 @@ HTTPS = 443
 
 
 def destinations(around: NetworkAround) -> tuple[str, ...]:
-    """The blocks that the router of a subnet reaches: its network, and the destinations of its routes."""
+    """The CIDR blocks that a subnet's router reaches: its network, and the destinations of its routes."""
     subnet = IPv4Network(around.subnet_block)
     blocks = {block for block in around.network_blocks if IPv4Network(block) != subnet}
     blocks |= set(_routed(around.routes))
     if around.endpoints:
-        # In a real VPC, interface endpoints have addresses of the VPC. Here they have the services' own address.
+        # In a real VPC, interface endpoints have addresses of the VPC. Here they have the address of the services.
         blocks.add(f"{SERVICES_ADDRESS}/32")
     return tuple(sorted({*blocks, f"{METADATA_ADDRESS}/32"}))
 
 
 def router(around: NetworkAround) -> str:
-    """The address of a subnet's router: its first one."""
+    """The address of a subnet's router: the first of the subnet."""
     return str(IPv4Network(around.subnet_block)[1])
 
 
@@ -53,7 +53,7 @@ def _routed(routes: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def firewall_rules(groups: Iterable[SecurityGroupRules], members: Members) -> tuple[FirewallRule, ...]:
-    """The rules of an interface's groups. `members` are the addresses in each group."""
+    """The firewall rules of security groups. `members`: the addresses in each group."""
     rules = list(_implied())
     for group in groups:
         for direction, side in _sides(group):
@@ -62,7 +62,7 @@ def firewall_rules(groups: Iterable[SecurityGroupRules], members: Members) -> tu
 
 
 def members_of(machines: Iterable[Machine]) -> dict[str, list[str]]:
-    """The addresses in each group. An instance is at the address of its first interface."""
+    """The addresses in each security group. An instance counts with the address of its first interface."""
     members: dict[str, list[str]] = {}
     for machine in (one for one in machines if one.interfaces):
         address = machine.interfaces[0].address
@@ -72,7 +72,7 @@ def members_of(machines: Iterable[Machine]) -> dict[str, list[str]]:
 
 
 def admits(rule: GroupRule, address: str, port: int, members: Members) -> bool:
-    """Whether a rule admits this peer to this TCP port."""
+    """Whether a rule allows this peer to use this TCP port."""
     read = _rule("", "ingress", 0, rule, members)
     if read.protocol not in (None, TCP) or (read.ports and not read.ports[0] <= port <= read.ports[1]):
         return False
@@ -80,7 +80,7 @@ def admits(rule: GroupRule, address: str, port: int, members: Members) -> bool:
 
 
 def _implied() -> Iterator[FirewallRule]:
-    """Rules for what security groups never block: the metadata service."""
+    """The rule for the metadata service, which security groups never block."""
     peer = f"{METADATA_ADDRESS}/32"
     yield FirewallRule("", "egress", 0, TCP, peer, (IPv4Network(peer),), key="metadata", implied=True)
 
@@ -116,9 +116,9 @@ def _blocks(peer: str, members: Members) -> tuple[IPv4Network, ...]:
     if peer.startswith("sg-"):
         return tuple(IPv4Network(f"{address}/32") for address in members.get(peer, ()))
     if peer.startswith("pl-"):
-        # S3's prefix list, the only one of AWS's that instances here can reach.
+        # Of AWS's prefix lists, instances here reach only that of S3.
         return (IPv4Network(f"{STORAGE_ADDRESS}/32"),)
-    if ":" in peer:  # instances here have no IPv6 address
+    if ":" in peer:  # no instance here has an IPv6 address
         return ()
     try:
         return (IPv4Network(peer, strict=False),)
@@ -128,14 +128,15 @@ def _blocks(peer: str, members: Members) -> tuple[IPv4Network, ...]:
 
 @dataclass(frozen=True)
 class NetworkInForce:
-    """A snapshot of rules and routes. Firewalls need an answer at once, while reading the local AWS takes a while."""
+    """A snapshot of rules and routes. It exists because firewalls need an answer at once, and reading the local AWS is
+    slow."""
 
     groups: Mapping[str, SecurityGroupRules] = field(default_factory=dict)
     around: Mapping[str, NetworkAround] = field(default_factory=dict)
     members: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def reach(self, machine: Machine) -> NetworkReach | None:
-        """The rules and routes of an instance. All its interfaces count as one here, with the groups of all."""
+        """The rules and routes of an instance. Its interfaces count as one, with the groups of all."""
         around = self.around.get(machine.subnet)
         if around is None:
             return None
@@ -144,8 +145,8 @@ class NetworkInForce:
         return NetworkReach(firewall_rules(groups, self._members(machine, around)), destinations(around))
 
     def _members(self, machine: Machine, around: NetworkAround) -> Mapping[str, Sequence[str]]:
-        """The members of groups from the view of an instance. The services count as members of their endpoints' groups
-        only if those groups admit the instance: so it is the endpoint's group that blocks, not the instance's."""
+        """The members of groups, as one instance sees them. The services are members of their endpoints' groups if
+        these allow the instance. So a group of an endpoint can block an instance."""
         members = {name: list(addresses) for name, addresses in self.members.items()}
         for names in around.endpoints:
             lets_in = [one for name in names if (group := self.groups.get(name)) for one in group.ingress]
@@ -156,8 +157,8 @@ class NetworkInForce:
 
 
 class LatestNetwork:
-    """The newest snapshot. Reads overlap, because each takes a while. If an earlier read ends after a later one, its
-    result is older and is discarded."""
+    """The newest snapshot. Reads may overlap. If an earlier read ends after a later one, its result is stale, and is
+    discarded."""
 
     def __init__(self, reports: MachineReports) -> None:
         self._reports = reports
@@ -165,7 +166,7 @@ class LatestNetwork:
         self.now = NetworkInForce()
 
     async def read(self, *starting: Machine) -> NetworkInForce:
-        """Reads a snapshot. `starting`: machines that the local AWS may not list as running yet."""
+        """Reads a snapshot. `starting`: machines that the local AWS may not list yet."""
         self._reads_begun += 1
         number = self._reads_begun
         living = {each.id: each for each in (*await self._reports.machines(), *starting)}
@@ -176,7 +177,7 @@ class LatestNetwork:
 
 
 async def _read(reports: MachineReports, machines: Sequence[Machine]) -> NetworkInForce:
-    """Reads a snapshot. The subnet or a group of a machine that ends meanwhile may be gone; it is left out."""
+    """Reads a snapshot. Subnets and groups that are deleted meanwhile are left out."""
     groups: dict[str, SecurityGroupRules] = {}
     around: dict[str, NetworkAround] = {}
     for machine in machines:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides who may do what in the local AWS: evaluates the policies in moto's IAM for each call.
+"""Checks access to the local AWS: evaluates the policies in moto's IAM for each call, before moto gets it.
 
-moto's own evaluation only considers actions, treats every resource as `*`, and is off by default. It stays off. This
-judge runs before moto, and refuses calls that it does not know.
+moto's own evaluation is off by default, and stays off: it considers only actions, and treats every resource as `*`.
 """

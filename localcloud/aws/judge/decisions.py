@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses a call unless the policies in force allow all that it needs."""
+"""Refuses a call unless the policies in force allow everything that it needs. Records each decision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger("localcloud")
 
 
 def authorize(call: AwsCall, principal: AwsPrincipal, record: AwsRecord) -> None:
-    """Raises AWS's refusal, which names the action and the resource."""
+    """Refuses a call that the policies do not allow. AWS's message names the action and the resource."""
     _check_known(call)
     for need in needs_of(call, principal):
         decision = decide(need, principal, in_force(principal, need))
@@ -38,24 +38,26 @@ def authorize(call: AwsCall, principal: AwsPrincipal, record: AwsRecord) -> None
 
 
 def _check_known(call: AwsCall) -> None:
-    """Refuses calls that would make credentials which this judge does not support."""
+    """Refuses calls that would create credentials whose policies this check does not support."""
     if why := table("aws_calls")["refused"].get(call.service.prefix, {}).get(call.operation):
-        raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not take {call.name}: {why}")
+        raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not support {call.name}: {why}")
     if call.name == "sts.AssumeRole" and any(name.startswith("PolicyArns") for name in call.parameters):
-        raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS takes the policy of a session as text only")
+        raise RefusalError(
+            Reason.UNKNOWN_OPERATION, "The local AWS supports session policies only as text, not as ARNs"
+        )
 
 
 def ec2_may_assume(role: Any) -> bool:
-    """Whether instances get credentials of a role."""
+    """Whether the role's trust policy lets EC2 give its credentials to instances."""
     return trusts(trust_of(role), {"aws:SourceAccount": (ACCOUNT,)}, service="ec2.amazonaws.com")
 
 
 def _check_trust(call: AwsCall, principal: AwsPrincipal) -> None:
-    """Refuses AssumeRole unless the role's trust policy names the caller, or names the account and IAM allows it."""
+    """Refuses AssumeRole unless the role's trust policy allows the caller or the whole account."""
     arn = call.text("RoleArn")
     role = role_named(arn.rpartition("/")[2])
     keys = {"aws:PrincipalArn": (principal.arn,), "aws:PrincipalAccount": (ACCOUNT,)}
-    # `authorize` has checked that IAM allows it. So it is enough if the role trusts the account.
+    # `authorize` has checked that the caller's policies allow it. Then trust in the account is enough.
     account = AwsPrincipal(f"arn:aws:iam::{ACCOUNT}:root")
     if (
         role is None
@@ -69,12 +71,16 @@ def _check_trust(call: AwsCall, principal: AwsPrincipal) -> None:
 
 
 MOST_ROWS = 20_000
-# Keys that differ at each call. With them, each call would get a row of its own.
+# Keys that differ at each call. They are not recorded, because each call would get its own row.
 _OF_THE_MOMENT = frozenset({"aws:CurrentTime", "aws:EpochTime"})
 
 
 class AwsRecord:
-    """The decisions, the newest last. The simulation's thread writes, the event loop reads."""
+    """The recorded decisions, the newest last, with all that is needed to evaluate them under other policies.
+
+    Decisions that differ only in their time share a row with a count. Otherwise polling nodes would fill the record.
+    The simulation's thread writes, and the event loop reads.
+    """
 
     def __init__(self, most: int = MOST_ROWS) -> None:
         self._most = most
@@ -104,6 +110,6 @@ class AwsRecord:
                 self.forgotten += 1
 
     def since(self, number: int) -> list[dict[str, Any]]:
-        """The rows after this number, which is the `id` of an earlier row."""
+        """The rows with a higher `id` than this number."""
         with self._lock:
             return [dict(row) for row in self._rows.values() if row["id"] > number]

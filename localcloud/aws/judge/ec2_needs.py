@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The permissions that calls of EC2 need: for the resources they name, those they make, and the tags they give."""
+"""The permissions that calls of EC2 need: for the resources that they name or create, and for tags."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SINGULAR = {
     "TagSpecifications": "TagSpecification", "Tags": "Tag", "NetworkInterfaces": "NetworkInterface",
     "SecurityGroupIds": "SecurityGroupId", "Groups": "SecurityGroupId",
 }  # fmt: skip
-# Parameters that identify a resource by something else than its id.
+# Parameters that identify a resource in another way than by its id.
 _NAMES = ("LaunchTemplateName", "PublicIp", "SecurityGroup", "AssociationId", "Name")
 _OF_GROUPS = (
     "AuthorizeSecurityGroupEgress", "AuthorizeSecurityGroupIngress", "DeleteSecurityGroup",
@@ -30,7 +30,7 @@ _TAGS = re.compile(r"^TagSpecification\.(\d+)\.")
 
 
 def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
-    """A need for each resource, with its tags. A new resource has the tags that it gets."""
+    """A need for each resource. Its condition keys contain its tags; for a new resource, the tags of the request."""
     action = f"ec2:{call.operation}"
     if call.operation.startswith("Describe") and not call.operation.endswith("Attribute"):
         yield Need(action, "*", common)
@@ -44,7 +44,7 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
     special = _special(parameters)
     for arn in named:
         yield Need(action, arn, {**common, **special, **resource_tags.keys(arn)})
-    # The tags of a launch are added to those of its template.
+    # A launch gives the tags of its template and its own.
     given = {**_tags_given(own), **_tags_given(call.parameters)}
     made = table("aws_calls")["ec2"]["makes"].get(call.operation, [])
     for kind in made:
@@ -60,7 +60,7 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
 
 
 def pass_role_need(name: str, common: Keys) -> Need:
-    """The need to pass a role to instances."""
+    """The need to pass a role to EC2."""
     from localcloud.aws.judge.policies import role_named
 
     role = role_named(name)
@@ -72,7 +72,7 @@ def _named(call: AwsCall, parameters: Mapping[str, str]) -> Iterator[str]:
     types = table("aws_calls")["ec2"]["named"]
     for name, value in parameters.items():
         last = _NUMBER.sub("", name).rpartition(".")[2]
-        # The data of a template needs no permission: the later launch does.
+        # Creating a template needs no permission for resources in its data. Launches from it do.
         within = name.startswith(("Filter.", "TagSpecification.", "LaunchTemplateData."))
         if value and last in types and not within:
             yield _arn(call.region, types[last], value)
@@ -106,7 +106,7 @@ def _tags_of_existing(call: AwsCall, action: str, common: Keys) -> Iterator[Need
 
 
 def _tags_given(parameters: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """The tags that a request gives to new resources, by type."""
+    """The tags that a request gives to new resources, by resource type."""
     given: dict[str, dict[str, str]] = {}
     for name, value in parameters.items():
         match = _TAGS.match(name)
@@ -126,7 +126,7 @@ def _special(parameters: Mapping[str, str]) -> dict[str, Sequence[str]]:
 
 
 def _role_passed(parameters: Mapping[str, str]) -> str:
-    """The role of the instance profile that a launch names; empty if the profile does not exist, which EC2 reports."""
+    """The role in the instance profile of a launch, or "". Missing profiles are refused later, as by EC2."""
     name = parameters.get("IamInstanceProfile.Name") or parameters.get("IamInstanceProfile.Arn", "").rpartition("/")[2]
     if not name:
         return ""
@@ -139,7 +139,7 @@ def _role_passed(parameters: Mapping[str, str]) -> str:
 
 
 def _template_parameters(call: AwsCall) -> dict[str, str]:
-    """The parameters in the launch template of a launch, in the names of a request."""
+    """The parameters of a launch that are in its launch template, with their names in a request."""
     from moto.ec2.models import ec2_backends
 
     named = {
@@ -150,13 +150,13 @@ def _template_parameters(call: AwsCall) -> dict[str, str]:
         return {}
     try:
         data = ec2_backends[ACCOUNT][call.region]._get_template_from_args(named).data
-    except Exception:  # moto reports the error when the call reaches it
+    except Exception:  # moto raises this error again when it gets the call
         return {}
     return dict(_flat("", data))
 
 
 def _flat(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Flattens a template's values: its `TagSpecifications` are `TagSpecification.1` and so on in a request."""
+    """Flattens a template's values to the names of a request: `TagSpecifications` to `TagSpecification.1` and so on."""
     if isinstance(value, Mapping):
         for name, item in value.items():
             singular = _SINGULAR.get(str(name), str(name))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The permissions that a call needs: actions on resources, by the rows of catalog/aws_calls.toml."""
+"""The permissions that a call needs: actions on resources, from the rows of catalog/aws_calls.toml."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NUMBERED = re.compile(r"^([A-Za-z.]+?)(?:\.member)?(?:\.\d+)?$")
 
 
 def needs_of(call: AwsCall, principal: AwsPrincipal) -> list[Need]:
-    """All actions and resources that must be allowed. Empty if everybody may make this call."""
+    """All actions and resources that must be allowed; none if the call needs no permission."""
     common = common_keys(call, principal)
     if call.service.wire is Wire.S3:
         return list(s3_needs.needs(call, common))
@@ -38,7 +38,7 @@ def needs_of(call: AwsCall, principal: AwsPrincipal) -> list[Need]:
 
 
 def _arns(call: AwsCall) -> list[str]:
-    """The resources of a call; `*` if no row names any."""
+    """The resources of a call; `*` if no row of the catalog names any."""
     found = [arn for row in table("aws_calls")["resource"] if _is_for(row, call) for arn in _arns_of(row, call)]
     if call.name == "ssm.SendCommand":
         found += _tagged_targets(call)
@@ -65,12 +65,12 @@ def _arns_of(row: Mapping[str, Any], call: AwsCall) -> Iterator[str]:
 
 
 def _formatted(pattern: str, values: Mapping[str, str]) -> str:
-    """Fills in a pattern. `str.format` would let a pattern access attributes of values."""
+    """Fills in a pattern. `str.format` would also let it access attributes of values."""
     return re.sub(r"\{(\w+)\}", lambda match: values[match[1]], pattern)
 
 
 def parameter_texts(call: AwsCall, name: str) -> list[str]:
-    """The texts of a parameter: a single one, a list in JSON, or numbered parameters of a query."""
+    """The values of a parameter that is a text, a list in JSON, or numbered in a query."""
     if call.service.wire is Wire.JSON:
         value = call.parameters.get(name)
         return [value] if isinstance(value, str) else [one for one in value or () if isinstance(one, str)]
@@ -78,7 +78,8 @@ def parameter_texts(call: AwsCall, name: str) -> list[str]:
 
 
 def _tagged_targets(call: AwsCall) -> Iterator[str]:
-    """The instances that a command's targets select, or an instance without tags if they select none."""
+    """The ARNs of the instances that a command's targets select. If a target selects none: the ARN for all
+    instances."""
     from localcloud.aws.additions import commands, machine_view
 
     targets = call.parameters.get("Targets")
@@ -104,7 +105,7 @@ def _request_tags(call: AwsCall) -> dict[str, Sequence[str]]:
 
 
 def _tag_needs(call: AwsCall, needs: list[Need]) -> Iterator[Need]:
-    """The needs for tags that a creation gives: these services ask for the permission to tag, too."""
+    """The needs to tag new resources: for a creation with tags, these services also require a permission to tag."""
     actions = {"secretsmanager.CreateSecret": "TagResource", "ecr.CreateRepository": "TagResource",
                "iam.CreateRole": "TagRole", "iam.CreatePolicy": "TagPolicy", "logs.CreateLogGroup": "TagResource",
                "iam.CreateInstanceProfile": "TagInstanceProfile", "iam.CreateUser": "TagUser"}  # fmt: skip
@@ -124,16 +125,16 @@ def _special_keys(call: AwsCall) -> dict[str, Sequence[str]]:
 
 
 def _pass_role_needs(call: AwsCall, common: Mapping[str, Sequence[str]]) -> Iterator[Need]:
-    """The need to pass a role that is put into an instance profile."""
+    """The need to pass a role when it is added to an instance profile."""
     if call.name == "iam.AddRoleToInstanceProfile":
         yield ec2_needs.pass_role_need(call.text("RoleName"), common)
 
 
 def common_keys(call: AwsCall, principal: AwsPrincipal) -> dict[str, Sequence[str]]:
-    """The condition keys that every call has."""
+    """The condition keys of every call."""
     now = datetime.fromtimestamp(http.now(), UTC)
     keys: dict[str, Sequence[str]] = {
-        # Requests do not leave this machine, so they count as secure for policies that require TLS.
+        # Requests do not leave this machine, so for policies they count as sent over TLS.
         "aws:SecureTransport": ("true",), "aws:RequestedRegion": (call.region,), "aws:PrincipalArn": (principal.arn,),
         "aws:PrincipalAccount": (ACCOUNT,), "aws:ResourceAccount": (ACCOUNT,), "aws:SourceIp": ("127.0.0.1",),
         "aws:CurrentTime": (now.isoformat(),), "aws:EpochTime": (str(int(now.timestamp())),),

@@ -10,15 +10,15 @@ from components.aws.iam.decide import AwsPrincipal, InForce, Need
 from components.aws.iam.documents import PolicyDocument, UnreadableDocumentError, statements_of
 from localcloud.aws.account import ACCOUNT, ADMINISTRATORS
 
-# Services whose VPC endpoint has another name than their actions. Docker's part of ECR has no actions here.
+# Prefix of actions -> the name of the service's VPC endpoint, if it differs.
 _NAMES = {"ecr": "ecr.api"}
 _Named = tuple[str, str]
-# On AWS the account's root may always do these. The local account has no root user, so its administrators may.
+# On AWS, the account's root user may always do these. The local account has none, so its administrators may.
 _OF_THE_OWNER = frozenset({"s3:GetBucketPolicy", "s3:PutBucketPolicy", "s3:DeleteBucketPolicy"})
 
 
 def endpoint_policies(instance: str, action: str) -> Iterator[tuple[str, str]]:
-    """The names and documents of the VPC endpoint policies through which a call of an instance goes."""
+    """The policies of the VPC endpoints that an instance's call passes: their names and documents."""
     from localcloud.aws.additions import machine_view
 
     one = machine_view.find(instance)
@@ -31,22 +31,22 @@ def endpoint_policies(instance: str, action: str) -> Iterator[tuple[str, str]]:
 
 
 def in_force(principal: AwsPrincipal, need: Need) -> InForce:
-    """The policies that decide about this principal and this resource."""
+    """The policies that apply to this principal and this need."""
     from moto.iam.models import iam_backends
 
     backend = iam_backends[ACCOUNT]["aws"]
-    found: list[_Named] = []
+    identity: list[_Named] = []
     limits: list[_Named] = []
     if principal.user and principal.user in backend.users:
         user = backend.users[principal.user]
-        found += attached(user)
+        identity += attached(user)
         for group in backend.groups.values():
             if user in group.users:
-                found += attached(group)
+                identity += attached(group)
         limits += _boundary(backend, user)
     role = role_named(principal.role) if principal.role else None
     if role is not None:
-        found += attached(role)
+        identity += attached(role)
         limits += _boundary(backend, role)
         if principal.session_policy:
             limits.append(("session policy", principal.session_policy))
@@ -54,7 +54,7 @@ def in_force(principal: AwsPrincipal, need: Need) -> InForce:
     if principal.instance:
         limits += endpoint_policies(principal.instance, need.action)
     try:
-        return InForce(_read(found), _read(limits), () if owns else _read(_resource_policies(need.resource)))
+        return InForce(_read(identity), _read(limits), () if owns else _read(_resource_policies(need.resource)))
     except UnreadableDocumentError as error:
         return InForce((), (), (), f"a policy document ({error})")
 
@@ -71,7 +71,7 @@ def role_named(name: str) -> Any:
 
 
 def trust_of(role: Any) -> PolicyDocument:
-    """A role's trust policy. A policy that cannot be parsed trusts nobody."""
+    """A role's trust policy. If it cannot be parsed, it trusts nobody."""
     try:
         return PolicyDocument("trust policy", statements_of(role.assume_role_policy_document or ""))
     except UnreadableDocumentError:
@@ -86,7 +86,7 @@ def attached(owner: Any) -> Iterator[_Named]:
 
 
 def _document(policy: Any) -> str:
-    """The default version of a managed policy, which is in force."""
+    """The document of a managed policy's default version, which is the one in force."""
     return next(_text(one.document) for one in policy.versions if one.version_id == policy.default_version_id)
 
 
@@ -99,7 +99,7 @@ def _boundary(backend: Any, owner: Any) -> list[_Named]:
 
 
 def _resource_policies(arn: str) -> list[_Named]:
-    """The policy of the bucket, repository or secret that a resource is, or belongs to."""
+    """The resource policy: of a bucket (also for its objects), a repository or a secret."""
     service, rest = arn.split(":")[2:3], arn.rpartition(":")[2]
     if service == ["s3"]:
         from moto.s3.models import s3_backends

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tags of a resource as condition keys, and the full ARNs of resources that calls name only in part."""
+"""Tags as condition keys, and the full ARNs of resources that calls name only in part."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def numbered(parameters: Mapping[str, Any], prefix: str) -> dict[str, str]:
 
 
 def keys(arn: str) -> dict[str, Sequence[str]]:
-    """The tags of a resource as `aws:ResourceTag/…`, and as the service's own key for it."""
+    """The condition keys for the tags of a resource: `aws:ResourceTag/…`, and the service's own keys."""
     parts = arn.split(":", 5)
     if len(parts) < 6:
         return {}
@@ -64,7 +64,7 @@ def _tags(service: str, region: str, name: str, arn: str) -> Mapping[str, str]:
 
 
 def placement_group(region: str, identifier: str) -> str:
-    """The name of a placement group by its id. Its ARN contains the name."""
+    """The name of a placement group, by its id. Its ARN contains the name."""
     from moto.ec2.models import ec2_backends
 
     rows = ec2_backends[ACCOUNT][region].__dict__.get("trainyard_placement_groups", {})
@@ -72,8 +72,8 @@ def placement_group(region: str, identifier: str) -> str:
 
 
 def full_arn(arn: str, region: str) -> str:
-    """The ARN of the resource that moto would find for a call: completed by a suffix or path that the call left out,
-    and without a version. `region` is the call's, because moto searches there, whatever region the ARN has."""
+    """The full ARN of the resource that moto would find: with a suffix or path that the call left out, and without a
+    version. `region`: of the call, because moto searches there and ignores the region in an ARN."""
     parts = arn.split(":", 5)
     if parts[2:3] == ["ssm"] and parts[5].startswith("parameter"):
         return _parameter(region, arn)
@@ -116,7 +116,7 @@ def _key(region: str, arn: str) -> str:
 def _secret(region: str, arn: str) -> Any:
     from moto.secretsmanager.models import secretsmanager_backends
 
-    named = arn.rpartition(":")[2].removesuffix("-??????")  # as moto reads it: names have no colon
+    named = arn.rpartition(":")[2].removesuffix("-??????")  # moto reads it in this way, and names have no colon
     for secret in secretsmanager_backends[ACCOUNT][region].secrets.values():
         if secret.arn == arn or secret.name == named:
             return secret
@@ -124,7 +124,7 @@ def _secret(region: str, arn: str) -> Any:
 
 
 def by_name(region: str, parameter: str, value: str, operation: str) -> Iterator[str]:
-    """Resources that calls of EC2 identify by something else than their id."""
+    """The ARNs of EC2 resources that a call identifies in another way than by id."""
     from moto.ec2.models import ec2_backends
 
     backend = ec2_backends[ACCOUNT][region]

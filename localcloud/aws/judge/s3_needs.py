@@ -12,9 +12,9 @@ from localcloud.aws.calls import AwsCall
 
 Keys = Mapping[str, Sequence[str]]
 _HEADERS = ("x-amz-server-side-encryption", "x-amz-acl")
-# Values with which a header has no effect.
+# With these values, a header has no effect.
 _OFF = ("false", "OFF")
-# Endings of operations that need another action for an old version.
+# Operations with these endings need another action for an old version.
 _HAVE_VERSIONS = ("Object", "Tagging", "Acl", "Attributes")
 
 _ON_KEY = {
@@ -52,7 +52,7 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
 
 
 def _header_needs(call: AwsCall, resource: str, keys: Keys) -> Iterator[Need]:
-    """The needs of headers, such as one that gives tags to a new object."""
+    """The needs for headers, such as one with tags for a new object."""
     rows = table("aws_calls")["s3"]["headers"]
     row = rows.get(call.operation, rows["object"])
     needed = (name for header, text in call.headers.items() if text not in _OFF for name in row.get(header, ()))
@@ -69,7 +69,7 @@ def _own_keys(call: AwsCall) -> dict[str, Sequence[str]]:
 
 
 def encryption_needs(call: AwsCall, bucket: str, key: str, keys: Keys) -> Iterator[Need]:
-    """The needs of reading or writing for a KMS key, if the bucket or the object has one."""
+    """The need to use a KMS key when an object is read or written, if the object or its bucket has one."""
     action = _ON_KEY.get(call.operation)
     if action is None:
         return
@@ -80,7 +80,7 @@ def encryption_needs(call: AwsCall, bucket: str, key: str, keys: Keys) -> Iterat
 
 
 def _key_of(bucket: str, key: str, action: str) -> str:
-    """The KMS key of an object, or of its bucket for new objects."""
+    """The KMS key of an object that is read. For a new object: that of its bucket. "" if there is none."""
     from moto.s3.models import s3_backends
 
     place = s3_backends[ACCOUNT]["aws"].buckets.get(bucket)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The provider's look-up functions, a row for each."""
+"""The provider's functions, such as `getVpc`: a row for each, and one implementation."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,20 +17,22 @@ from provider.base.wire import Engine, UrnReporter
 
 @dataclass(frozen=True)
 class Lookup:
+    """A function that finds something by one call."""
+
     service: str
     operation: str
-    # Parameters as templates of arguments. A parameter whose argument is missing is left out.
+    # Parameters as templates of arguments. A parameter is left out if its argument is missing.
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    # Arguments that are filters of the operation, and their names there.
+    # Argument -> the filter of the operation that it sets.
     filters: Mapping[str, str] = field(default_factory=dict)
-    # A JMESPath: the result's properties, by their Pulumi names or the API's.
+    # A JMESPath in the response: the properties of the result, by their Pulumi names or the API's.
     at: str = "@"
     id: str = "{id}"
     # Whether exactly one result is required.
     one: bool = False
-    # Calls that only the real provider makes, whose answers are not needed here: operation -> templates of parameters.
+    # Calls of the real provider whose responses are not needed here: operation -> templates of parameters.
     unused_calls: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    # Error codes of these calls that mean that there is no such thing.
+    # Error codes with which these calls say that something does not exist.
     missing: frozenset[str] = frozenset()
 
 
@@ -113,7 +115,7 @@ FUNCTIONS: Mapping[str, Lookup] = {
         "ec2",
         "DescribeInstances",
         filters={"instanceStateNames": "instance-state-name"},
-        # Without instances of an attempt of this plugin that was killed: the next attempt adopts those.
+        # Leaves out instances of a killed attempt of this plugin, because the next attempt adopts them.
         at=f"{{ids: Reservations[].Instances[] | [?!(Tags[?Key=='{ATTEMPT}'])].InstanceId}}",
         id="{region}",
     ),
@@ -275,9 +277,9 @@ def _only(token: str, found: Any, args: Properties) -> Any:
     name = token.rsplit(":", 1)[-1]
     items = list(found or ())
     if not items:
-        raise ProviderError(f"{name}: nothing was found.", "Correct the arguments, or look into the right region.")
+        raise ProviderError(f"{name}: there are no results.", "Correct the arguments or the region.")
     if len(items) > 1 and not args.get("mostRecent"):
-        raise ProviderError(f"{name}: {len(items)} were found, and one is needed.", "Name more of its properties.")
+        raise ProviderError(f"{name}: there are {len(items)} results, and one is needed.", "Give more arguments.")
     return items[-1]
 
 

@@ -14,13 +14,13 @@ from localcloud.plugins.plugin import LocalPlugin
 from provider.base.resource import CheckedInputs, Function
 
 _CONFIG = frozenset({"region", "profile", "defaultTags"})
-# Settings of the real provider that have no effect here.
+# Settings of the real provider that are accepted and have no effect.
 _IRRELEVANT = frozenset({"version", "pluginDownloadURL", "maxRetries", "s3UsePathStyle"})
 
 
 class LocalAws(LocalPlugin[AwsRow, AwsSession]):
     name = "aws"
-    # The version of pulumi-aws whose types this follows. The engine compares it with the version a program needs.
+    # The version of pulumi-aws with the same types. The engine compares it with the version that a program needs.
     version = "7.51.1"
     rows = ROWS
     base = AwsResource
@@ -28,7 +28,7 @@ class LocalAws(LocalPlugin[AwsRow, AwsSession]):
 
     def check_config(self, config: Properties) -> CheckedInputs:
         unknown = [key for key in sorted(config) if key not in _CONFIG | _IRRELEVANT and not key.startswith("skip")]
-        reason = "The `aws` plugin of the local cloud does not take this configuration. It takes region, profile and "
+        reason = "The `aws` plugin of the local cloud does not support this setting. It supports region, profile and "
         return CheckedInputs(config, tuple(InputFailure(key, f"{reason}defaultTags.") for key in unknown))
 
     def open_session(self, config: Properties) -> AwsSession:

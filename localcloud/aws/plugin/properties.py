@@ -33,7 +33,7 @@ GLOBAL = frozenset({"iam"})
 
 
 class AwsProperties(TableResource, ABC):
-    """A type's row together with botocore's models. It only calls AWS to ask for the account."""
+    """A type's row together with botocore's models. The only call of AWS here is for the account."""
 
     row: AwsRow
     _session: Callable[[], AwsSession]
@@ -41,7 +41,7 @@ class AwsProperties(TableResource, ABC):
     def __init__(self, token: str, row: AwsRow, session: Callable[[], AwsSession]) -> None:
         super().__init__(token, row, session)
         rules = rules_of(token, MAPS)
-        # A region that the program leaves out stays unchanged, as after an import.
+        # If the program gives no region, it stays unchanged, for example after an import.
         self.rules = replace(rules, replace=rules.replace | self._regional, computed=rules.computed | self._regional)
         self.secret_outputs = row.secret_outputs
 
@@ -60,7 +60,7 @@ class AwsProperties(TableResource, ABC):
 
     @cached_property
     def _names_back(self) -> Mapping[str, str]:
-        """`renamed` reversed: the path of a member -> its Pulumi name."""
+        """`renamed` in reverse: the path of a member -> its Pulumi name."""
         back = {}
         for path, member in self.row.renamed.items():
             *above, name = path.split(".")
@@ -69,10 +69,10 @@ class AwsProperties(TableResource, ABC):
         return back
 
     def live(self, model: Properties) -> Properties:
-        """The fields of the model by their Pulumi names."""
+        """The fields of a model, by their Pulumi names."""
         names = {member: name for name, member in self.row.model_paths.items() if member in model}
-        found = {name: search(where, model) for name, where in self.row.model_paths.items()}
-        return {**to_pulumi(model, {**self._names_back, **names}), **to_pulumi(found, self._names_back)}
+        at_paths = {name: search(path, model) for name, path in self.row.model_paths.items()}
+        return {**to_pulumi(model, {**self._names_back, **names}), **to_pulumi(at_paths, self._names_back)}
 
     def shown(self, model: Any, inputs: Properties) -> Properties:
         live = {name: value for name, value in self.live(model).items() if name in self.outputs_of_api()}
@@ -120,18 +120,18 @@ class AwsProperties(TableResource, ABC):
         return self._session().operation(service or self.row.service, name).input_shape
 
     def template_values(self, id: str, inputs: Mapping[str, Any]) -> Properties:  # noqa: A002
-        """The values for templates."""
+        """The values for the templates of a row."""
         account = {"account": self._session().account} if self._needs_account else {}
         return {**inputs, **self.parse_id(id), "id": id, REGION: self.region(inputs), **account}
 
     @cached_property
     def _needs_account(self) -> bool:
-        """Whether a template of this row needs the account. Asking for it costs a call."""
+        """Whether a template of this row needs the account, which costs a call."""
         return "{account}" in repr(self.row)
 
     @property
     def holder(self) -> Any:
-        """The shape that has most of the inputs of the creation."""
+        """The shape in the creation's parameters that has the inputs."""
         shape = self.shape(self.row.create)
         return shape.members[self.row.body] if self.row.body else shape
 
@@ -139,7 +139,7 @@ class AwsProperties(TableResource, ABC):
         return name in self.row.inside or member_of(shape, name, self.row.renamed.get(name, "")) is not None
 
     def creation(self, builder: ParameterBuilder, inputs: Properties) -> Properties:
-        """The parameters of the creation that come from inputs, without inputs that other calls set."""
+        """The parameters of the creation, from those inputs that no other call sets."""
         holder, shape = self.holder, self.shape(self.row.create)
         later = {name for name in self._changed_by_calls() if not self.takes(holder, name)}
         own = {*self.row.extra, *later, "__defaults", "tagsAll", REGION, f"{self.row.named}Prefix", *self.row.inside}
@@ -176,7 +176,7 @@ class AwsProperties(TableResource, ABC):
     def _refusal_of(self, key: str) -> str:
         near = difflib.get_close_matches(key, self.inputs_of_api(), 1)
         hint = f" Did you mean `{near[0]}`?" if near else ""
-        return f"The local cloud's plugin takes no input `{key}` of {self.token}.{hint}"
+        return f"The local cloud's plugin does not support the input `{key}` of {self.token}.{hint}"
 
     def _made_name(self, call: Call, old: Properties, inputs: Properties) -> str:
         prefix = inputs.get(f"{self.row.named}Prefix")
@@ -186,7 +186,7 @@ class AwsProperties(TableResource, ABC):
         return str(old.get(self.row.named) or f"{prefix}{seed[:26]}")[: self.row.longest_name]
 
     def validate_inputs(self, inputs: Properties) -> list[InputFailure]:
-        """Validates inputs by botocore's models: those of the creation, and of every other call that sets an input."""
+        """Validates inputs by botocore's models of the creation, and of the other calls that set inputs."""
         builder = ParameterBuilder(self.row.renamed)
         made = {**dict.fromkeys(self.row.fixed), **self.creation(builder, inputs)}
         shape, body = self.shape(self.row.create), self.row.body

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields of a row of the AWS table. The rows are in localcloud/aws/plugin/types.
+"""The fields of a row of the AWS table, and functions that make common rows. The rows are in
+localcloud/aws/plugin/types.
 
 Parameters are templates: `{vpcId}` is an input, an output or a field of the live model, `{id}` is the resource's id,
-`{region}` and `{account}` are its location. A value that consists of one template only keeps its type.
+`{region}` and `{account}` are its location. If a text is one template and nothing else, the value keeps its type.
 """
 
 import re
@@ -19,38 +20,38 @@ _NAME = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Read:
-    """A call that reads a part of the live state. The first one of a row decides whether the resource exists."""
+    """A call that reads a part of the live model. The first one of a row says whether the resource exists."""
 
     operation: str
     parameters: Mapping[str, Any]
-    # The part of the answer that becomes fields of the model: a JMESPath, and a template.
+    # The part of the response that becomes fields of the model: a JMESPath with templates.
     at: str = "@"
-    # Codes that mean: there is none.
+    # Error codes that mean that it does not exist.
     missing: frozenset[str] = frozenset()
-    # A field of the model or an input. If it has no value, the call is not made.
+    # A field of the model or an input. Without a value of it, the call is skipped.
     when: str = ""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A call that sets inputs: after a creation that does not take them, and at an update."""
+    """A call that sets inputs at an update, and after a creation that cannot set them."""
 
     operation: str
     inputs: tuple[str, ...]
     parameters: Mapping[str, Any]
     body: str = ""  # the member that holds the inputs
-    value: str = ""  # the member inside an input's own member that holds its value
-    together: bool = False  # sends all of its inputs, also those that did not change
-    names: Mapping[str, str] = field(default_factory=dict)  # input -> member, where this call has its own name
+    value: str = ""  # the member below an input's member that holds its value
+    together: bool = False  # sends all inputs, also unchanged ones
+    names: Mapping[str, str] = field(default_factory=dict)  # input -> member, if this call has another name for it
     undo: str = ""  # the operation that removes the value
-    undo_with: Mapping[str, Any] | None = None  # its parameters, if they differ
-    # The old value must be removed before a new one is set, and before the resource is deleted.
+    undo_with: Mapping[str, Any] | None = None  # parameters of `undo`, if they differ
+    # The old value must be removed before a new one is set, and before the deletion.
     exclusive: bool = False
 
 
 @dataclass(frozen=True)
 class Added:
-    """A list whose elements are added and removed by one call."""
+    """A list input. One call adds and removes elements."""
 
     operation: str
     input: str
@@ -73,44 +74,45 @@ class AwsRow(TypeRow):
     service: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...] = ()
-    # The operation that creates it, and the part of the answer that becomes fields of the model.
+    # The operation that creates the resource, and the part of its response that becomes the model.
     create: str
     created: str = "@"
-    # Parameters of the creation that do not come from inputs, and the member that holds the inputs.
+    # Parameters of the creation that are not inputs, and the member that holds the inputs.
     fixed: Mapping[str, Any] = field(default_factory=dict)
     body: str = ""
     id: str
     reads: tuple[Read, ...]
     delete: str
     delete_with: Mapping[str, Any]
-    # Calls before a deletion that the real provider makes.
+    # Calls of the real provider before a deletion.
     before_delete: tuple[Read, ...] = ()
     changes: tuple[Change, ...] = ()
     lists: tuple[Added, ...] = ()
     tagging: Tagging | None = None
-    # EC2's name of the type in tag specifications.
+    # The resource type in EC2's tag specifications.
     kind: str = ""
+    # Pulumi path -> the API's member, where the names differ.
     renamed: Mapping[str, str] = field(default_factory=dict)
-    # Properties that are nested in the API: their path in the creation, and (a JMESPath) in the model.
+    # Properties that are nested in the API: their path in the creation, and their JMESPath in the model.
     inside: Mapping[str, str] = field(default_factory=dict)
     model_paths: Mapping[str, str] = field(default_factory=dict)
-    # The values of inputs that the program no longer gives.
+    # Input -> the value to set when the program no longer gives it.
     unset: Mapping[str, Any] = field(default_factory=dict)
-    # Outputs that are computed from others, as templates.
+    # Output -> the template that computes it.
     computed: Mapping[str, str] = field(default_factory=dict)
-    # The field with the state, as a JMESPath.
+    # The JMESPath of the state.
     state: str = ""
     state_reason: str = ""
-    # The longest name that AWS takes, for generated names.
+    # AWS's limit for the length of a name, for generated names.
     longest_name: int = 64
-    # Error codes that mean that the name is taken, or that the resource is still in use.
+    # Error codes that mean that the name is taken, and that the resource is in use.
     taken_codes: frozenset[str] = frozenset()
     in_use_codes: frozenset[str] = frozenset({"DependencyViolation", "DeleteConflict"})
     secret_outputs: frozenset[str] = frozenset()
 
 
 def unused_read(operation: str, parameters: Mapping[str, Any], missing: str = "", when: str = "") -> Read:
-    """A call whose answer is not needed here. The real provider makes it, so deployers need the permission for it."""
+    """A call whose response is not needed here. The real provider makes it, so deployers need a permission for it."""
     return Read(operation, parameters, "`{}`", frozenset(missing.split()), when)
 
 
@@ -123,7 +125,7 @@ def names_in(template: str) -> list[str]:
 
 
 def fill(template: Any, context: Mapping[str, Any]) -> Any:
-    """The template with its names filled in. None if a name has no value."""
+    """Fills in a template. None if a name in it has no value."""
     if isinstance(template, Mapping):
         filled = {key: fill(item, context) for key, item in template.items()}
         return {key: item for key, item in filled.items() if item is not None}
@@ -140,7 +142,7 @@ def fill(template: Any, context: Mapping[str, Any]) -> Any:
 
 
 def parts_of(template: str, text: str) -> Properties:
-    """Reads the values of a template's names from `text`, which was made from the template."""
+    """The reverse of `fill`: the values of a template's names in `text`."""
     pattern = "".join(
         f"(?P<{part}>.+{'?' if index < template.count('{') * 2 - 1 else ''})" if index % 2 else re.escape(part)
         for index, part in enumerate(_NAME.split(template))
@@ -150,7 +152,7 @@ def parts_of(template: str, text: str) -> Properties:
 
 
 def by_field(name: str) -> Tagging:
-    """Tags of a resource whose id is in this field."""
+    """Tags of an EC2 resource whose id is in this field."""
     return Tagging("CreateTags", "DeleteTags", {"Resources": [f"{{{name}}}"]}, keys="Tags")
 
 
@@ -159,7 +161,7 @@ def ec2(inputs: str, outputs: str = "", **more: Any) -> AwsRow:
 
 
 def tagged(kind: str, inputs: str, outputs: str = "", **more: Any) -> AwsRow:
-    """A type with tags. `kind` is EC2's name of it."""
+    """A row of an EC2 type with tags. `kind`: EC2's resource type in tag specifications."""
     return ec2(f"{inputs} tags", f"{outputs} tagsAll", kind=kind, **{"tagging": by_field("id"), **more})
 
 

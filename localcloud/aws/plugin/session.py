@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session of the plugin: botocore's clients and models, and the tags of every resource."""
+"""The plugin's session: botocore's clients and models. Also the tags that the plugin adds to resources."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from localcloud.plugins.plugin import must_be_local, without_endpoint_error
 
 _ENDPOINT = "AWS_ENDPOINT_URL"
 _CONTROL = "s3control"
-# The tag that says which attempt made a resource. The plugin sets it at the creation, and hides it from programs.
+# The tag with the attempt that created a resource. The plugin sets it at the creation, and hides it from programs.
 ATTEMPT = "trainyard-local:attempt"
 _OF_AWS = "aws:"
 
 
 class AwsSession:
-    """Botocore's clients for the provider's configuration."""
+    """Botocore's clients for a configuration of the provider."""
 
     def __init__(self, session: Session, default_tags: Mapping[str, str]) -> None:
         self._session = session
@@ -32,9 +32,9 @@ class AwsSession:
     def of(cls, config: Properties) -> AwsSession:
         if not os.environ.get(_ENDPOINT):
             raise without_endpoint_error("aws", f"{_ENDPOINT} names no endpoint")
-        # Botocore prefers the endpoint of a single service to the common one, so all of them must be local.
+        # Botocore prefers the endpoint of a service to the common one, so all endpoints must be local.
         must_be_local("aws", [url for name, url in os.environ.items() if name.startswith(_ENDPOINT) and url])
-        tags = nested(config.get("defaultTags")).get("tags") or {}
+        tags = parse_nested(config.get("defaultTags")).get("tags") or {}
         return cls(Session.of({key: config.get(key) for key in ("region", "profile")}), tags)
 
     @property
@@ -61,13 +61,13 @@ class AwsSession:
 
 
 def _without_account(request: Any, **_: Any) -> None:
-    """Removes the account that botocore puts before the host of S3 Control, also before a local cloud's address."""
+    """Removes the account that botocore puts before the host of S3 Control: with it, the local address is invalid."""
     account = f"//{request.headers['x-amz-account-id']}."
     request.url = request.url.replace(account, "//", 1)
 
 
-def nested(value: Any) -> Mapping[str, Any]:
-    """Reads nested configuration, which Pulumi passes as JSON text."""
+def parse_nested(value: Any) -> Mapping[str, Any]:
+    """Parses nested configuration, which Pulumi passes as JSON."""
     if not isinstance(value, str):
         return value if isinstance(value, Mapping) else {}
     try:
@@ -78,7 +78,7 @@ def nested(value: Any) -> Mapping[str, Any]:
 
 
 def all_tags(defaults: Mapping[str, str], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The tags of a resource: its own override the provider's default tags."""
+    """The tags of a resource: the provider's default tags, overridden by its own."""
     return {**defaults, **(inputs.get("tags") or {})}
 
 
@@ -87,7 +87,7 @@ def visible(tags: Mapping[str, str]) -> dict[str, str]:
 
 
 def tags_for(shape: Any, kind: str, tags: Mapping[str, str]) -> dict[str, Any]:
-    """The tags as parameter of a creation."""
+    """The parameter of a creation for these tags; {} if it has none."""
     if "TagSpecifications" in shape.members:
         pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
         return {"TagSpecifications": [{"ResourceType": kind, "Tags": pairs}]}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts Pulumi properties to parameters of AWS's API and back, by the shapes of botocore's models.
 
-Pulumi takes its names from Terraform. They are the API's names with a small first letter, except that lists have plural
-names. `renamed` has the others: the Pulumi path without indices -> the API's member.
+Pulumi's names come from Terraform. They are the API's names with a small first letter, and lists have plural names.
+`renamed` has all other names: the Pulumi path without indices -> the API's member.
 """
 
 import difflib
@@ -16,7 +16,7 @@ from typing import Any
 from components.platform.calls import InputFailure
 from components.platform.values import UNKNOWN, Properties
 
-# Properties whose keys users choose.
+# Properties that are maps: users choose their keys.
 MAPS = frozenset({"metadata", "tags", "tagsAll", "volumeTags"})
 _INDEX = re.compile(r"\[\d+\]")
 _ACRONYM = re.compile(r"([A-Z])([A-Z]+)(?=[A-Z][a-z]|\d|$)")
@@ -26,7 +26,7 @@ _TAG = ({"Key", "Value"}, {"key", "value"})
 
 @dataclass
 class ParameterBuilder:
-    """Makes the parameters of a call from properties, and collects what is wrong with them."""
+    """Builds the parameters of a call from properties, and collects validation failures."""
 
     renamed: Mapping[str, str] = field(default_factory=dict)
     failures: list[InputFailure] = field(default_factory=list)
@@ -43,7 +43,7 @@ class ParameterBuilder:
         return self._scalar(shape, value, path)
 
     def _structure(self, shape: Any, value: Any, path: str) -> Any:
-        if isinstance(value, list) and len(value) == 1:  # Terraform writes some single structures as a list of one
+        if isinstance(value, list) and len(value) == 1:  # in Terraform, some structures are a list of one
             value, path = value[0], f"{path}[0]"
             if value is UNKNOWN:
                 return value
@@ -65,12 +65,13 @@ class ParameterBuilder:
 
     def _list(self, shape: Any, value: Any, path: str) -> Any:
         if isinstance(value, Mapping) and _is_tags(shape.member):
-            key, held = sorted(shape.member.members)[:2]
+            key, content = sorted(shape.member.members)[:2]
             return [
-                {key: name, held: self.parameters(shape.member.members[held], item, f"{path}.{name}")}
+                {key: name, content: self.parameters(shape.member.members[content], item, f"{path}.{name}")}
                 for name, item in value.items()
             ]
-        if isinstance(value, Mapping) and shape.member.type_name == "structure":  # Terraform's blocks of at most one
+        if isinstance(value, Mapping) and shape.member.type_name == "structure":
+            # In Terraform, some lists are a single block.
             return [self.parameters(shape.member, value, path)]
         if not isinstance(value, list):
             return self._scalar(shape, value, path)
@@ -94,7 +95,7 @@ class ParameterBuilder:
 
 
 def _of_text(kind: str, value: Any) -> Any:
-    """Parses a flag or number that the provider writes as text to distinguish absent from false."""
+    """Parses a flag or number in a text. The provider has texts for them where a missing value differs from false."""
     if kind == "boolean" and value in ("true", "false"):
         return value == "true"
     if kind in ("integer", "long") and isinstance(value, str) and _WHOLE.fullmatch(value):
@@ -105,7 +106,7 @@ def _of_text(kind: str, value: Any) -> Any:
 
 
 def member_of(shape: Any, key: str, renamed: str = "") -> str | None:
-    """The member of a structure by its Pulumi name."""
+    """The member of a structure, by its Pulumi name."""
     if renamed:
         return renamed if renamed in shape.members else None
     lower = {name.lower(): name for name in shape.members}
@@ -125,14 +126,14 @@ def _is_tags(shape: Any) -> bool:
 
 
 def to_pulumi(value: Any, renamed: Mapping[str, str], path: str = "") -> Any:
-    """An answer of the API in Pulumi's names and forms. `renamed` is reversed: API path -> Pulumi name."""
+    """A response of the API in Pulumi's names and types. `renamed`: API path -> Pulumi name."""
     if isinstance(value, list):
         tags = all(isinstance(item, Mapping) and set(item) in _TAG for item in value)
         if tags and value:
             return {item.get("Key", item.get("key")): item.get("Value", item.get("value")) for item in value}
         return [to_pulumi(item, renamed, path) for item in value]
     if isinstance(value, Mapping):
-        # Botocore decodes the policy documents of IAM. Their keys are not members of a shape.
+        # Botocore decodes IAM's policy documents. Their keys are not members of a shape.
         is_document = "Statement" in value
         return json.dumps(value) if is_document else dict(_pulumi_members(value, renamed, path))
     if isinstance(value, datetime):
@@ -151,7 +152,8 @@ def _pulumi_members(value: Mapping[str, Any], renamed: Mapping[str, str], path: 
 
 
 def in_form_of(live: Any, given: Any) -> Any:
-    """The live value in the form of the given one: flags and numbers as text, a JSON document as the given text."""
+    """The live value in the form of the program's value: flags and numbers as text, and an equal JSON document as the
+    program's text. So an unchanged value has no difference."""
     if isinstance(given, str):
         return _as_text(live, given)
     if isinstance(given, Mapping) and isinstance(live, Mapping):
@@ -189,14 +191,14 @@ def search(expression: str, value: Any) -> Any:
 
 
 def shape_at(shape: Any, where: str) -> Any:
-    """The shape below a path of members."""
+    """The shape at a path of members."""
     for name in where.split("."):
         shape = shape.members[name]
     return shape
 
 
 def put_at(made: Properties, where: str, value: Any) -> None:
-    """Puts a value below a path of members."""
+    """Sets a value at a path of members."""
     *above, last = where.split(".")
     for name in above:
         made = made.setdefault(name, {})

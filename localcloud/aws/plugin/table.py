@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A resource type from a row: creates, reads, changes and deletes resources in the way that most AWS types share."""
+"""Creates, reads, updates and deletes the resources of a row, in the way that most AWS types share."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -15,19 +15,19 @@ from localcloud.aws.plugin.shapes import ParameterBuilder, search, to_pulumi
 from localcloud.plugins.table import seed_of, unchangeable_error
 
 T = TypeVar("T")
-# How often a resource may be made, deleted by others, and made again while AWS remembers the client token.
+# While AWS remembers a client token, a resource can be created and deleted by others at most this many times.
 _LIVES = 10
-# Error codes for addresses or routes that are in use already. A row has the codes for names.
+# Error codes for addresses and routes that are in use. A row has the codes for names.
 _COLLISIONS = frozenset({"InvalidSubnet.Conflict", "RouteAlreadyExists", "Resource.AlreadyAssociated"})
 
 
 class AwsResource(AwsProperties):
-    """The common behaviour. Types that differ have a subclass in localcloud.aws.plugin.behaviours."""
+    """The behaviour of most types. Other types have a subclass in localcloud.aws.plugin.behaviours."""
 
     # -- calls
 
     def ask(self, inputs: Mapping[str, Any], operation: str, parameters: Mapping[str, Any]) -> Properties:
-        """Calls an operation by its name in botocore's model; `service.Operation` is one of another service."""
+        """Calls an operation by its name in botocore's model. `service:Operation` is one of another service."""
         given = {key: value for key, value in parameters.items() if value is not None}
         service, _, name = operation.rpartition(":")
         return self._session().ask(service or self.row.service, self.region(inputs), name, given)
@@ -47,8 +47,8 @@ class AwsResource(AwsProperties):
     # -- creation
 
     def _create_once(self, call: Call, inputs: Properties) -> tuple[Any, bool]:
-        """Creates the resource, with a tag that marks the attempt. The mark follows from the resource and its inputs,
-        so a resource that a killed attempt made is recognised and adopted."""
+        """Creates the resource, with a tag that marks the attempt. The mark depends on the resource and its inputs
+        only. So the next attempt recognises and adopts a resource that a killed attempt created."""
         mark = hashlib.sha256(seed_of(call, inputs).encode()).hexdigest()[:32]
         mine = None if call.anew else self._find_left_over(call, inputs, mark)
         if mine is not None:
@@ -67,7 +67,7 @@ class AwsResource(AwsProperties):
             raise ProviderError(error.cause, remedy) from error.__cause__
 
     def _may_overwrite(self, call: Call, inputs: Properties) -> bool:
-        """Whether the creation overwrites an existing value, such as a bucket's policy, or may have done so."""
+        """Whether the creation may overwrite an existing value, such as a bucket's policy."""
         if self.row.kind or self.row.create.startswith("Create"):
             return False
         if any(inputs.get(name) is None for name in names_in(self.row.id)):
@@ -90,27 +90,27 @@ class AwsResource(AwsProperties):
             token = hashlib.sha256(f"{mark}\n{life}".encode()).hexdigest()[:32]
             answer = self.write(call, inputs, self.row.create, made | dict.fromkeys(tokens, token))
             model = search(self.row.created, answer) or {}
-            # AWS remembers a client token longer than the resource, which others may have deleted since.
+            # AWS remembers a client token longer than the resource, which others may have deleted.
             if not tokens or self._get(call, self.id_of(model, inputs), inputs) is not None:
                 return model
-        raise ProviderError(f"{call.name} was made and deleted {_LIVES} times within a day.", "Try again tomorrow.")
+        raise ProviderError(f"{call.name} was created and deleted {_LIVES} times within a day.", "Try again tomorrow.")
 
     def _find_left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
-        """A resource that a killed attempt made, for types without a chosen name."""
+        """The resource that a killed attempt created, for types without a name. It has the mark in a tag."""
         first = self.row.reads[0]
-        # Most operations call it `Filters`, and one `Filter`.
+        # The parameter is `Filters`, or `Filter` in one operation.
         name = next((one for one in self.shape(first.operation).members if one.startswith("Filter")), None)
         if not self.row.kind or name is None:
             return None
         filters = {name: [{"Name": f"tag:{ATTEMPT}", "Values": [mark]}]}
-        # The local AWS may ignore a filter, so each result is checked.
+        # The local AWS may ignore a filter, so the mark of each result is checked.
         every = first.at.removesuffix(" | [0]").removesuffix("[0]")
         listed = search(every, self.write(call, inputs, first.operation, filters)) or []
         mine = (one for one in listed if (to_pulumi(one, {}).get("tags") or {}).get(ATTEMPT) == mark)
         return next((one for one in mine if self.state_of(one) not in self.row.gone), None)
 
     def _find_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
-        """The resource that has the name already, if an earlier attempt for the same resource made it."""
+        """The resource that has the name, if a killed attempt for the same resource created it."""
         model = self._get(call, self.id_of({}, inputs), inputs)
         tags = to_pulumi(model, {}).get("tags") if model else {}
         return model if tags and tags.get(ATTEMPT) == mark else None
@@ -132,7 +132,7 @@ class AwsResource(AwsProperties):
         model = self._read(call, first, self.template_values(id, inputs))
         if not model or (state := self.state_of(model)) in self.row.gone:
             return None
-        # While a resource becomes ready, this is called repeatedly. Only the first call is needed to see that.
+        # While a resource becomes ready, this is called repeatedly, and only the first read is needed.
         for read in others if state is None or state in self.row.ready else ():
             values = {**self.template_values(id, inputs), **model}
             if not read.when or values.get(read.when):

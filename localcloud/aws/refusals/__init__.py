@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses calls that AWS refuses and moto accepts. Called after the judge has allowed a call, and before moto.
+"""Refuses calls that AWS refuses and moto accepts. It runs after the access check, and before moto.
 
 | module | what it refuses | by |
 | --- | --- | --- |
-| values | values outside of their limits | botocore's models, rows `limits` and `values` |
+| values | values outside of their limits, unknown filters | botocore's models, rows `limits` and `values` |
 | in_use | deletions of resources that are in use | rows `in_use` |
 | documents | policies that are malformed, too long, or name missing principals | rows `document` |
 | launches | values of launches and templates | itself |
-| filters | filters that an operation does not have | botocore's models |
-| objects | settings of S3, requests about missing objects, uploads of another key than the judged one | itself |
+| objects | settings of S3, requests for missing objects, uploads that belong to another key | itself |
 
-The border (localcloud/aws/border) verifies digests of contents.
+The border (`localcloud/aws/border`) verifies digests of contents.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.refusals import documents, in_use, launches, objects, values
 
-# This operation has checks of its own for a dry run (localcloud/aws/additions/launches.py).
-_JUDGED_DRY = "ec2.RunInstances"
+# This operation does its own dry run (localcloud/aws/additions/launches.py).
+_OWN_DRY_RUN = "ec2.RunInstances"
 
 
 def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
-    """Raises AWS's refusal. A dry run ends here, because moto ignores `DryRun` in some operations."""
-    if call.service.prefix == "ec2" and call.name != _JUDGED_DRY and call.text("DryRun") == "true":
+    """Refuses a call by AWS's rules. A dry run ends here, because moto ignores `DryRun` in some operations."""
+    if call.service.prefix == "ec2" and call.name != _OWN_DRY_RUN and call.text("DryRun") == "true":
         message = "Request would have succeeded, but DryRun flag is set."
         raise RefusalError(Reason.REFUSED, message, "DryRunOperation", 412)
     if why := table("aws_refusals")["lacking"].get(call.name):

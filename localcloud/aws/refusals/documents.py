@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses policy documents by their grammar, their length, and principals that do not exist.
+"""Refuses policy documents that are malformed or too long, or that name missing principals.
 
-moto itself checks the grammar of most of IAM's documents. This module checks the others: policies of resources, and
-trust policies.
+moto checks the grammar of most IAM documents. This module checks that of resource policies and trust policies.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ _ACCOUNT = re.compile(r"\d{12}|arn:aws:iam::\d{12}:root|arn:aws:sts::\d{12}:[a-z
 
 
 class _MalformedError(Exception):
-    """What is wrong with a document, in AWS's words."""
+    """A document is malformed. The text is AWS's message."""
 
 
 def refuse(call: AwsCall) -> None:
-    """Raises AWS's refusal of a document in the call."""
+    """Refuses a call with an invalid policy document."""
     for row in table("aws_refusals")["document"]:
         if call.name not in row["operations"]:
             continue
@@ -85,7 +84,7 @@ def _check_statement(statement: Mapping[str, Any], kind: str) -> None:
 
 
 def _check_fields(statement: Mapping[str, Any], kind: str) -> None:
-    """Policies of identities must not name a principal, and trust policies no resource."""
+    """Refuses a principal in an identity policy, a resource in a trust policy, and missing required fields."""
     named = "Principal" in statement or "NotPrincipal" in statement
     if kind == "identity" and named:
         raise _MalformedError("Policy document should not specify a principal.")
@@ -116,7 +115,7 @@ def _is_value(value: Any) -> bool:
 
 
 def _check_principals(statement: Mapping[str, Any]) -> None:
-    """Principals of the account must exist. moto stores users and roles by their names."""
+    """Refuses users and roles of this account that do not exist."""
     principals = statement.get("Principal", statement.get("NotPrincipal"))
     if principals == "*":
         return
@@ -149,13 +148,14 @@ def _check_resources(statement: Mapping[str, Any], bucket: str) -> None:
 
 
 def _texts(value: Any) -> list[str]:
-    """The texts of a field that is a text or a list; empty if it is something else."""
+    """The texts of a field that is a text or a list of texts; [] for anything else."""
     values = value if isinstance(value, list) else [value]
     return values if all(isinstance(one, str) for one in values) else []
 
 
 def _check_length(call: AwsCall, text: str, row: Mapping[str, Any]) -> None:
-    """Checks a document's length without white space. Inline policies of a user, group or role count together."""
+    """Refuses a document that is too long. White space does not count. The inline policies of a user, group or role
+    count together."""
     if not (most := row.get("most", {}).get(call.operation)):
         return
     length = sum(len(_SPACE.sub("", one)) for one in (text, *_others(call)))

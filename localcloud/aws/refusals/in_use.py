@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses deletions of resources in use. catalog/aws_refusals.toml has the rules, this module finds the users."""
+"""Refuses deletions of resources that are in use. catalog/aws_refusals.toml has the rules, and this module finds what
+uses a resource."""
 
 from __future__ import annotations
 
@@ -16,21 +17,21 @@ log = logging.getLogger("localcloud")
 
 
 def refuse(call: AwsCall) -> None:
-    """Raises AWS's refusal if a row says that the call's resource must not be in use, and it is."""
+    """Refuses a deletion if a row of the catalog says that its resource must be unused, and it is in use."""
     for row in table("aws_refusals")["in_use"]:
         if row["operation"] != call.name:
             continue
         resource = _resource(call, row["parameter"])
         users = [user for kind in row["of"] for user in USERS[kind](_backend(call), resource)]
         if users:
-            # AWS does not say by what it is used. The log does.
+            # Unlike AWS's message, the log says what uses it.
             log.info("refused %s of %s, which is used by %s", call.name, resource, ", ".join(users[:5]))
             message = row["message"].replace("{id}", resource)
             raise RefusalError(Reason.REFUSED, message, row["code"], row.get("status", 400))
 
 
 def _resource(call: AwsCall, parameter: str) -> str:
-    """The id that a call names. A security group may also be named by its name."""
+    """The id in a call. DeleteSecurityGroup may have a name instead."""
     if call.name == "ec2.DeleteSecurityGroup" and not call.text(parameter):
         group = _backend(call).get_security_group_by_name_or_id(call.text("GroupName"))
         return str(group.id) if group is not None else ""
@@ -45,7 +46,7 @@ def _backend(call: AwsCall) -> Any:
 
 
 def _interfaces(backend: Any) -> Iterator[Any]:
-    """The existing interfaces. moto also keeps those of deleted gateways."""
+    """The interfaces that exist on AWS. moto also keeps those of deleted gateways and terminated instances."""
     gone = {gateway._eni.id for gateway in backend.nat_gateways.values() if gateway.state == "deleted"}
     for interface in list(backend.enis.values()):
         owner = interface.instance
@@ -75,7 +76,7 @@ def _endpoints_of_group(backend: Any, group: str) -> Iterator[str]:
 
 
 def _rules_about_group(backend: Any, group: str) -> Iterator[str]:
-    """Other groups' rules that name this group. Its own rules about itself are deleted with it."""
+    """Rules of other groups that name this group. The group's own rules do not count: they are deleted with it."""
     for groups in list(backend.groups.values()):
         for other in list(groups.values()):
             if other.id != group:

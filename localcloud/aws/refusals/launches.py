@@ -23,7 +23,7 @@ _OF_TEMPLATES = ("CreateLaunchTemplate", "CreateLaunchTemplateVersion")
 
 
 def refuse(call: AwsCall) -> None:
-    """Raises EC2's refusals of calls that name such values outside of a launch."""
+    """Refuses such values in other calls than launches: of templates, profiles and tags."""
     if call.operation in _OF_TEMPLATES:
         _check_user_data(call.text("LaunchTemplateData.UserData"), "InvalidUserData.Malformed")
     if call.operation in _OF_PROFILES:
@@ -39,7 +39,7 @@ def refuse(call: AwsCall) -> None:
 
 
 def check_launch(wanted: Mapping[str, Any]) -> None:
-    """Raises EC2's refusals of a launch, with the values of its template."""
+    """Refuses a launch by its values, which include those of its launch template."""
     _check_user_data(str(wanted.get("UserData") or ""), "InvalidParameterValue")
     if wanted.get("MetadataOptions", {}).get("InstanceMetadataTags") == "enabled":
         rows = [row for row in wanted.get("TagSpecifications", []) if row.get("ResourceType") == "instance"]
@@ -69,8 +69,8 @@ def _check_tags(keys: Iterable[str]) -> None:
 
 
 def _check_profile(name: str, arn: str) -> None:
-    """Refuses a profile that does not exist. The message is AWS's own, because clients retry on it: EC2 sees a new
-    profile only after a moment."""
+    """Refuses a missing profile or one without a role. The message must be AWS's, because clients retry on it: EC2 sees
+    a new profile only after a moment."""
     from moto.iam.models import iam_backends
 
     for profile in iam_backends[ACCOUNT]["aws"].instance_profiles.values():
@@ -104,7 +104,7 @@ _KINDS = ("interface", "efa", "efa-only")
 
 
 def check_interfaces(kind: str, wanted: dict[str, Any]) -> None:
-    """Raises AWS's refusals of the interfaces that a launch asks for."""
+    """Refuses network interfaces that the instance type does not support."""
     from moto.ec2.models.instance_types import INSTANCE_TYPES
 
     interfaces = wanted.get("NetworkInterfaces", [])

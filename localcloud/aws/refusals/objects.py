@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S3's refusals: requests about missing objects by callers who may not list the bucket, public policies, ACLs, and
-disabled keys."""
+"""S3's refusals: missing objects if the caller may not list the bucket, public policies, ACLs, and disabled keys."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from localcloud.aws.judge.needs import common_keys
 from localcloud.aws.judge.policies import in_force
 
 _OF_THE_OWNER = "bucket-owner-full-control"
-# Condition keys. With one of them, a statement for everybody is not public to S3.
+# With one of these condition keys, a statement for everybody does not count as public in S3.
 _FIXED_KEYS = frozenset({
     "aws:sourceip", "aws:sourcearn", "aws:sourcevpc", "aws:sourcevpce", "aws:sourceowner", "aws:sourceaccount",
     "aws:principalorgid", "aws:principalorgpaths", "aws:principalaccount", "aws:principalarn", "aws:userid",
@@ -26,7 +25,7 @@ _FIXED_KEYS = frozenset({
 
 
 def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
-    """Raises S3's refusals."""
+    """Refuses a call of S3 by S3's rules."""
     bucket = _bucket(call)
     if bucket is None:
         return
@@ -45,7 +44,7 @@ def _bucket(call: AwsCall) -> Any:
 
 
 def _check_missing_object(call: AwsCall, bucket: Any, caller: AwsPrincipal) -> None:
-    """Refuses access to a missing object, unless the caller may list the bucket and so may learn that it is missing."""
+    """Denies access to a missing object. Only callers who may list the bucket may learn that it does not exist."""
     if bucket.keys.get(call.text("Key")) is not None:
         return
     need = Need("s3:ListBucket", f"arn:aws:s3:::{bucket.name}", common_keys(call, caller))
@@ -70,7 +69,7 @@ def _check_public(call: AwsCall, bucket: Any, caller: AwsPrincipal) -> None:
 
 
 def _public_statements(policy: str) -> Iterator[Mapping[str, Any]]:
-    """The statements that allow everybody something without a condition on a fixed value. The policy is well-formed."""
+    """The statements that allow everybody something, without a condition on a fixed value. The policy must be valid."""
     statements = json.loads(policy)["Statement"]
     for statement in statements if isinstance(statements, list) else [statements]:
         principal = statement.get("Principal", "*")
@@ -82,7 +81,7 @@ def _public_statements(policy: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _check_acl(call: AwsCall, bucket: Any) -> None:
-    """Refuses ACLs of a bucket whose owner owns all objects, as of new buckets."""
+    """Refuses ACLs in a bucket whose owner owns all objects, which is the default."""
     named = call.headers.get("x-amz-acl", _OF_THE_OWNER)
     asks = call.operation in ("PutObjectAcl", "PutBucketAcl") or named != _OF_THE_OWNER
     if bucket.ownership_rule == "BucketOwnerEnforced" and asks:
@@ -106,7 +105,7 @@ def _check_keys(call: AwsCall) -> None:
 
 
 def refuse_foreign_uploads(call: AwsCall) -> None:
-    """Refuses a call about an upload that does not belong to the bucket and key that were judged."""
+    """Refuses a call for an upload of another bucket or key. Access was checked only for those in the call."""
     if "uploadId" not in call.parameters:
         return
     from moto.s3.models import s3_backends
@@ -117,7 +116,7 @@ def refuse_foreign_uploads(call: AwsCall) -> None:
     upload, key = bucket.multiparts.get(call.text("uploadId")), call.text("Key")
     if upload is not None and upload.key_name == key:
         return
-    # Completing an upload twice gives the same answer twice.
+    # CompleteMultipartUpload is idempotent.
     made = getattr(bucket.keys.get(key), "multipart", None)
     if call.operation == "CompleteMultipartUpload" and made is not None and made.id == call.text("uploadId"):
         return

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses values outside of their limits. The limits are in botocore's models (lengths, patterns and enumerations), but
-botocore does not check them. A few further limits are rows."""
+"""Refuses values outside of their limits, and unknown filters. The limits are in botocore's models, which botocore does
+not enforce: lengths, patterns and enumerations. A few more are rows of the catalog."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HOUR = 3600
 
 
 def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
-    """Raises AWS's refusal of the first value that does not fit."""
+    """Refuses a call with values outside of their limits. The message lists all of them."""
     code = table("aws_refusals")["limits"].get(call.service.prefix)
     problems = [*_by_model(call), *_by_rows(call)] if code else []
     if problems:
@@ -47,7 +47,7 @@ def _by_model(call: AwsCall) -> Iterator[str]:
 
 
 def _problems(value: Any, shape: Any, path: str, wire: Wire) -> Iterator[str]:
-    """What is wrong with a value, in AWS's words. For a query only texts and numbers are checked."""
+    """The violated constraints of a value, in AWS's words. In a query, only texts and numbers are checked."""
     kind = shape.type_name
     if kind in ("integer", "long") and wire is Wire.QUERY and str(value).isdecimal():
         value = int(value)
@@ -89,7 +89,7 @@ def _problem(value: Any, shape: Any, path: str, constraint: str) -> str:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str] | None:
-    """The compiled pattern; None if Python does not support it, such as one with Unicode classes."""
+    """The compiled pattern. None if Python does not support it, for example because of Unicode classes."""
     try:
         return re.compile(pattern, re.ASCII)
     except re.error:
@@ -110,7 +110,8 @@ def _by_rows(call: AwsCall) -> Iterator[str]:
 
 
 def _check_duration(call: AwsCall, caller: AwsPrincipal) -> None:
-    """Refuses a session that is longer than its role allows, or than an hour if the caller is a role's session."""
+    """Refuses a session that is longer than its role allows. A session of a role may assume roles for one hour at
+    most."""
     text, role = call.text("DurationSeconds"), role_named(call.text("RoleArn").rpartition("/")[2])
     if not text.isdecimal() or role is None:
         return
@@ -122,13 +123,13 @@ def _check_duration(call: AwsCall, caller: AwsPrincipal) -> None:
         raise RefusalError(Reason.REFUSED, message)
 
 
-# The names are marked as code there. So are some values of filters, which does no harm.
+# botocore's documentation marks the names of filters as code. Some values of filters also match, which does no harm.
 _NAMED = re.compile(r"<code>([^<]+)</code>")
 _GIVEN = re.compile(r"Filter\.\d+\.Name")
 
 
 def refuse_filters(call: AwsCall) -> None:
-    """Raises EC2's refusal of a filter that does not exist. moto itself refuses existing ones that it lacks."""
+    """Refuses a filter that EC2 does not have. moto refuses filters of EC2 that it does not support."""
     given = [str(value) for name, value in call.parameters.items() if _GIVEN.fullmatch(name)]
     known = _names(call.operation) if given else frozenset()
     for name in given:
@@ -139,7 +140,8 @@ def refuse_filters(call: AwsCall) -> None:
 
 @cache
 def _names(operation: str) -> frozenset[str]:
-    """The names of an operation's filters; empty if its model lists none, and then no filter is refused."""
+    """The names of an operation's filters, from the documentation in botocore's model. If it lists none, every filter
+    is accepted."""
     from moto.core.utils import get_service_model
 
     model = get_service_model("ec2")

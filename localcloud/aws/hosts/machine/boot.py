@@ -22,7 +22,7 @@ from localcloud.aws.hosts.machine.channels import BOOT, COMMANDS
 from localcloud.aws.hosts.machine.containers import Containers
 from localcloud.aws.hosts.machine.units import Units
 
-# cloud-init's own mark of an instance that has booted before.
+# cloud-init's marker file of an instance that has booted before.
 BOOTED = Path("/var/lib/cloud/instance/boot-finished")
 PATH = "/.trainyard/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PLAIN = 0o644
@@ -71,7 +71,7 @@ class Machine:
         return 0
 
     def shut_down(self, by: str) -> None:
-        """Ends the machine. `by`: the request from inside, `halt` or `reboot`; empty if the cloud ends it."""
+        """Ends the machine. `by`: `halt` or `reboot` if a program on the machine requested it, "" if the cloud did."""
         self.ended_by = self.ended_by or by
         self._end.set()
 
@@ -97,7 +97,7 @@ class Machine:
         channels.say("cloud-init", "the machine has booted")
 
     async def _carry_out(self, command: str | Sequence[str]) -> None:
-        """Runs a command of user data. If it fails, the next one runs all the same, as with cloud-init."""
+        """Runs a command of user data. After a failure the next command runs, as with cloud-init."""
         words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
         try:
             process = await asyncio.create_subprocess_exec(
@@ -114,7 +114,7 @@ class Machine:
 
 
 def write_file(file: Mapping[str, Any]) -> None:
-    """Writes a file of user data, with its permissions."""
+    """Writes a file of user data."""
     path = Path(file["path"])
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,12 +127,12 @@ def write_file(file: Mapping[str, Any]) -> None:
 
 _LOOK_SECONDS = 0.05
 _GRACE_SECONDS = 5.0
-# How much of an output Systems Manager keeps.
-_KEPT = 24_000
+# Systems Manager keeps this many bytes of an output.
+_MOST_OUTPUT = 24_000
 
 
 class Agent:
-    """Polls for commands. They run at the same time, each in a process group of its own."""
+    """The agent of Systems Manager: polls for commands and runs them, each in its own process group."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder
@@ -140,7 +140,7 @@ class Agent:
         self._running: dict[str, asyncio.Task[None]] = {}
 
     async def serve(self) -> None:
-        # The cloud marks commands of an earlier boot as ended, and their files are removed before this boot.
+        # There are no commands of an earlier boot: the cloud ends them, and deletes their files before a boot.
         seen: set[str] = set()
         channels.report("agent")
         while True:
@@ -177,7 +177,7 @@ class Agent:
         except asyncio.CancelledError:
             await _end(process)
             code = -signal.SIGTERM
-        # A remaining child process may hold the output open.
+        # A child process that still runs may hold the output open.
         await asyncio.wait(readers, timeout=1.0)
         for stream, part in zip(("output", "errors"), kept, strict=True):
             text = part.decode(errors="replace")
@@ -188,7 +188,7 @@ class Agent:
 
 async def _keep(stream: asyncio.StreamReader, kept: bytearray) -> None:
     while chunk := await stream.read(channels.PART):
-        kept += chunk[: max(0, _KEPT - len(kept))]
+        kept += chunk[: max(0, _MOST_OUTPUT - len(kept))]
 
 
 async def _end(process: Process) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 PROGRAMS, PACKAGE = "/.trainyard", "localcloud.aws.hosts.machine"
-# Starts a module of this package, in an interpreter that otherwise has only the standard library.
+# Starts a module of this package, in an interpreter without other packages than the standard library.
 START = (
     "import sys; from importlib import import_module; sys.path.insert(0, sys.argv[1]);"
     " sys.exit(import_module(sys.argv[2]).main(sys.argv[3:]))"
@@ -22,9 +22,9 @@ GIVEN = f"{PROGRAMS}/given"
 BOOT, COMMANDS = Path(GIVEN, "boot.json"), Path(GIVEN, "commands")
 
 
-# The beginning of a report. All other lines begin with `[`, so no output of a program can be taken for a report.
+# The beginning of a report. All other lines begin with `[`, so no program's output can look like a report.
 REPORT = "\x1etrainyard "
-# The cloud accepts lines of 64 KiB, and JSON may need six bytes for a character.
+# The cloud accepts lines of 64 KiB, and JSON may need six bytes for one character.
 PART = 8000
 # docker splits longer lines.
 _LONGEST_LINE = 16 * 1024
@@ -41,7 +41,7 @@ def report(event: str, **details: Any) -> None:
 
 
 async def pass_on(source: str, stream: asyncio.StreamReader) -> None:
-    """Passes on a program's output until the program closes it. Long lines are split."""
+    """Prints a program's output on the console until the program closes it. Long lines are split."""
     async for line in lines(stream, PART):
         say(source, line)
 
@@ -66,7 +66,7 @@ def _write(text: str) -> None:
 
 SOCKET = "/run/machine.sock"
 _LONGEST_REQUEST = 4 << 20
-# The name that machines know which were started before an upgrade of this checkout.
+# An older name, which machines use that were started before an upgrade of trainyard.
 _PROGRAM = "door"
 
 
@@ -84,7 +84,7 @@ Responder = Callable[[Mapping[str, Any]], Awaitable[Answer]]
 
 
 async def listen(responders: Mapping[str, Responder]) -> asyncio.Server:
-    """Serves the stand-ins. `responders`: by the name of the program that a stand-in replaces."""
+    """Serves requests of the stand-ins. `responders`: by the name of the program that a stand-in replaces."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -102,10 +102,10 @@ async def listen(responders: Mapping[str, Responder]) -> asyncio.Server:
 
 
 def ask(program: str, **request: Any) -> Answer:
-    """Asks the machine's first program, and waits for its answer."""
-    with socket.socket(socket.AF_UNIX) as asked:
-        asked.connect(SOCKET)
-        with asked.makefile("rwb") as file:
+    """Sends a request to the machine's first program, and waits for the answer."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(SOCKET)
+        with connection.makefile("rwb") as file:
             file.write(json.dumps({_PROGRAM: program, **request}).encode() + b"\n")
             file.flush()
             return Answer(**json.loads(file.readline()))

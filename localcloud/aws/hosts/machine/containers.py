@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers of a machine without docker. A container is a process that runs in the local environment in place of its
-image, and shares the machine's files, network and users."""
+"""Containers of a machine without docker. A container is a process that shares the machine's files, network and users.
+A local environment stands in for its image."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ FOLDER = Path("/var/lib/docker/containers")
 _LAUNCH = "TRAINYARD_LAUNCH"
 _UNUSABLE, _NOT_STARTED, _ENDED_BY_KILL = 125, 127, 137
 _STOP_SECONDS = 10.0
-# The launcher's limit for files of the working directory (launcher/stray_files.py): a quarter of the free disk here.
+# The limit for files of the working directory (launcher/stray_files.py). Here it is a quarter of the free disk.
 _KEEP_VARIABLE, _PARTS_OF_DISK = "TRAINYARD_KEEP_MEGABYTES", 4
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
-# The reaper runs with the interpreter of the machine's own programs, not with the container's.
+# The reaper runs with the interpreter of the machine's programs, not with the container's.
 _REAPER = (sys.executable, "-I", "-S", "-c", START, PROGRAMS, f"{PACKAGE}.reaper")
 _WORDS = (
     "trainyard: this machine is a stand-in for a DL1 instance: it has no Gaudi. The environment `{}` stands in for the"
@@ -43,7 +43,7 @@ _WORDS = (
 
 @dataclass
 class ContainerState:
-    """The state of a container, which docker keeps also after its end."""
+    """The state of a container. As with docker, it is kept after the end."""
 
     name: str
     image: str
@@ -98,7 +98,7 @@ class Containers:
         self._count = 0
 
     def mark_ended(self) -> None:
-        """Marks containers as ended that ran when the machine went down."""
+        """Marks containers as ended that ran when the machine shut down."""
         for file in FOLDER.glob("*.json") if FOLDER.is_dir() else ():
             state = read_state(file.stem)
             if state and state.status == "running":
@@ -106,7 +106,7 @@ class Containers:
                 state.write()
 
     async def ask(self, request: Mapping[str, Any]) -> Answer:
-        """Carries out `docker run|stop|kill|rm`."""
+        """Executes `docker run|stop|kill|rm`."""
         verb, *words = request["arguments"]
         FOLDER.mkdir(parents=True, exist_ok=True)
         if verb == "run":
@@ -167,7 +167,7 @@ class Containers:
         return Answer(output=f"{name}\n") if options.detached else Answer(follow=name)
 
     async def _follow(self, running: _Running) -> None:
-        """Writes a container's output into its log, with the time, until it ends."""
+        """Writes a container's output to its log, with the time, until the container ends."""
         state, process = running.state, running.process
         with log_file(state.name).open("a") as log:
             if process.stdout:
@@ -205,7 +205,7 @@ class Containers:
         return variables, str(chosen["name"])
 
     def _choose(self, options: RunOptions) -> Mapping[str, Any]:
-        """The first environment that has all imports of the code, and the packages of its job."""
+        """The environment that has all imports of the code and the packages of its job, or else the nearest one."""
         framework, strategy, digest = _wanted(options.environment.get(_LAUNCH, ""))
         code = [Path(source) for source, _ in options.volumes]
         modules = {name for folder in code if folder.is_dir() for name in imported_modules(folder)}
@@ -225,7 +225,7 @@ class Containers:
 
 
 def _wanted(document: str) -> tuple[str, str | None, str]:
-    """Framework, strategy and packages of a launch document; empty for a container that has none."""
+    """Framework, strategy and packages in a launch document; "" and None for a container without one."""
     try:
         launch = json.loads(document or "{}")
         return str(launch.get("framework") or ""), launch.get("strategy"), str(launch.get("packages") or "")
@@ -234,7 +234,7 @@ def _wanted(document: str) -> tuple[str, str | None, str]:
 
 
 def _kill_all(reaper: int) -> None:
-    """Kills the processes below a container's reaper, which then ends by itself."""
+    """Kills the descendants of a container's reaper. Then the reaper ends."""
     children = Path(f"/proc/{reaper}/task/{reaper}/children").read_text().split()
     for child in map(int, children):
         _kill_all(child)
@@ -243,7 +243,7 @@ def _kill_all(reaper: int) -> None:
 
 
 def _show_volumes(volumes: Sequence[tuple[str, str]]) -> None:
-    """Makes a link for each volume, because a machine here cannot mount."""
+    """Creates a symbolic link for each volume, because a machine here cannot mount."""
     for source, target in volumes:
         if os.path.normpath(source) == os.path.normpath(target):
             Path(source).mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses the options of `docker run` that the stand-in knows."""
+"""Parses the options of `docker run` that the stand-in supports."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Options with a value, and the field of RunOptions that gets it.
+# Options with a value -> the field of RunOptions that gets it.
 _TAKEN = {
     "-e": "environment", "--env": "environment", "--env-file": "env_file", "-v": "volumes", "--volume": "volumes",
     "-w": "folder", "--workdir": "folder", "--name": "name", "--entrypoint": "entrypoint",
 }  # fmt: skip
-# Options with a value that have no effect here: the stand-in has no such feature, or always behaves so.
+# Options with a value that have no effect here.
 _IGNORED = (
     "--runtime", "--cap-add", "--cap-drop", "--net", "--network", "--ipc", "--device", "--shm-size", "--ulimit", "-m",
     "--memory", "--restart", "--log-driver", "--log-opt", "--hostname", "-h", "-l", "--label", "--pull", "--platform",
@@ -24,12 +24,12 @@ _FLAGS = ("-d", "--detach", "-i", "-t", "-it", "-ti", "--interactive", "--tty", 
 
 
 class OptionsError(Exception):
-    """This stand-in cannot carry out a command line. The text says why."""
+    """The stand-in does not support a command line. The text says why."""
 
 
 @dataclass
 class RunOptions:
-    """One `docker run`."""
+    """The options of one `docker run`."""
 
     image: str = ""
     command: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class RunOptions:
 
 
 def parse_run(words: Sequence[str]) -> RunOptions:
-    """Reads the command line. Options end at the image."""
+    """Parses the command line. Options end at the image."""
     options, rest = RunOptions(), list(words)
     while rest and rest[0].startswith("-"):
         word = rest.pop(0)
@@ -68,11 +68,11 @@ def parse_run(words: Sequence[str]) -> RunOptions:
         else:
             options.without.append(f"{name}={value}")
     if not rest:
-        raise OptionsError("which image?")
+        raise OptionsError("the image is missing")
     options.image, command = rest[0], rest[1:]
     options.command = (*((options.entrypoint,) if options.entrypoint else ()), *command)
     if not options.command:
-        raise OptionsError(f"what runs in {options.image} is in the image, which no machine here has: name a command")
+        raise OptionsError(f"name a command: this stand-in does not run images, so {options.image} has no default one")
     return options
 
 
@@ -82,7 +82,7 @@ def _take(options: RunOptions, taken: str, value: str) -> None:
         options.environment[name] = text
     elif taken == "env_file":
         rows = (row for row in Path(value).read_text().splitlines() if row and not row.startswith("#"))
-        # docker reads such files literally: without quotes and expansion.
+        # docker reads such files literally, without quotes or expansion.
         options.environment |= {name: text for name, _, text in (row.partition("=") for row in rows)}
     elif taken == "volumes":
         source, _, rest = value.partition(":")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parent process of a container's command. When that ends, it ends all its descendants, daemons too."""
+"""The parent process of a container's command. When the command ends, it kills all descendants, including daemons."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_STARTED = 127
 
 
 def main(arguments: list[str]) -> int:
-    """Runs a command and ends with docker's exit code for it: its own, or 128 plus the signal that ended it."""
+    """Runs a command. Returns docker's exit code for it: its own, or 128 plus the signal that ended it."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     command = os.fork()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-ins for programs of a DL1 machine, a row for each. Their output says that they are stand-ins."""
+"""Stand-ins for programs of a DL1 machine. Their output says that they are stand-ins."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _cloud_init(words: Sequence[str]) -> int:
 
 
 def _cards(words: Sequence[str]) -> int:
-    """`hl-smi`: lists the cards of a DL1 instance, of which none exists here."""
+    """`hl-smi`: lists the cards that a DL1 instance has. None exists here."""
     for number in range(_CARDS):
         print(f"{number}, HL-205, {_SAYS}")
     return 0
@@ -123,7 +123,7 @@ def _inspect(words: Sequence[str]) -> int:
 
 
 def _formatted(form: str, shown: Any) -> str:
-    """Fills in a Go template, as far as this is usual here: `{{.State.Status}} {{json .State}}`."""
+    """Fills in a Go template. Only paths and `json` are supported: `{{.State.Status}} {{json .State}}`."""
     text = ""
     for number, part in enumerate(form.replace("}}", "{{").split("{{")):
         if number % 2 == 0:
@@ -160,7 +160,7 @@ def _logs(words: Sequence[str]) -> int:
 
 
 def _print_log(name: str, follows: bool, times: bool, since: str = "") -> int:
-    """Prints a container's log. With `follows` it goes on until the container ends."""
+    """Prints a container's log. With `follows`, until the container ends."""
     if containers.read_state(name) is None:
         print(f"Error response from daemon: No such container: {name}", file=sys.stderr)
         return 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs units of systemd, as far as user data uses them: services that are started, watched and restarted."""
+"""Runs systemd services as `systemctl` and their unit files say. It supports only what user data uses."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ FOLDERS = (Path("/etc/systemd/system"), Path("/run/systemd/system"))
 WANTED = FOLDERS[0] / "multi-user.target.wants"
 _NOT_ACTIVE, _UNKNOWN = 3, 5
 _STOP_SECONDS = 10.0
-# By `Restart=`: whether a service is restarted after a success, and after a failure.
+# `Restart=` -> whether a service is restarted after a success, and after a failure.
 _RESTARTS = {
     "no": (False, False), "on-success": (True, False), "on-failure": (False, True), "on-abnormal": (False, True),
     "on-abort": (False, True), "on-watchdog": (False, False), "always": (True, True),
 }  # fmt: skip
-# Services that a real image has, and that this machine provides in another way.
+# Services of a real image that this machine provides in another way.
 _BUILT_IN = ("docker", "ssh", "sshd", "amazon-ssm-agent", "containerd", "cloud-init")
 Section = Mapping[str, Sequence[str]]
 
 
 @dataclass
 class Service:
-    """A unit that was started. `wanted`: whether it should run; false after it was stopped."""
+    """A service that was started. `wanted`: whether it should run, which is false after a stop."""
 
     name: str
     keys: Section
@@ -46,7 +46,7 @@ class Service:
 
 
 def read_unit(text: str) -> Mapping[str, Section]:
-    """Sections and keys of a unit file. A key may occur several times; an empty value removes the earlier ones."""
+    """The sections and keys of a unit file. A key may repeat. An empty value removes its earlier values."""
     sections: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     name = ""
     for line in text.replace("\\\n", " ").splitlines():
@@ -68,7 +68,7 @@ class Units:
         self._services: dict[str, Service] = {}
 
     async def ask(self, request: Mapping[str, Any]) -> Answer:
-        """`systemctl …`."""
+        """Executes a `systemctl` command."""
         words = [word for word in request["arguments"] if not word.startswith("-")]
         verb, names = (words[0], [_full(name) for name in words[1:]]) if words else ("list-units", [])
         if verb in ("poweroff", "halt", "reboot"):
@@ -168,7 +168,7 @@ class Units:
     async def _run(self, service: Service) -> int:
         environment = self._variables(service.keys)
         for line in (*service.keys.get("ExecStartPre", ()), *service.keys["ExecStart"]):
-            # `-` before a command means that its failure is ignored. Other prefixes have no effect here.
+            # `-` before a command: its failure is ignored. Other prefixes have no effect here.
             words = shlex.split(line.lstrip("-@:+!"))
             try:
                 service.process = process = await asyncio.create_subprocess_exec(
@@ -181,7 +181,7 @@ class Units:
             service.state = "active"
             printed = asyncio.create_task(channels.pass_on(service.name, process.stdout)) if process.stdout else None
             code = await process.wait()
-            if printed:  # a remaining child process may hold the output open
+            if printed:  # a child process that still runs may hold the output open
                 await asyncio.wait([printed], timeout=1.0)
             if code and not line.startswith("-"):
                 channels.say(service.name, f"{words[0]} ended with {code}")

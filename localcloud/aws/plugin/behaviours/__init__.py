@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource types with behaviour that a row cannot describe; one module per kind."""
+"""Classes for resource types with behaviour that a row cannot describe."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roles and managed policies."""
+"""Roles, managed policies and secrets, and the base of types that are identified by their names."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ _VERSIONS = 5
 
 
 class NamedResource(AwsResource):
-    """The id is the name, also when the resource is imported by it."""
+    """A type whose id is its name, also at an import."""
 
     def id_of(self, model: Any, inputs: Properties) -> str:
         return str(self.live(model).get("name") or inputs["name"])
 
 
 class RoleResource(NamedResource):
-    """A role. With `forceDetachPolicies` its policies are detached before it is deleted."""
+    """A role. With `forceDetachPolicies`, its policies are detached before its deletion."""
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
         if inputs.get("forceDetachPolicies") and self._get(call, id, inputs) is not None:
@@ -33,7 +33,8 @@ class RoleResource(NamedResource):
 
 
 class PolicyResource(AwsResource):
-    """A managed policy. A change makes a new version, for which the oldest one is deleted. All are deleted with it."""
+    """A managed policy. A change creates a version. The oldest version is deleted first, because AWS limits their
+    number."""
 
     def _find_same_name(self, call: Call, inputs: Properties, mark: str) -> object:
         path = inputs.get("path") or "/"
@@ -52,7 +53,7 @@ class PolicyResource(AwsResource):
         super().delete(call, id, outputs, inputs)
 
     def _remove_versions(self, call: Call, id: str, kept: int, inputs: Properties) -> None:  # noqa: A002
-        """Removes the oldest versions that are not in force, except for `kept` ones."""
+        """Deletes the oldest versions that are not the default one, until `kept` of them are left."""
         listed = self.write(call, inputs, "ListPolicyVersions", {"PolicyArn": id})["Versions"]
         others = sorted((one for one in listed if not one["IsDefaultVersion"]), key=lambda one: one["CreateDate"])
         for one in others[: max(0, len(others) - kept)]:
@@ -63,7 +64,7 @@ _CURRENT = "AWSCURRENT"
 
 
 class SecretResource(AwsResource):
-    """A secret. Its deletion is scheduled, and its name stays taken until then."""
+    """A secret. Its deletion is scheduled for later, and its name stays taken until then."""
 
     def _create_once(self, call: Call, inputs: Properties) -> tuple[Any, bool]:
         try:
@@ -88,7 +89,7 @@ class SecretResource(AwsResource):
 
 
 class VersionResource(AwsResource):
-    """A version of a secret. The current one is only deleted together with its secret."""
+    """A version of a secret. The current version can be deleted only together with its secret."""
 
     def id_of(self, model: Any, inputs: Properties) -> str:
         return f"{inputs['secretId']}|{model['VersionId']}"
@@ -118,7 +119,7 @@ class VersionResource(AwsResource):
             )
 
     def _holder_of(self, call: Call, inputs: Properties, stage: str) -> Properties:
-        """The version that has the stage now. The API requires it to move a stage."""
+        """The parameter with the version that has the stage now, which the API requires to move a stage."""
         listed = self.write(call, inputs, "ListSecretVersionIds", {"SecretId": inputs["secretId"]})["Versions"]
         holder = next((one["VersionId"] for one in listed if stage in one.get("VersionStages", ())), None)
         return {"RemoveFromVersionId": holder} if holder else {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buckets: their names are global, and their creation names the region."""
+"""Buckets and their objects."""
 
 import base64
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ from localcloud.aws.plugin.table import AwsResource
 from localcloud.aws.plugin.types.buckets import BUCKET_ARN
 from localcloud.plugins.table import NameTakenError
 
-# The only region that a creation must not name.
+# A creation names the bucket's region, except for this one.
 _UNNAMED = "us-east-1"
 _AT_ONCE = 1000
 
 
 class BucketResource(AwsResource):
-    """A bucket. It is tagged after its creation: moto does not accept tags with it, while S3 does since 2025."""
+    """A bucket. It is tagged after the creation, because moto does not support tags in the creation."""
 
     def _create(self, call: Call, inputs: Properties, mark: str) -> Any:
         region = self.region(inputs)
@@ -30,7 +30,7 @@ class BucketResource(AwsResource):
         if region != _UNNAMED:
             made["CreateBucketConfiguration"] = {"LocationConstraint": region}
         elif self._get(call, inputs["bucket"], inputs) is not None:
-            # In this region the creation of an existing bucket succeeds.
+            # In this region, creating an existing bucket succeeds.
             raise taken_error(call, inputs["bucket"], self._ways_out(call, inputs["bucket"], inputs["bucket"]))
         self.write(call, inputs, self.row.create, made)
         self._put_tags(call, inputs, {ATTEMPT: mark})
@@ -49,7 +49,7 @@ class BucketResource(AwsResource):
         self.write(call, inputs, "s3control:TagResource", {**path, "Tags": pairs})
 
     def _find_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
-        """A bucket that a killed attempt left: it has the attempt's mark, or is empty and has no tags yet."""
+        """The bucket of a killed attempt: it has the attempt's mark, or is empty and has no tags yet."""
         model = self._get(call, inputs["bucket"], inputs)
         tags = {} if model is None else (self.live(model).get("tags") or {})
         if model is None or (tags and tags.get(ATTEMPT) != mark):
@@ -82,7 +82,7 @@ class BucketResource(AwsResource):
 
 
 class VersioningResource(AwsResource):
-    """Versioning of a bucket. Once enabled it can only be suspended, not turned off."""
+    """Versioning of a bucket. It cannot be turned off again, only suspended."""
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
         self._while_in_use(call, lambda: self._delete(id, {**outputs, **inputs}))
@@ -97,7 +97,7 @@ _OTHER = frozenset({"forceDestroy", "tags", "tagsAll"})
 
 
 class ObjectResource(AwsResource):
-    """An object. It is put again after any change except to its tags."""
+    """An object. Any change except one of tags puts it again."""
 
     def validate_inputs(self, inputs: Properties) -> list[InputFailure]:
         failures, given = super().validate_inputs(inputs), [key for key in _CONTENTS if inputs.get(key) is not None]
@@ -145,7 +145,7 @@ class ObjectResource(AwsResource):
         return model
 
     def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
-        """Deletes all versions of the object, as the real provider does."""
+        """Deletes all versions, as the real provider does."""
         if not inputs.get("versionId"):
             return super()._delete(id, inputs)
         path = {"Bucket": inputs["bucket"], "Key": inputs["key"]}
@@ -157,7 +157,7 @@ class ObjectResource(AwsResource):
 
 
 def _of_file(inputs: Properties, model: Mapping[str, Any]) -> str:
-    """The ETag in the program, if the object has it, or has one that does not depend on the content."""
+    """The program's ETag, if the object has it, or if the object's ETag does not depend on its content."""
     live, given = str(model.get("ETag", "")).strip('"'), str(inputs["etag"])
     return given if live == given or "-" in live or model.get("SSEKMSKeyId") else live
 

@@ -13,9 +13,9 @@ from localcloud.aws.plugin.table import AwsResource
 
 _ANYWHERE = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
 _SIDES = {"ingress": "Ingress", "egress": "Egress"}
-# The ports in a change of a rule for every protocol.
+# The ports in a change of a rule for all protocols.
 _ALL_PORTS = {"fromPort": -1, "toPort": -1}
-# Pulumi's name of a rule's peers -> the API's list, and the member of its elements.
+# Pulumi's list of peers in a rule -> the API's list, and the member of an element.
 _PEERS = {
     "cidrBlocks": ("IpRanges", "CidrIp"),
     "ipv6CidrBlocks": ("Ipv6Ranges", "CidrIpv6"),
@@ -28,8 +28,8 @@ _RULE_PEERS = ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupI
 
 
 class SecurityGroupResource(AwsResource):
-    """A security group with its rules, one list for each direction. A list that the program leaves out stays unchanged,
-    except that the rule which AWS adds to a new group, and which lets everything out, is removed."""
+    """A security group with a list of rules for each direction. If the program leaves out a list, its rules stay
+    unchanged. Only the rule for all egress, which AWS adds to a new group, is removed."""
 
     def validate_inputs(self, inputs: Properties) -> list[InputFailure]:
         builder = ParameterBuilder()
@@ -92,7 +92,7 @@ class SecurityGroupResource(AwsResource):
             wanted = {"GroupId": id, "IpPermissions": permissions}
             try:
                 self.write(call, inputs, f"AuthorizeSecurityGroup{_SIDES[side]}", wanted)
-            except ProviderError as error:  # a killed attempt may have added the rules already
+            except ProviderError as error:  # a killed attempt may have added the rules
                 if code_of(error.__cause__) != "InvalidPermission.Duplicate":
                     raise
 
@@ -102,7 +102,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _permission(rule: Mapping[str, Any], own: str) -> Properties:
-    """Terraform's rule as a permission of the API."""
+    """A rule of the program as a permission of the API."""
     made: Properties = {"IpProtocol": str(rule.get("protocol", "-1"))}
     if made["IpProtocol"] != "-1":
         made |= {"FromPort": rule.get("fromPort"), "ToPort": rule.get("toPort")}
@@ -115,7 +115,7 @@ def _permission(rule: Mapping[str, Any], own: str) -> Properties:
 
 
 def _rule(permission: Mapping[str, Any], own: str) -> Properties:
-    """A permission of the API as Terraform's rule."""
+    """A permission of the API as a rule of the program."""
     made: Properties = {
         "protocol": permission.get("IpProtocol"),
         "fromPort": _port(permission, "FromPort"),
@@ -137,7 +137,7 @@ def _port(permission: Mapping[str, Any], name: str) -> int:
 
 
 def _bare(permission: Mapping[str, Any]) -> Properties:
-    """A permission in the form in which it is revoked: without fields that only answers have."""
+    """A permission without fields that only responses have, so that it can be revoked."""
     kept = {key: value for key, value in permission.items() if value not in (None, [])}
     pairs = kept.get("UserIdGroupPairs")
     return {**kept, "UserIdGroupPairs": [{"GroupId": one["GroupId"]} for one in pairs]} if pairs else kept
@@ -152,7 +152,7 @@ class GroupRuleResource(AwsResource):
     )  # fmt: skip
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
-        """Replaces a rule whose new peer is of another kind: AWS changes a peer only within its kind."""
+        """Replaces a rule if its peer becomes one of another kind, because AWS does not change that in place."""
         if _kinds_of_peers(old) == _kinds_of_peers(new):
             return super().diff(call, old, old_outputs, new)
         rules = DiffRules(

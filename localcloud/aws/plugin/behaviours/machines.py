@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances: with or without a launch template, their disks, and the tags of their disks."""
+"""Instances with their disks, placement groups, and launch templates, whose changes are versions."""
 
 import base64
 import time
@@ -15,7 +15,7 @@ from localcloud.aws.plugin.table import AwsResource
 from localcloud.aws.plugin.types.machines import TEMPLATE_DATA
 
 _USER_DATA = ("userData", "userDataBase64")
-# Inputs that can be changed while an instance is stopped.
+# Inputs that can be changed only while an instance is stopped.
 _STOPPED = {"instanceType": "InstanceType", "userData": "UserData", "userDataBase64": "UserData"}
 _STATES = {"StopInstances": "stopped", "StartInstances": "running"}
 _SECONDS = 600.0
@@ -45,7 +45,7 @@ class InstanceResource(AwsResource):
         if disks:
             made["BlockDeviceMappings"] = disks
         encoded = inputs.get("userDataBase64")
-        if isinstance(encoded, str):  # botocore encodes it once more
+        if isinstance(encoded, str):  # botocore encodes it again
             made["UserData"] = base64.b64decode(encoded).decode()
         if inputs.get("associatePublicIpAddress") is not None:
             made = self._with_public_address(made, inputs["associatePublicIpAddress"])
@@ -65,7 +65,8 @@ class InstanceResource(AwsResource):
         return made
 
     def _with_public_address(self, made: Properties, wanted: Any) -> Properties:
-        """The API has this choice only on an interface. Then subnet, groups and address must be there, too."""
+        """Moves the choice to a network interface, because the API has it only there. Then the subnet, the groups and
+        the address must be there, too."""
         moved = {"SubnetId": "SubnetId", "SecurityGroupIds": "Groups", "PrivateIpAddress": "PrivateIpAddress"}
         interface = {name: made.pop(key) for key, name in moved.items() if made.get(key) is not None}
         first = {"DeviceIndex": 0, "AssociatePublicIpAddress": wanted, **interface}
@@ -85,9 +86,9 @@ class InstanceResource(AwsResource):
 
     def shown(self, model: Any, inputs: Properties) -> Properties:
         outputs = super().shown(model, inputs)
-        # These keep the values of the inputs: the API does not return them, or returns ids in place of names.
+        # These keep the values of the inputs, because the API does not return them, or returns ids in place of names.
         for key in ("launchTemplate", *_USER_DATA, "securityGroups"):
-            if inputs or key != "launchTemplate":  # an import has no inputs, and takes the template from AWS's tags
+            if inputs or key != "launchTemplate":  # an import has no inputs, so the template comes from AWS's tags
                 outputs.pop(key, None)
             outputs |= {key: inputs[key]} if inputs.get(key) is not None else {}
         return outputs
@@ -147,7 +148,7 @@ class InstanceResource(AwsResource):
             self._reach(call, id, "StartInstances", new)
 
     def _reach(self, call: Call, id: str, operation: str, inputs: Properties) -> None:  # noqa: A002
-        """Stops or starts the instance, and waits until it has that state. Reports progress meanwhile."""
+        """Stops or starts the instance, and waits for its new state."""
         self.write(call, inputs, operation, {"InstanceIds": [id]})
         deadline, pause = call.deadline(_SECONDS), 0.05
         while (state := self.state_of(self._get(call, id, inputs) or {})) != _STATES[operation]:
@@ -158,7 +159,7 @@ class InstanceResource(AwsResource):
             pause = min(pause * 1.5, 5.0)
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
-        """Removes the protection from termination first, and cancels a spot request, which would start the instance
+        """First removes the termination protection, and cancels the spot request, which would start the instance
         again."""
         given = {**outputs, **inputs}
         if self._get(call, id, given) is not None:
@@ -176,7 +177,7 @@ class InstanceResource(AwsResource):
 
 
 def _stored(key: str, value: Any) -> Any:
-    """User data as bytes: botocore encodes it once more."""
+    """An attribute's value for the API. User data must be bytes, which botocore encodes."""
     if key == "userDataBase64":
         return base64.b64decode(value)
     return str(value).encode() if key == "userData" else value
@@ -184,7 +185,7 @@ def _stored(key: str, value: Any) -> Any:
 
 _DATA = frozenset(TEMPLATE_DATA.split())
 _OWN_KIND = "launch-template"
-# Inputs whose change makes a new version, and inputs that choose the default version.
+# Inputs whose change creates a version, and inputs that choose the default version.
 _VERSION = _DATA | {"description"}
 _CHOICE = frozenset({"defaultVersion", "updateDefaultVersion"})
 
@@ -194,12 +195,12 @@ class PlacementGroupResource(NamedResource):
 
 
 class LaunchTemplateResource(AwsResource):
-    """A launch template. Each change makes a new version."""
+    """A launch template. Each change creates a version."""
 
     def live(self, model: Properties) -> Properties:
         live = super().live(model)
         described = {"description": model["description"]} if model.get("description") else {}
-        # The local AWS shows a template's own tags among those that it gives to machines.
+        # The local AWS shows the template's own tags among those for instances.
         tags = [one for one in live.get("tagSpecifications") or () if one.get("resourceType") != _OWN_KIND]
         return {**live, **described, "tagSpecifications": tags or None}
 

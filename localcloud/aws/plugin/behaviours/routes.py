@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Route tables with their routes, and routes as separate resources."""
+"""Route tables with their routes, routes as separate resources, and associations of subnets and addresses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from components.platform.values import Properties
 from localcloud.aws.plugin.shapes import ParameterBuilder, member_of
 from localcloud.aws.plugin.table import AwsResource
 
-# A route of a table -> the API's member, where the names differ.
+# Property of a route -> the API's member, where the names differ.
 _INLINE = {
     "cidrBlock": "DestinationCidrBlock",
     "ipv6CidrBlock": "DestinationIpv6CidrBlock",
@@ -23,13 +23,13 @@ def destination_of(route: Mapping[str, Any]) -> str:
 
 
 def _is_own(route: Mapping[str, Any]) -> bool:
-    """Whether a user made the route: it is neither the local one, nor one that an endpoint or a gateway added."""
+    """Whether a user created the route. The local route, and those of endpoints and gateways, do not count."""
     added = str(route.get("GatewayId") or "").startswith("vpce-") and route.get("DestinationPrefixListId")
     return route.get("GatewayId") != "local" and route.get("Origin", "CreateRoute") == "CreateRoute" and not added
 
 
 class RouteTableResource(AwsResource):
-    """A route table with its routes. If the program gives no routes, they are left unchanged."""
+    """A route table with its routes. If the program gives no routes, they stay unchanged."""
 
     def validate_inputs(self, inputs: Properties) -> list[InputFailure]:
         builder = ParameterBuilder({f"routes.{key}": member for key, member in _INLINE.items()})
@@ -75,7 +75,7 @@ class RouteTableResource(AwsResource):
         super().delete(call, id, outputs, inputs)
 
     def _routes(self, call: Call, id: str, new: Properties) -> None:  # noqa: A002
-        """Makes the table's routes those of the program. Routes that are right already are left unchanged."""
+        """Changes the table's routes to those of the program. Equal routes stay unchanged."""
         there = (self._get(call, id, new) or {}).get("Routes") or ()
         live = {destination_of(one): one for one in there if _is_own(one)}
         shape = self.shape("CreateRoute")
@@ -114,7 +114,8 @@ class RouteResource(AwsResource):
         return next((route for route in routes if destination_of(route) == wanted and _is_own(route)), None)
 
     def _find_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
-        """An existing route to the same target, which is adopted: routes have no tags to recognise an attempt by."""
+        """An existing route to the same target. Routes have no tags, so any such route may be that of a killed
+        attempt."""
         there = self._get(call, self.id_of({}, inputs), inputs)
         wanted = self.creation(ParameterBuilder(self.row.renamed), inputs)
         same = there and all(there.get(key) == value for key, value in wanted.items() if key != "RouteTableId")
@@ -129,7 +130,8 @@ class RouteResource(AwsResource):
 
 
 class TableAssociationResource(AwsResource):
-    """The association of a subnet with a route table. It is found by the subnet: its id changes with the table."""
+    """The association of a subnet with a route table. It is read by the subnet, because its id changes with the
+    table."""
 
     def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
         listed = self.write(call, inputs, "DescribeRouteTables", {"Filters": self._filters(id, inputs)})
@@ -174,7 +176,8 @@ _TARGETS = {"instanceId": "InstanceId", "networkInterfaceId": "NetworkInterfaceI
 
 
 class AddressAssociationResource(AwsResource):
-    """The association of an address with a machine. It has no tags, so an existing one with this target is adopted."""
+    """The association of an elastic IP with an instance. It has no tags, so an existing one with this target is
+    adopted."""
 
     def _find_left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
         if not inputs.get("allocationId"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resource types of the AWS table: one row per type, by the names of `pulumi_aws`; one module per kind."""
+"""The resource types of the AWS table: a row for each type, by its name in `pulumi_aws`."""
 
 from collections.abc import Mapping
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identity and access: roles, instance profiles, policies and their attachments."""
+"""Roles, instance profiles, policies and their attachments, and secrets."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buckets, their settings, and objects. A setting is always put as a whole, also if it exists already."""
+"""Buckets, their settings, and objects. A setting is always put as a whole, and overwrites an existing one."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from localcloud.aws.plugin.rows import AwsRow, Change, Read, arn, by_field, read_by_id, tagged, unused_read
 
-# The data of a launch template. A changed value makes a new version.
+# The data of a launch template. A change of it creates a version.
 TEMPLATE_DATA = (
     "blockDeviceMappings capacityReservationSpecification cpuOptions creditSpecification disableApiStop "
     "disableApiTermination ebsOptimized enclaveOptions hibernationOptions iamInstanceProfile imageId "
@@ -15,7 +15,7 @@ TEMPLATE_DATA = (
 )
 _INSTANCE = {"InstanceId": "{id}"}
 _METADATA = "metadataOptions"
-# Fields of an instance that the further calls about it need.
+# Fields of an instance for the parameters of the other reads.
 _ASKED_BY = (
     "{volumes: BlockDeviceMappings[].Ebs.VolumeId, template: Tags[?Key=='aws:ec2launchtemplate:id'].Value | [0], "
     "version: Tags[?Key=='aws:ec2launchtemplate:version'].Value | [0], burstable: starts_with(InstanceType, 't')}"

@@ -39,7 +39,7 @@ def _attribute(name: str) -> Read:
 
 
 def _interfaces(name: str) -> Read:
-    """A call before a deletion: the real provider looks for interfaces that AWS's services have left behind."""
+    """A call before a deletion: the real provider looks for interfaces that services of AWS left behind."""
     return unused_read("DescribeNetworkInterfaces", {"Filters": [{"Name": name, "Values": ["{id}"]}]})
 
 
