@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS inside the local cloud: moto behind signatures, access and a state that survives (docs/decisions/0022)."""
+"""AWS inside the local cloud: moto with signatures, access control and a saved state (docs/decisions/0022)."""

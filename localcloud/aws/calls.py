@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads an AWS request as a `RawCall`: operation and parameters as the sender wrote them.
 
-`localcloud/aws/border` turns it into an `AwsCall`, for which access is checked, and which moto then gets.
+`localcloud/aws/border` turns it into an `AwsCall`. Access is checked for that, and moto gets it.
 """
 
 from __future__ import annotations

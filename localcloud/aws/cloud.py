@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from localcloud.aws import account, host_reports, kept, metadata, sigv4
+from localcloud.aws.access.decisions import AwsRecord
 from localcloud.aws.additions.outside import Outside
 from localcloud.aws.calls import read_call
 from localcloud.aws.errors import Reason, RefusalError, reply_to
-from localcloud.aws.judge.decisions import AwsRecord
 from localcloud.aws.machines import Machine, Machines, NetworkAround, NoMachines, SecurityGroupRules
 from localcloud.aws.services import SERVICES, AwsService, Wire
 from localcloud.server import faults
@@ -38,8 +38,8 @@ log = logging.getLogger("localcloud")
 
 
 class AwsCloud:
-    """AWS on the endpoint of one local cloud. The first request imports moto. If there is a saved state, the start
-    does."""
+    """AWS on the endpoint of one local cloud. moto is imported at the first request, or at the start if there is a
+    saved state."""
 
     def __init__(self, home: Path, endpoint: str, fault_rules: faults.Faults) -> None:
         self._home = home

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the operation of an S3 request from its method, path and query. Requests to other services name it."""
+"""Finds the operation of an S3 request from its method, path and query. For other services, the request names it."""
 
 from __future__ import annotations
 

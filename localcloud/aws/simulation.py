@@ -14,13 +14,13 @@ from urllib.parse import unquote, urlsplit
 
 from components.aws.iam.decide import AwsPrincipal
 from localcloud.aws import account, identities, sigv4
+from localcloud.aws.access.decisions import AwsRecord, authorize, ec2_may_assume
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions import with_ours
 from localcloud.aws.additions.outside import Outside
 from localcloud.aws.border.requests import value_of, write_request
 from localcloud.aws.calls import AwsCall, RawCall
 from localcloud.aws.errors import Reason, RefusalError, refusal_reply
-from localcloud.aws.judge.decisions import AwsRecord, authorize, ec2_may_assume
 from localcloud.aws.kept import S3Object, SavedState
 from localcloud.aws.metadata import SESSION_SECONDS, Metadata
 from localcloud.aws.refusals import refuse

@@ -81,7 +81,7 @@ def add_to_moto() -> None:
     changes.install(LaunchTemplate)
     buckets.install(S3Backend)
     descriptions.install(SecurityGroupRule)
-    # Our judge has already evaluated the bucket policy. moto's own evaluation ignores conditions.
+    # Our access check has already evaluated the bucket policy. moto's own evaluation ignores conditions.
     FakeBucket.get_permission = lambda self, action, resource: PermissionResult.NEUTRAL
     # When moto removes a key, it disposes of the content of all versions, and fails at delete markers, which have none.
     # Then a bucket with delete markers could not be emptied.

@@ -50,7 +50,7 @@ class Changes(Operations):
         return self._by_moto("create_tags")
 
     def create_launch_template(self) -> Any:
-        """Removes the template's own tags from those that it gives to instances, where moto also stores them."""
+        """moto also stores the template's own tags among those that it gives to instances. This removes them there."""
         answer = self._by_moto("create_launch_template")
         template = self.ec2_backend.get_launch_template(answer.result["LaunchTemplate"]["LaunchTemplateId"])
         data = template.default_version().data

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Descriptions of a security group's rules, and changes of rules for all protocols.
 
-moto stores a description only for a rule with a CIDR. If the peer is a group, it compares the description with the
-rule. AWS identifies a rule by protocol, ports and peer, and a rule for all protocols has no ports.
+moto stores a description only for a rule with a CIDR. If the peer is a group, it treats the description as part of the
+rule's identity. AWS identifies a rule by protocol, ports and peer, and a rule for all protocols has no ports.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _outside: list[Outside] = []
 
 
 def attach(outside: Outside) -> None:
-    """Stores it in this module, because moto creates its handlers for each request. A process has only one local
+    """Stores `outside` in this module, because moto creates its handlers for each request. A process has only one local
     AWS."""
     _outside[:] = [outside]
 

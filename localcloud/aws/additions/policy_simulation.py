@@ -7,9 +7,9 @@ from typing import Any
 
 from components.aws.iam.decide import AwsPrincipal, InForce, Need, decide
 from components.aws.iam.documents import PolicyDocument, statements_of
+from localcloud.aws.access.policies import attached, in_force
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions.outside import Operations
-from localcloud.aws.judge.policies import attached, in_force
 
 _LACKING = ("ResourcePolicy", "PermissionsBoundaryPolicyInputList", "PolicyExclusionList", "ResourceHandlingOption",
             "CallerArn")  # fmt: skip

@@ -64,7 +64,7 @@ def _operations(name: str) -> frozenset[str]:
 
 
 _FORM = "application/x-www-form-urlencoded"
-# moto searches any body for query parameters, also JSON. So the signs of a query are escaped in JSON.
+# moto searches any body for query parameters, also JSON. So `&` and `=` are escaped in JSON.
 _SIGNS = {"&": "\\u0026", "=": "\\u003d"}
 
 

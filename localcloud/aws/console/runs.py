@@ -163,7 +163,7 @@ class StateQueue(QueueView):
 
 
 def instance_of(one: Any) -> Instance:
-    """moto's instance as the value that our AWS client makes of EC2's responses."""
+    """moto's instance as an `Instance`, which AWS's clients otherwise read from EC2's responses."""
     reason = one.state_reason.message or one.state_transition_reason or ""
     return Instance(
         one.id, tags_of(one).get("node", ""), one.state, aware(one.launch_time), terminal(str(reason)),
@@ -179,7 +179,7 @@ def instances(cluster: Cluster) -> Mapping[str, Instance]:
 
 
 def aware(moment: datetime) -> datetime:
-    """A time of moto, which is UTC without a zone, with its zone."""
+    """Adds the zone to a time of moto: it is UTC, but has no zone."""
     return moment.replace(tzinfo=UTC)
 
 

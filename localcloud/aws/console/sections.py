@@ -11,10 +11,10 @@ from typing import Any
 from components.aws.client import machines
 from components.aws.client.tickets import Cluster
 from components.aws.iam.documents import PolicyStatement, UnreadableDocumentError, statements_of
+from localcloud.aws.access.policies import attached
 from localcloud.aws.account import ACCOUNT, REGION
 from localcloud.aws.additions import machine_view
 from localcloud.aws.console.runs import AwsRun, StateQueue, aware, buckets, instance_of, objects_of, tags_of
-from localcloud.aws.judge.policies import attached
 from localcloud.aws.machines import GroupRule
 from localcloud.console.platform import ENTRIES, MANY, Item, Points, RunContent, RunNode, Section, shown_lines
 from localcloud.server import http, progress

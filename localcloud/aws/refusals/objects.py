@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from components.aws.iam.decide import AwsPrincipal, Need, decide
+from localcloud.aws.access import s3_needs
+from localcloud.aws.access.needs import common_keys
+from localcloud.aws.access.policies import in_force
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
-from localcloud.aws.judge import s3_needs
-from localcloud.aws.judge.needs import common_keys
-from localcloud.aws.judge.policies import in_force
 
 _OF_THE_OWNER = "bucket-owner-full-control"
 # With one of these condition keys, a statement for everybody does not count as public in S3.

@@ -12,10 +12,10 @@ from typing import Any
 
 from catalog.tables import table
 from components.aws.iam.decide import AwsPrincipal
+from localcloud.aws.access.policies import role_named
 from localcloud.aws.additions.log_filters import read_pattern
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
-from localcloud.aws.judge.policies import role_named
 from localcloud.aws.services import Wire
 
 _HOUR = 3600

@@ -31,7 +31,8 @@ class BucketResource(AwsResource):
             made["CreateBucketConfiguration"] = {"LocationConstraint": region}
         elif self._get(call, inputs["bucket"], inputs) is not None:
             # In this region, creating an existing bucket succeeds.
-            raise taken_error(call, inputs["bucket"], self._ways_out(call, inputs["bucket"], inputs["bucket"]))
+            remedy = self._ways_out(call, inputs["bucket"], inputs["bucket"])
+            raise NameTakenError(f"Create {call.name}: the bucket {inputs['bucket']} already exists.", remedy)
         self.write(call, inputs, self.row.create, made)
         self._put_tags(call, inputs, {ATTEMPT: mark})
         return {}
@@ -86,10 +87,6 @@ class VersioningResource(AwsResource):
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
         self._while_in_use(call, lambda: self._delete(id, {**outputs, **inputs}))
-
-
-def taken_error(call: Call, name: str, remedy: str) -> NameTakenError:
-    return NameTakenError(f"Create {call.name}: a bucket with the name {name} is there already.", remedy)
 
 
 _CONTENTS = ("content", "contentBase64", "source")

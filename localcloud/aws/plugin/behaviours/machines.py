@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances with their disks, placement groups, and launch templates, whose changes are versions."""
+"""Instances with their disks, and launch templates, whose changes are versions."""
 
 import base64
 import time
@@ -8,7 +8,6 @@ from typing import Any
 
 from components.platform.calls import Call, InputFailure, ProviderError
 from components.platform.values import UNKNOWN, Diff, DiffRules, Properties, canonical, compare
-from localcloud.aws.plugin.behaviours.access import NamedResource
 from localcloud.aws.plugin.session import visible
 from localcloud.aws.plugin.shapes import ParameterBuilder
 from localcloud.aws.plugin.table import AwsResource
@@ -188,10 +187,6 @@ _OWN_KIND = "launch-template"
 # Inputs whose change creates a version, and inputs that choose the default version.
 _VERSION = _DATA | {"description"}
 _CHOICE = frozenset({"defaultVersion", "updateDefaultVersion"})
-
-
-class PlacementGroupResource(NamedResource):
-    """A placement group. Calls identify it by its name."""
 
 
 class LaunchTemplateResource(AwsResource):

@@ -50,7 +50,7 @@ ROWS: Mapping[str, AwsRow] = {
         tagging=by_field("GroupId"),
         taken_codes=frozenset({"InvalidPlacementGroup.Duplicate"}),
         in_use_codes=frozenset({"InvalidPlacementGroup.InUse"}),
-        behaviour="machines.PlacementGroupResource",
+        behaviour="access.NamedResource",
     ),
     "aws:ec2/launchTemplate:LaunchTemplate": tagged(
         "launch-template",

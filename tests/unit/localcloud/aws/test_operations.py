@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our operations take precedence over moto's by a table, and moto's classes are not changed."""
+"""The operations of `OPERATIONS` override moto's, and moto's classes are not changed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def _public(ours: type[Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("service", OPERATIONS)
-def test_each_is_an_operation_of_aws_and_stands_once(service: str) -> None:
-    """One that calls moto's own would pass over a second one of ours."""
+def test_each_operation_exists_on_aws_and_is_defined_once(service: str) -> None:
+    """An operation that calls moto's would skip a second one of ours."""
     from moto.core.utils import camelcase_to_underscores, get_service_model
 
     known = {
@@ -33,7 +33,7 @@ def test_each_is_an_operation_of_aws_and_stands_once(service: str) -> None:
 
 
 @pytest.mark.parametrize("service", OPERATIONS)
-def test_motos_own_classes_stay_as_they_are(service: str) -> None:
+def test_motos_classes_are_not_changed(service: str) -> None:
     from moto.core.responses import BaseResponse
 
     module = import_module(f"moto.{service}.responses")
@@ -46,7 +46,7 @@ def test_motos_own_classes_stay_as_they_are(service: str) -> None:
             assert getattr(own, name, None) is not getattr(ours, name)
 
 
-def test_a_service_without_operations_of_ours_is_motos() -> None:
+def test_a_service_without_our_operations_keeps_motos_class() -> None:
     from moto.sts.responses import TokenResponse
 
     assert with_ours(TokenResponse) is TokenResponse

@@ -18,7 +18,7 @@ from localcloud.aws.s3_operations import identify, operations
 from localcloud.aws.services import SERVICES
 from tests.support.requests import request
 
-# Service Quotas and tags have other names in botocore than in signatures.
+# Services with other names in botocore than in signatures.
 _MODELS = {"servicequotas": "service-quotas", "tag": "resourcegroupstaggingapi"}
 CALLS = table("aws_calls")
 REFUSALS = table("aws_refusals")
@@ -34,7 +34,7 @@ def _members(prefix: str, operation: str) -> frozenset[str]:
     return frozenset(getattr(_model(prefix).operation_model(operation).input_shape, "members", ()))
 
 
-def test_every_service_is_one_of_botocores() -> None:
+def test_every_service_is_in_botocore() -> None:
     for row in SERVICES.values():
         assert _model(row.prefix).signing_name == row.signing
 
@@ -45,7 +45,7 @@ def test_operations_with_rows_exist(part: str) -> None:
         assert set(rows) <= set(_model(prefix).operation_names), prefix
 
 
-def test_resources_stand_in_parameters_that_exist() -> None:
+def test_rows_name_resources_by_existing_parameters() -> None:
     for row in CALLS["resource"]:
         model = _model(row["service"])
         named = [one for one in (*row["operations"], *row.get("except", ())) if one != "*"]
@@ -57,21 +57,21 @@ def test_resources_stand_in_parameters_that_exist() -> None:
         assert set(row["parameters"]) <= members, row
 
 
-def test_refusals_are_of_operations_and_parameters_that_exist() -> None:
+def test_refusal_rows_name_existing_operations_and_parameters() -> None:
     rows = [(name, row) for row in REFUSALS["document"] for name in row["operations"]]
     rows += [(row["operation"], row) for row in (*REFUSALS["in_use"], *REFUSALS["values"])]
     for operation, row in rows:
         prefix, _, name = operation.partition(".")
-        parameter = row["parameter"] or "Policy"  # of a bucket: it is the body
+        parameter = row["parameter"] or "Policy"  # the policy of a bucket is the body
         assert parameter in _model(prefix).operation_model(name).input_shape.members, operation
     assert set(REFUSALS["limits"]) <= {row.prefix for row in SERVICES.values()}
 
 
-def test_every_user_of_something_is_asked_by_a_row() -> None:
+def test_every_kind_of_user_is_in_a_row() -> None:
     assert {kind for row in REFUSALS["in_use"] for kind in row["of"]} == set(USERS)
 
 
-def test_what_ec2_makes_is_made_by_operations_that_exist() -> None:
+def test_rows_of_created_resources_name_existing_operations() -> None:
     assert set(CALLS["ec2"]["makes"]) <= set(_model("ec2").operation_names)
     kinds = {kind for kinds in CALLS["ec2"]["makes"].values() for kind in kinds}
     assert kinds <= set(CALLS["ec2"]["prefixes"].values())
@@ -98,7 +98,7 @@ def test_what_ec2_makes_is_made_by_operations_that_exist() -> None:
         ("GET", "/bucket?uploads", "ListMultipartUploads"),
     ],
 )
-def test_a_request_to_s3_is_one_operation(method: str, target: str, operation: str) -> None:
+def test_an_s3_request_is_identified_as_one_operation(method: str, target: str, operation: str) -> None:
     assert identify(request(method, target))[0] == operation
     assert operation in _model("s3").operation_names
 
@@ -111,12 +111,12 @@ def test_a_request_to_s3_is_one_operation(method: str, target: str, operation: s
         ("GET", "/bucket/a?retention"), ("PUT", "/bucket/a?policy"), ("PUT", "/bucket?uploads"),
     ],
 )  # fmt: skip
-def test_a_request_that_moto_would_read_as_another_one_is_none(method: str, target: str) -> None:
+def test_an_s3_request_that_moto_would_misread_is_refused(method: str, target: str) -> None:
     with pytest.raises(RefusalError):
         identify(request(method, target))
 
 
-def test_the_operations_of_s3_exist() -> None:
+def test_all_s3_operations_exist() -> None:
     assert set(operations()) <= set(_model("s3").operation_names)
 
 
@@ -128,7 +128,7 @@ def test_a_state_of_another_moto_is_set_aside(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("state.sqlite3.????????"))) == 1
 
 
-def test_moto_is_imported_by_nobody_who_does_not_need_it() -> None:
+def test_starting_the_local_cloud_does_not_import_moto() -> None:
     script = "import sys, localcloud.serve; print([name for name in sys.modules if name in " \
              "('moto', 'botocore', 'flask', 'boto3', 'werkzeug')])"  # fmt: skip
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""If a cloud's AWS was never used, the console does not start it."""
+"""If AWS was never used in a local cloud, its console does not import moto."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ print([name for name in ("moto", "botocore", "boto3") if name in sys.modules])
 """
 
 
-def test_neither_moto_nor_a_client_of_aws_is_imported(tmp_path: Path) -> None:
+def test_neither_moto_nor_botocore_is_imported(tmp_path: Path) -> None:
     words = [sys.executable, "-c", LOOK, str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr

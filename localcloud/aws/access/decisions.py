@@ -10,11 +10,11 @@ from typing import Any
 
 from catalog.tables import table
 from components.aws.iam.decide import AwsPrincipal, Decision, Need, decide, trusts
+from localcloud.aws.access.needs import needs_of
+from localcloud.aws.access.policies import in_force, role_named, trust_of
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
-from localcloud.aws.judge.needs import needs_of
-from localcloud.aws.judge.policies import in_force, role_named, trust_of
 from localcloud.server import http
 
 log = logging.getLogger("localcloud")

@@ -10,9 +10,9 @@ from typing import Any
 
 from catalog.tables import table
 from components.aws.iam.decide import AwsPrincipal, Need
+from localcloud.aws.access import ec2_needs, resource_tags, s3_needs
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
-from localcloud.aws.judge import ec2_needs, resource_tags, s3_needs
 from localcloud.aws.services import Wire
 from localcloud.server import http
 

@@ -18,7 +18,7 @@ def machine(number: int, subnet: str) -> Machine:
 
 
 class Reports:
-    """The part of `MachineReports` that is asked. The first question about a subnet waits until it is let go."""
+    """The used part of `MachineReports`. The first call of `around` waits for `go_on`."""
 
     def __init__(self, *living: Machine) -> None:
         self.living = list(living)
@@ -37,8 +37,8 @@ class Reports:
         return [GROUP] if "sg-1" in ids else []
 
 
-def test_an_answer_that_comes_late_hides_no_machine_that_started_meanwhile() -> None:
-    """The later machine would find no subnet, and never begin."""
+def test_a_stale_read_does_not_replace_a_newer_one() -> None:
+    """Otherwise the second machine would have no subnet, and would not start."""
     first, second = machine(1, "one"), machine(2, "two")
 
     async def scenario() -> LatestNetwork:
@@ -58,7 +58,7 @@ def test_an_answer_that_comes_late_hides_no_machine_that_started_meanwhile() -> 
     assert network.now.members["sg-1"] == ["10.0.1.1", "10.0.1.2"]
 
 
-def test_what_is_gone_keeps_no_other_machine_from_its_start() -> None:
+def test_a_deleted_subnet_does_not_block_other_machines() -> None:
     ended, starting = machine(1, "gone"), machine(2, "two")
 
     async def scenario() -> LatestNetwork:

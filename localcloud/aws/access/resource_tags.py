@@ -108,7 +108,7 @@ def _key(region: str, arn: str) -> str:
     backend = kms_backends[ACCOUNT][region]
     try:
         identifier = backend.any_id_to_key_id(arn)
-    except (AttributeError, IndexError):  # an alias of nothing
+    except (AttributeError, IndexError):  # an alias without a key
         return arn
     return f"arn:aws:kms:{region}:{ACCOUNT}:key/{identifier}" if identifier in backend.keys else arn
 

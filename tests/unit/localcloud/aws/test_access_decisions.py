@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of an access decision of the local AWS."""
+"""How the local AWS decides about access: patterns, conditions, boundaries and trust policies."""
 
 import json
 import time
@@ -37,7 +37,7 @@ def test_wildcards_match_any_text_or_one_character(pattern: str, text: str, expe
     assert fits(pattern, text) is expected
 
 
-def test_many_stars_take_no_long_time() -> None:
+def test_many_stars_are_matched_quickly() -> None:
     begun = time.process_time()
     assert not fits("*a" * 200 + "b", "a" * 5000)
     assert time.process_time() - begun < 5
@@ -55,11 +55,11 @@ def test_many_stars_take_no_long_time() -> None:
         ("*", "*", True),
     ],
 )
-def test_arns_fit_part_by_part(pattern: str, arn: str, expected: bool) -> None:
+def test_arns_match_part_by_part(pattern: str, arn: str, expected: bool) -> None:
     assert fits_arn(pattern, arn) is expected
 
 
-def test_variables_stand_for_one_value_of_the_request() -> None:
+def test_a_variable_is_one_value_of_the_request() -> None:
     keys = {"aws:username": ("user",), "aws:TagKeys": ("a", "b")}
     assert filled("home/${aws:UserName}/${*}", keys) == "home/user/*"
     for text in ("${aws:userid}", "${aws:TagKeys}"):
@@ -102,7 +102,7 @@ def test_variables_stand_for_one_value_of_the_request() -> None:
         ("ArnLike", "iam:PolicyARN", ("arn:aws:iam::123456789012:policy/team-*",), True),
     ],
 )
-def test_condition_operators_decide_by_key_and_value(
+def test_condition_operators_compare_key_and_value(
     operator: str, key: str, wanted: tuple[str, ...], expected: bool
 ) -> None:
     keys = {
@@ -118,7 +118,7 @@ def test_condition_operators_decide_by_key_and_value(
     ("operator", "key"),
     [("StringIs", "s3:prefix"), ("ForAnyValue:Null", "s3:prefix"), ("StringEquals", "aws:MultiFactorAuthPresent")],
 )
-def test_a_condition_that_nothing_here_knows_is_no_condition_that_holds(operator: str, key: str) -> None:
+def test_an_unknown_condition_is_an_error(operator: str, key: str) -> None:
     with pytest.raises(UnknownConditionError):
         hold([(operator, key, ("x",))], {})
 
@@ -135,7 +135,7 @@ def _decided(identity: list[dict[str, Any]], boundary: list[dict[str, Any]] | No
 ALLOW: dict[str, Any] = {"Effect": "Allow", "Action": "s3:get*", "Resource": "arn:aws:s3:::bucket/*"}
 
 
-def test_a_decision_begins_with_what_is_denied() -> None:
+def test_a_deny_takes_precedence() -> None:
     assert _decided([ALLOW])
     assert not _decided([])
     assert not _decided([ALLOW, {"Effect": "Deny", "NotAction": "s3:PutObject", "Resource": "*"}])
@@ -143,13 +143,13 @@ def test_a_decision_begins_with_what_is_denied() -> None:
     assert _decided([{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}])
 
 
-def test_a_boundary_allows_nothing_by_itself_and_limits_all() -> None:
+def test_a_boundary_only_limits() -> None:
     assert _decided([ALLOW], [ALLOW])
     assert not _decided([ALLOW], [])
     assert not _decided([], [ALLOW])
 
 
-def test_a_document_that_cannot_be_read_is_an_error_not_a_permission() -> None:
+def test_an_unreadable_document_is_an_error() -> None:
     for text in (
         "",
         "{}",
@@ -163,7 +163,7 @@ def test_a_document_that_cannot_be_read_is_an_error_not_a_permission() -> None:
     assert not decide(need, USER, InForce((_document(ALLOW),), unreadable="a policy")).allowed
 
 
-def test_not_principal_is_everybody_else() -> None:
+def test_not_principal_matches_everybody_else() -> None:
     other = AwsPrincipal("arn:aws:iam::123456789012:user/other", user="other")
     for named, denied in (
         ({"AWS": USER.arn}, (False, True)),
@@ -175,7 +175,7 @@ def test_not_principal_is_everybody_else() -> None:
         assert tuple(not decide(need, one, policies).allowed for one in (USER, other)) == denied
 
 
-def test_trust_names_who_may_take_on_a_role() -> None:
+def test_a_trust_policy_names_who_may_assume_a_role() -> None:
     trust = _document({"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"})
     assert trusts(trust, {}, service="ec2.amazonaws.com")
     assert not trusts(trust, {}, service="lambda.amazonaws.com")

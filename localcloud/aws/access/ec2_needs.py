@@ -9,9 +9,9 @@ from typing import Any
 
 from catalog.tables import table
 from components.aws.iam.decide import Need
+from localcloud.aws.access import resource_tags
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
-from localcloud.aws.judge import resource_tags
 
 Keys = Mapping[str, Sequence[str]]
 _NUMBER = re.compile(r"\.\d+$")
@@ -61,7 +61,7 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
 
 def pass_role_need(name: str, common: Keys) -> Need:
     """The need to pass a role to EC2."""
-    from localcloud.aws.judge.policies import role_named
+    from localcloud.aws.access.policies import role_named
 
     role = role_named(name)
     arn = role.arn if role is not None else f"arn:aws:iam::{ACCOUNT}:role/{name}"
