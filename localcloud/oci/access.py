@@ -39,7 +39,7 @@ from localcloud.oci.tenancy import groups_of
 from localcloud.server import http
 
 _SERVICE = Caller("service datascience", "datascience", tenancy.TENANCY, resource_kind="service")
-# A field that OCI's models lack, so clients never see it: when a change takes effect, and the value until then.
+# When a change takes effect, and the value until then. OCI's models have no such field, so clients never see it.
 LATER = "inForce"
 log = logging.getLogger("localcloud")
 # The rows of the decision log: enough for days of training. Older ones are dropped and counted.
@@ -186,13 +186,13 @@ class AccessControl:
         if self._members is None:
             self._members = {}
         resource = self.store.get(principal.id) if _is_resource(principal) else None
-        key = (principal.id, resource.etag if resource else "")  # a change of place or tags may change its groups
+        key = (principal.id, resource.etag if resource else "")  # a move or new tags may change its groups
         if key not in self._members:
             self._members[key] = self._subject(principal, resource)
         return self._members[key]
 
     def allows(self, principal: Caller, operation: str, permissions: tuple[str, ...], target: Target) -> bool:
-        """Whether the policies in force grant it."""
+        """Whether the policies in force grant these permissions."""
         return not self.missing(principal, operation, permissions, target)
 
     def missing(
@@ -209,7 +209,7 @@ class AccessControl:
         return frozenset(verdict.missing)
 
     def would_allow(self, principal: Caller, operation: str, permissions: Iterable[str], target: Target) -> bool:
-        """Like `allows`, but without a record: for an item of a list, which no caller requested by itself."""
+        """Like `allows`, but without a row in the decision log: for the items of a list."""
         return judge(self.policies(), self.subject(principal), permissions, target, _request(operation)).allowed
 
     def _subject(self, principal: Caller, resource: StoredResource | None) -> Principal:

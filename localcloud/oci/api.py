@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI's API on the endpoint of a local cloud: signature checked, operation found, call dispatched. Container tools have
-their registry here, too."""
+"""OCI's API on the endpoint of a local cloud: authenticates requests, finds their operations, and dispatches calls.
+
+Requests of container tools go to the registry.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ log = logging.getLogger("localcloud")
 
 
 class OciApi:
-    """Takes every request that no other API takes, because requests to OCI's services have no common feature."""
+    """Takes every request that no other API takes, because nothing marks a request as one for OCI."""
 
     def __init__(self, cloud: OciCloud, router: Router[ApiOperation]) -> None:
         self._cloud = cloud
@@ -57,7 +59,7 @@ class OciApi:
         return route[0].name if route else ""
 
     async def _answer(self, call: ApiCall, admitted: int | None) -> Reply:
-        # Faults never strike our own operations, or nobody could end them.
+        # Faults never strike our own operations. Otherwise nobody could clear a fault.
         faulty = not call.operation.path.startswith(MARKER_PATH)
         try:
             if faulty:
@@ -75,7 +77,7 @@ class OciApi:
     async def _build_call(
         self, request: Request, body: Body, route: tuple[ApiOperation, dict[str, str]] | None
     ) -> tuple[ApiCall, int | None]:
-        """The call with its body. A streamed body does not affect access, so the call is authorized before it."""
+        """The call with its body. A call with a streamed body is authorized before the body is received."""
         streams = route is not None and route[0].streams
         key_id = verify_signature(request.method, request.target, request.headers, self._find_key, streams)
         credential = self._cloud.credentials.find(key_id)

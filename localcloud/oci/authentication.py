@@ -52,18 +52,18 @@ def fingerprint(key: RSAPublicKey) -> str:
 
 
 class Credentials:
-    """The keys in force."""
+    """The keys with which requests can be signed at present."""
 
     def __init__(
         self,
         users: Mapping[str, Credential],
         issuer: RSAPrivateKey,
         uploaded: Callable[[str], Credential | None],
-        present: Callable[[Caller], Caller | None],
+        current: Callable[[Caller], Caller | None],
     ) -> None:
         self._users = users
         self._uploaded = uploaded
-        self._present = present
+        self._current = current
         self._issuer = issuer
         self._read_token = lru_cache(maxsize=1024)(self._verified_token)
 
@@ -75,12 +75,12 @@ class Credentials:
         if verified is None:
             return None
         credential, expires_at = verified
-        principal = self._present(credential.principal) if expires_at > http.now() else None
+        principal = self._current(credential.principal) if expires_at > http.now() else None
         return Credential(principal, credential.key) if principal else None
 
-    def present(self, principal: Caller) -> Caller | None:
-        """The principal with its present values; None if it was deleted, even if its token is still valid."""
-        return self._present(principal)
+    def current(self, principal: Caller) -> Caller | None:
+        """The principal with its current values. None if it was deleted, even if its token has not expired."""
+        return self._current(principal)
 
     def issue(self, principal: Caller, key: RSAPublicKey, seconds: float) -> str:
         """A resource principal session token (RPST) as OCI makes it: claims, and the key that must sign requests."""
@@ -203,7 +203,7 @@ def verify_signature(
     find_key: Callable[[str], RSAPublicKey | None],
     body_may_be_unsigned: bool = False,
 ) -> str:
-    """The key id of a request with a valid, fresh signature. `check_body` verifies the body once it is read."""
+    """Verifies the signature and the date of a request, and returns its key id. `check_body` verifies its body."""
     signature = parse_signature(headers.get("authorization", ""))
     _check_coverage(method, signature.headers, body_may_be_unsigned)
     _check_date(headers, signature.headers)
@@ -241,7 +241,7 @@ def signing_string(method: str, target: str, headers: Mapping[str, str], names: 
 def sign_request(
     method: str, target: str, host: str, body: bytes, key_id: str, key: RSAPrivateKey, date: str = ""
 ) -> dict[str, str]:
-    """The headers of a signed JSON request, for small calls of our own, because importing the SDK takes long."""
+    """The headers of a signed JSON request. Our own small calls use this, because importing the SDK takes long."""
     headers = {"date": date or formatdate(http.now(), usegmt=True), "host": host}
     names: tuple[str, ...] = ("date", *_ALWAYS_SIGNED)
     if method in METHODS_WITH_BODY:

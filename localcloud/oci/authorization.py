@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses a call if its caller lacks permissions. The needs follow from its references; access.py says who has them."""
+"""Authorizes a call: collects the permissions that it needs, and refuses it if its caller lacks one.
+
+localcloud/oci/access.py decides who has which permissions.
+"""
 
 from __future__ import annotations
 
@@ -23,26 +26,27 @@ from localcloud.server import http
 from localcloud.server.errors import ApiError
 from localcloud.server.http import Json
 
-Circumstance = Callable[[ApiCall], bool]
-# The catalog's names for a call of our own, and for a call whose name another service has too.
+Condition = Callable[[ApiCall], bool]
+# The catalog's names for an operation of our own, and for an operation whose name two services have.
 STANDS_FOR = {"PushContainerImage": "docker push"}
 _OF_SERVICES = {("limits", "ListServices"): "limits: ListServices"}
-# The policy variables that path parameters and body fields give.
+# Policy variables that come from path parameters and from body fields.
 _OF_PARAMETERS = {"bucketName": "target.bucket.name", "objectName": "target.object.name"}
 _OF_BODIES: Mapping[str, tuple[str, str]] = {
     "CreateBucket": ("name", "target.bucket.name"),
     "ListMetrics": ("namespace", "target.metrics.namespace"),
     "SummarizeMetricsData": ("namespace", "target.metrics.namespace"),
 }
-# The field in which a work request keeps what its call needed. OCI's model lacks it, so clients never see it.
+# The field of a work request with the permissions that its call needed. OCI's model has no such field, so clients never
+# see it.
 INHERITED = "takes"
 _ADMINISTRATORS = fixed_ocid("group", tenancy.ADMINISTRATORS)
-# Operations that every user may call about itself, whatever the policies say.
-_ONES_OWN = frozenset({"GetUser", "ListApiKeys", "UploadApiKey", "DeleteApiKey"})
+# Operations that every user may call on itself, whatever the policies say.
+_SELF_SERVICE = frozenset({"GetUser", "ListApiKeys", "UploadApiKey", "DeleteApiKey"})
 log = logging.getLogger("localcloud")
 
 
-def _object_is_there(call: ApiCall) -> bool:
+def _object_exists(call: ApiCall) -> bool:
     buckets = call.store.live("bucket", name=call.params["bucketName"])
     row = call.store.connection.execute(
         "SELECT 1 FROM objects WHERE bucket = ? AND name = ?",
@@ -57,17 +61,18 @@ def _repository_is_new(call: ApiCall) -> bool:
     return not call.store.live("container-repository", name=name)
 
 
-CIRCUMSTANCES: Mapping[tuple[str, str], Circumstance] = {
-    ("PutObject", "new object"): lambda call: not _object_is_there(call),
-    ("PutObject", "existing object"): _object_is_there,
+# The conditions of permissions that a call needs only in some cases, by operation and case.
+CONDITIONS: Mapping[tuple[str, str], Condition] = {
+    ("PutObject", "new object"): lambda call: not _object_exists(call),
+    ("PutObject", "existing object"): _object_exists,
     ("PushContainerImage", "new repository"): _repository_is_new,
 }
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """Permissions, and the target on which they are needed. Without a target the reference is dangling, and so nobody
-    has them."""
+    """Permissions, and the target on which they are needed. `target` None: the reference is dangling, and so nobody has
+    them."""
 
     permissions: frozenset[str]
     target: Target | None
@@ -83,7 +88,7 @@ def requirements(call: ApiCall) -> Iterator[Requirement]:
     """All permissions that the call needs, first those on its own target."""
     needs = needs_of(call)
     references = References(call, needs)
-    always = (needs.permissions - references.claimed) | _circumstances(call, needs)
+    always = (needs.permissions - references.claimed) | _conditional_permissions(call, needs)
     own = list(_own(call, references.own))
     if not own and not always and references.names_in_path:
         yield Requirement(always, None, not_found())  # nothing to judge: answer as for any missing resource
@@ -96,7 +101,7 @@ def requirements(call: ApiCall) -> Iterator[Requirement]:
 
 
 def inheritance(call: ApiCall) -> list[list[object]]:
-    """The permissions that a call needs, in the form in which its work request keeps them."""
+    """The permissions that a call needs, in the form that its work request stores."""
     return [
         [sorted(one.permissions), one.target.compartment, dict(one.target.variables)]
         for one in requirements(call)
@@ -128,19 +133,19 @@ def _inherited(target: ReferenceTarget) -> Iterator[Requirement]:
     """Reading a work request needs the permissions of the call that made it."""
     if target.resource is None or target.resource.kind != "work-request":
         return
-    kept = target.resource.body.get(INHERITED)
-    for permissions, compartment, variables in kept or ():
+    needed = target.resource.body.get(INHERITED)
+    for permissions, compartment, variables in needed or ():
         yield Requirement(frozenset(permissions), Target(compartment, variables), not_found())
-    if kept is None:
+    if needed is None:
         yield Requirement(frozenset(), None, not_found())
 
 
-def _circumstances(call: ApiCall, needs: Needs) -> frozenset[str]:
-    """The permissions that depend on what exists already."""
+def _conditional_permissions(call: ApiCall, needs: Needs) -> frozenset[str]:
+    """The permissions that are needed only because a resource exists already, or only because it does not."""
     applying = (
         permissions
-        for circumstance, permissions in needs.conditional.items()
-        if (applies := CIRCUMSTANCES.get((call.operation.name, circumstance))) and applies(call)
+        for case, permissions in needs.conditional.items()
+        if (applies := CONDITIONS.get((call.operation.name, case))) and applies(call)
     )
     return frozenset().union(*applying)
 
@@ -156,7 +161,7 @@ def _variables(call: ApiCall) -> dict[str, str]:
 
 def authorize(call: ApiCall) -> None:
     """Raises OCI's refusal unless the policies in force allow the call. The log says what was missing."""
-    if _is_administrator(call) or _is_ones_own(call):
+    if _is_administrator(call) or _is_self_service(call):
         return
     try:
         required = list(requirements(call))
@@ -172,16 +177,16 @@ def may_see(call: ApiCall, resource: StoredResource) -> bool:
     if _is_administrator(call):
         return True
     if resource.kind == "work-request":
-        kept = resource.body.get(INHERITED, [])
-        return bool(kept) and all(
+        needed = resource.body.get(INHERITED, [])
+        return bool(needed) and all(
             call.cloud.access.would_allow(call.principal, call.operation.name, permissions, Target(place, variables))
-            for permissions, place, variables in kept
+            for permissions, place, variables in needed
         )
     return may_see_in(call, resource.compartment)
 
 
 def may_see_in(call: ApiCall, compartment: str) -> bool:
-    """Whether the caller may do what this call does in another compartment too."""
+    """Whether the caller may make the same call in another compartment."""
     if _is_administrator(call):
         return True
     own = next(requirements(call))
@@ -201,8 +206,8 @@ def _is_administrator(call: ApiCall) -> bool:
     return any(group.ocid == _ADMINISTRATORS for group in call.cloud.access.subject(call.principal).groups)
 
 
-def _is_ones_own(call: ApiCall) -> bool:
-    return call.operation.name in _ONES_OWN and call.params["userId"] == call.principal.id
+def _is_self_service(call: ApiCall) -> bool:
+    return call.operation.name in _SELF_SERVICE and call.params["userId"] == call.principal.id
 
 
 def _by_target(required: list[Requirement]) -> list[list[Requirement]]:

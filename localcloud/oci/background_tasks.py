@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localcloud import files
-from localcloud.oci.dispatch import VALID_SECONDS
+from localcloud.oci.dispatch import RETRY_TOKEN_SECONDS
 from localcloud.oci.operations import OciCloud
 from localcloud.oci.services.metrics import MetricStream, dimensions_text, write_points
 from localcloud.oci.store import StateStore, StoredResource
@@ -52,7 +52,7 @@ async def keep_pruned(cloud: OciCloud) -> None:
 
 
 def prune(store: StateStore) -> int:
-    """Removes what exceeds the bounds, one batch of each table. Returns how many rows it removed."""
+    """Removes the rows beyond the bounds, one batch of each table. Returns how many it removed."""
     gone = 0
     with store.transaction():
         for rows, kept in ((_DELETED, DELETED_KEPT), (_WORK_REQUESTS, WORK_REQUESTS_KEPT)):
@@ -60,7 +60,10 @@ def prune(store: StateStore) -> int:
             gone += _remove(store, rows, oldest)
         for table, most in (("log_lines", LINES_KEPT), ("progress", PROGRESS_KEPT)):
             gone += _remove(store, f"{table} WHERE 1", f"SELECT max(sequence) - {most - 1} FROM {table}")
-        for rows, seconds in (("metrics WHERE time", METRICS_KEPT_SECONDS), ("retries WHERE created", VALID_SECONDS)):
+        for rows, seconds in (
+            ("metrics WHERE time", METRICS_KEPT_SECONDS),
+            ("retries WHERE created", RETRY_TOKEN_SECONDS),
+        ):
             gone += store.connection.execute(f"DELETE FROM {rows} < ?", (http.now() - seconds,)).rowcount
     return gone
 
@@ -102,7 +105,7 @@ async def keep_measured(cloud: OciCloud) -> None:
     meter = RunMeter(cloud.store, cloud.home / "runs")
     while True:
         try:
-            meter.look()
+            meter.measure()
         except (OSError, ValueError, sqlite3.Error):
             log.exception("measuring")  # such as a full disk, which may have space again next time
         await asyncio.sleep(MEASURED_EVERY_SECONDS)
@@ -125,7 +128,7 @@ class RunMeter:
     folders: Path
     _before: dict[str, ResourceUse] = field(default_factory=dict)
 
-    def look(self) -> None:
+    def measure(self) -> None:
         now: dict[str, ResourceUse] = {}
         for run in self.store.select("kind = 'job-run' AND live AND state IN ('IN_PROGRESS', 'CANCELING')", ()):
             supervisors = list(_supervisors(self.folders / run.id))

@@ -70,7 +70,7 @@ def is_digest(text: str) -> bool:
 
 
 def read_manifest(content: bytes) -> Manifest | Digest:
-    """The manifest, or the digest of the first manifest of an index: on one machine all nodes have one platform."""
+    """The manifest; for an index the digest of its first manifest, because all nodes here have the same platform."""
     stated = _mapping(_parsed(content), "the manifest")
     if "manifests" in stated:
         listed = _list(stated["manifests"], "manifests", _MOST_LAYERS)
@@ -133,7 +133,7 @@ def _mapping(value: Any, what: str) -> Mapping[str, Any]:
 
 def _list(value: Any, what: str, most: int) -> list[Any]:
     if not isinstance(value, list) or len(value) > most:
-        raise UnreadableManifestError(f"{what} is not a list of at most {most}")
+        raise UnreadableManifestError(f"{what} is not a list of at most {most} entries")
     return value
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries out an authenticated request: access, retry token, handler, and transaction."""
+"""Carries out an authenticated call: authorization, retry token, handler, and transaction."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from localcloud.server import http
 from localcloud.server.errors import ApiError
 from localcloud.server.http import Reply
 
-VALID_SECONDS = 24 * 3600
+# How long a retry token and its reply are stored.
+RETRY_TOKEN_SECONDS = 24 * 3600
 
 
 def find_earlier_reply(call: ApiCall) -> Reply | None:
-    """The first reply for this token, if there was one."""
+    """The reply to an earlier request with the same retry token; None if there was none."""
     token = call.headers.get("opc-retry-token")
     if not token:
         return None
     row = call.store.connection.execute(
         "SELECT digest, status, headers, body, resource FROM retries"
         " WHERE token = ? AND principal = ? AND operation = ? AND created > ?",
-        (token, call.principal.id, call.operation.name, http.now() - VALID_SECONDS),
+        (token, call.principal.id, call.operation.name, http.now() - RETRY_TOKEN_SECONDS),
     ).fetchone()
     if row is None:
         return None
@@ -41,7 +42,7 @@ def remember_reply(call: ApiCall, reply: Reply) -> None:
     if not token:
         return
     body = reply.body if isinstance(reply.body, dict) else {}
-    call.store.connection.execute("DELETE FROM retries WHERE created < ?", (http.now() - VALID_SECONDS,))
+    call.store.connection.execute("DELETE FROM retries WHERE created < ?", (http.now() - RETRY_TOKEN_SECONDS,))
     call.store.connection.execute(
         "INSERT OR REPLACE INTO retries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -52,7 +53,7 @@ def remember_reply(call: ApiCall, reply: Reply) -> None:
 
 
 def admit(call: ApiCall) -> int:
-    """Authorizes a call before its body is received. Returns the version of the store by which this was decided."""
+    """Authorizes a call before its body is received. Returns the version of the store that the decision is based on."""
     authorization.authorize(call)
     return call.store.changes
 

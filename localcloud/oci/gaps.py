@@ -45,7 +45,7 @@ catalog/aws_refusals.toml, and the limits in botocore's models), and each call i
 
 @dataclass(frozen=True)
 class Coverage:
-    """A service: the names of its operations that the local cloud has, and of those that it lacks."""
+    """The operations of a service: those that the local cloud has, and those that it lacks."""
 
     title: str
     there: tuple[str, ...]
@@ -74,7 +74,7 @@ def render() -> str:
 
 
 def _aws() -> Iterator[str]:
-    """The part about AWS. It names only existing operations, because AWS has some thousand."""
+    """The part about AWS. It names only operations that exist here, because AWS has thousands."""
     from localcloud.aws import gaps
 
     services = list(gaps.coverage())

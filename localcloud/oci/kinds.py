@@ -22,7 +22,7 @@ from localcloud.oci.ocids import Lifecycle, new_ocid
 from localcloud.oci.operations import ApiCall, ApiOperation, Handler
 from localcloud.oci.paging import page_of
 from localcloud.oci.store import StoredResource, ocids_in
-from localcloud.oci.work_requests import issue_receipt
+from localcloud.oci.work_requests import add_work_request
 from localcloud.server import http
 from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply
@@ -34,8 +34,8 @@ ResourceHook = Callable[[ApiCall, StoredResource], None]
 
 
 @dataclass(frozen=True)
-class Receipts:
-    """The names in the work requests of a kind. `silent`: it answers 202 with an empty body."""
+class WorkRequestNames:
+    """The names in the work requests of a kind. `silent`: a write is answered with 202 and an empty body."""
 
     entity: str
     operation: str
@@ -75,7 +75,7 @@ class ResourceKind:
     held_by: tuple[str, ...] = ()
     brings: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    receipts: Receipts | None = None
+    work_requests: WorkRequestNames | None = None
     asynchronous: frozenset[str] = frozenset()
     verbs: tuple[str, ...] = ALL_VERBS
     on_create: CreateHook = lambda call, body: body
@@ -129,7 +129,7 @@ def find_living(kind: ResourceKind, call: ApiCall) -> StoredResource:
 
 
 def find_settled(kind: ResourceKind, call: ApiCall) -> StoredResource:
-    """The resource that the path names, if it may change now: no earlier call is still changing it."""
+    """The resource that the path names. Refuses the call while an earlier change of the resource is in progress."""
     resource = find_living(kind, call)
     resource.require_etag(call.if_match)
     if resource.settles_at > http.now():
@@ -290,7 +290,7 @@ def move_(kind: ResourceKind, call: ApiCall) -> Reply:
     if "Move" not in kind.asynchronous:
         return Reply(204, headers=headers)
     # Oracle's provider accepts only this action as a successful move.
-    return Reply(202, headers=headers | _receipt(kind, call, "Move", "RELATED", changed))
+    return Reply(202, headers=headers | _work_request_header(kind, call, "Move", "RELATED", changed))
 
 
 _DIGITS_ONLY = str.maketrans("", "", "-:T")
@@ -321,16 +321,18 @@ def _require_unique(kind: ResourceKind, call: ApiCall, name: str, compartment: s
 def _answer(kind: ResourceKind, call: ApiCall, verb: str, action: str, resource: StoredResource, state: str) -> Reply:
     headers = {"etag": resource.etag} if verb != "Delete" else {}
     if verb in kind.asynchronous:
-        headers = _receipt(kind, call, verb, action, resource) | (
-            {} if kind.receipts and kind.receipts.silent else headers
+        headers = _work_request_header(kind, call, verb, action, resource) | (
+            {} if kind.work_requests and kind.work_requests.silent else headers
         )
-    if kind.receipts and kind.receipts.silent:
+    if kind.work_requests and kind.work_requests.silent:
         return Reply(202, headers=headers)
     if verb == "Delete":
         return Reply(202 if verb in kind.asynchronous else 204, headers=headers)
     return Reply(200, render(kind, resource, state), headers)
 
 
-def _receipt(kind: ResourceKind, call: ApiCall, verb: str, action: str, resource: StoredResource) -> dict[str, str]:
-    names = kind.receipts or Receipts(kind.name, kind.name.upper())
-    return issue_receipt(call, names.operation.format(verb=verb.upper()), names.entity, action, resource)
+def _work_request_header(
+    kind: ResourceKind, call: ApiCall, verb: str, action: str, resource: StoredResource
+) -> dict[str, str]:
+    names = kind.work_requests or WorkRequestNames(kind.name, kind.name.upper())
+    return add_work_request(call, names.operation.format(verb=verb.upper()), names.entity, action, resource)

@@ -2,7 +2,7 @@
 """Limits: how much of each resource a tenancy may have, and the operations that list them.
 
 The limits of network, object storage and registry have OCI's names. Those of Data Science are derived from the names
-of the shapes, because no document at hand gives OCI's.
+of the shapes, because OCI's are not documented.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LIMIT_CODE = "LimitExceeded"
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit of the number of resources of a kind, or, if it has a shape, of active nodes on that shape."""
+    """The maximum number of resources of a kind. With a shape: the maximum number of active nodes on that shape."""
 
     service: str
     name: str
@@ -94,14 +94,14 @@ def count_used(call: ApiCall, limit: Limit) -> int:
 
 
 def require_room(call: ApiCall, kind: str) -> None:
-    """Raises unless another resource of a kind is allowed. Only limits that faults set are checked."""
+    """Raises if a limit forbids another resource of this kind. Only limits that a fault sets are enforced."""
     for limit in limits():
         if limit.kind == kind and not limit.shape:
             _require(call, limit, 1)
 
 
 def require_nodes(call: ApiCall, shape: str, nodes: int) -> None:
-    """Raises unless the limit and the capacity allow `nodes` more nodes on a shape."""
+    """Raises if the limit or the capacity forbids `nodes` more nodes on a shape."""
     limit = find("data-science", shape_limit(shape))
     if limit:
         _require(call, limit, nodes)
@@ -119,7 +119,7 @@ def _require(call: ApiCall, limit: Limit, wanted: int) -> None:
             400,
             fault.code or _LIMIT_CODE,
             f"The following service limits were exceeded: {limit.name}. {have} of {fault.value} are in use, {wanted}"
-            " more were asked for. Request a service limit increase",
+            " more were requested. Request a service limit increase",
         )
 
 
@@ -135,14 +135,14 @@ def _active_nodes(call: ApiCall) -> Iterator[tuple[str, int]]:
 
 
 def machines_of(configuration: Mapping[str, Any]) -> int:
-    """How many machines a compute target has. Nothing scales here, so a scaling one keeps its first number."""
+    """The number of machines of a compute target. Nothing scales here, so a scaling target keeps its initial number."""
     policy = configuration["scalingPolicy"]
     scaling = policy.get("autoScalingPolicies")
     return int(scaling[0]["initialInstanceCount"] if scaling else policy["instanceCount"])
 
 
 def nodes_of(infrastructure: Mapping[str, Any], layout: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """(shape, nodes) of each node group of a run, without groups on a compute target, whose machines are counted."""
+    """(shape, nodes) of each node group of a run. A group on a compute target has no shape: the target is counted."""
     groups = layout.get("jobNodeGroupConfigurationDetailsList") or [{}]
     return [
         (
@@ -169,20 +169,20 @@ def _services(call: ApiCall) -> Reply:
     return _page(call, [{"name": name, "description": text} for name, text in SERVICES.items()])
 
 
-def _asked_for(call: ApiCall, service: str) -> list[Limit]:
+def _requested_limits(call: ApiCall, service: str) -> list[Limit]:
     name = call.query.get("name")
     return [row for row in limits() if service in ("", row.service) and name in (None, row.name)]
 
 
 def _values(call: ApiCall) -> Reply:
-    rows = _asked_for(call, call.needed("serviceName"))
+    rows = _requested_limits(call, call.needed("serviceName"))
     if call.query.get("scopeType", _SCOPE) != _SCOPE:
         rows = []
     return _page(call, [{"name": row.name, "scopeType": _SCOPE, "value": value_of(call, row)} for row in rows])
 
 
 def _definitions(call: ApiCall) -> Reply:
-    rows = _asked_for(call, call.query.get("serviceName", ""))
+    rows = _requested_limits(call, call.query.get("serviceName", ""))
     shown = [
         {
             "name": row.name, "serviceName": row.service, "description": row.described, "scopeType": _SCOPE,

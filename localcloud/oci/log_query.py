@@ -17,7 +17,7 @@ from localcloud.server.http import whole_number
 MAXIMUM_LENGTH = 65_536
 _TOKEN = re.compile(r"""(?P<space>\s+)|"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<word>[\w.$-]+)|(?P<sign>=~|!=|.)""")
 _SHOWN = 200
-# SQLite nests each condition in the next, up to a limit.
+# SQLite limits how deeply the conditions may be nested.
 MOST_CONDITIONS, MOST_SCOPES = 500, 100
 _MOST_LINES = 99_999
 _COLUMNS = {
@@ -32,6 +32,11 @@ _COLUMNS = {
 _OF_RECORD = "CASE WHEN json_valid(data) THEN json_extract(data, '$.{}') END"
 _TEXTS = ("action", "sourceAddress", "destinationAddress", "protocolName")
 _NUMBERS = ("data.sourcePort", "data.destinationPort", "data.protocol")
+_COLUMNS |= {f"data.{name}": f"coalesce('' || {_OF_RECORD.format(name)}, '')" for name in _TEXTS}
+_COLUMNS |= {name: _OF_RECORD.format(name.removeprefix("data.")) for name in _NUMBERS}
+_TIMES = ("datetime", "logcontent.time", "time")
+# The SQL function that matches a wildcard pattern.
+FITS = "fits"
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ class Reader:
         return self.token is not None and self.token.kind == "word" and self.token.text.lower() in words
 
     def accept_sign(self, *signs: str) -> str:
-        """Takes the next token if it is one of these signs. Returns it, or nothing."""
+        """Takes the next token if it is one of these signs. Returns it, or an empty text."""
         return self._take_next() if self.is_sign(*signs) else ""
 
     def accept_word(self, *words: str) -> str:
@@ -99,19 +104,12 @@ class Reader:
             raise self.expected(sign)
 
     def expected(self, wanted: str) -> ApiError:
-        """The refusal of a query that does not continue with what is expected."""
+        """The refusal of a query that has another token than the expected one."""
         return self.unreadable(f"expected {wanted} {f'at {self.token.text[:40]!r}' if self.token else 'at its end'}")
 
     def _take_next(self) -> str:
         self._next += 1
         return self._tokens[self._next - 1].text
-
-
-_COLUMNS |= {f"data.{name}": f"coalesce('' || {_OF_RECORD.format(name)}, '')" for name in _TEXTS}
-_COLUMNS |= {name: _OF_RECORD.format(name.removeprefix("data.")) for name in _NUMBERS}
-_TIMES = ("datetime", "logcontent.time", "time")
-# The SQL function that matches a wildcard pattern.
-FITS = "fits"
 
 
 @dataclass(frozen=True)

@@ -40,17 +40,17 @@ def validate(service: str, name: str, value: Any, where: str = "") -> dict[str, 
     """Returns the body without its nulls. Raises OCI's error for the first mistake in it."""
     if not isinstance(value, dict):
         raise cannot_parse(f"{where or 'the body'} must be an object")
-    model = _narrowed(service, name, value)
+    model = _model_of_body(service, name, value)
     for field in model.fields.values():
         if field.required and value.get(field.wire) is None:
             raise missing_parameter(_at(where, field.wire))
-    judged = {}
+    valid = {}
     for key, item in value.items():
         if key not in model.fields:
             raise invalid(f"{_at(where, key)} is not a field of {model.name}{_nearest(key, model)}")
         if item is not None:
-            judged[key] = _judge_field(service, model.fields[key], item, _at(where, key))
-    return judged
+            valid[key] = _validate_field(service, model.fields[key], item, _at(where, key))
+    return valid
 
 
 def shape(service: str, name: str, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def fields(service: str, name: str) -> frozenset[str]:
     return frozenset(sdk.model(service, name).fields)
 
 
-def _narrowed(service: str, name: str, value: Mapping[str, Any]) -> sdk.Model:
+def _model_of_body(service: str, name: str, value: Mapping[str, Any]) -> sdk.Model:
     model = sdk.model(service, name)
     subtype = model.subtypes.get(str(value.get(model.discriminator))) if model.discriminator else None
     if model.subtypes and subtype is None and model.discriminator in value:
@@ -100,22 +100,22 @@ def _require_choice(field: sdk.Field, value: Any, where: str) -> None:
             raise invalid(f"{where} must be one of {', '.join(sorted(field.allowed))}, not {item!r}")
 
 
-def _judge_field(service: str, field: sdk.Field, value: Any, where: str) -> Any:
-    judged = _judge_type(service, field.type, value, where)
-    _require_choice(field, judged, where)
-    return judged
+def _validate_field(service: str, field: sdk.Field, value: Any, where: str) -> Any:
+    valid = _validate_type(service, field.type, value, where)
+    _require_choice(field, valid, where)
+    return valid
 
 
-def _judge_type(service: str, type_name: str, value: Any, where: str) -> Any:
+def _validate_type(service: str, type_name: str, value: Any, where: str) -> Any:
     container, inner = _container(type_name)
     if container == "list":
         if not isinstance(value, list):
             raise invalid(f"{where} must be a list")
-        return [_judge_type(service, inner, item, f"{where}[{index}]") for index, item in enumerate(value)]
+        return [_validate_type(service, inner, item, f"{where}[{index}]") for index, item in enumerate(value)]
     if container == "dict":
         if not isinstance(value, dict):
             raise invalid(f"{where} must be an object")
-        return {key: _judge_type(service, inner, item, f"{where}.{key}") for key, item in value.items()}
+        return {key: _validate_type(service, inner, item, f"{where}.{key}") for key, item in value.items()}
     if type_name in _SCALARS:
         wanted, fits = _SCALARS[type_name]
         if not fits(value):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCIDs, random ones for resources of clients and fixed ones for those that every local tenancy has; and lifecycles."""
+"""OCIDs: random ones, and fixed ones for the resources that every local tenancy has. And lifecycles of resources."""
 
 from __future__ import annotations
 

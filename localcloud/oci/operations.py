@@ -46,7 +46,7 @@ class OciCloud(ServedCloud):
         return self.home / "objects"
 
     async def evidence(self, machine: str) -> Mapping[str, Any]:
-        """The counts of the firewalls of a job run, or of a machine of another API, up to now or to its end."""
+        """The firewalls' counts of a job run, or of another API's machine: up to now, or to its end."""
         hosts = next((one for one in self.other_hosts if one.has(machine)), self.hosts)
         return await hosts.evidence(machine)
 

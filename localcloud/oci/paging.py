@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists: filters, order and pages."""
+"""Pages of lists, with filters and order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Page:
 def page_of(
     store: StateStore, kind: str, query: Mapping[str, str], columns: Mapping[str, str], live_only: bool
 ) -> Page:
-    """A page of the resources of a kind. `columns`: further filters and their columns. Others are fields of bodies."""
+    """A page of the resources of a kind. `columns`: further filters, with the column of each. Any other filter compares
+    a field of the body."""
     filters = {**columns, **_COLUMNS}
     where: list[str] = ["kind = ?"]
     values: list[Any] = [kind]

@@ -27,8 +27,8 @@ from localcloud.server.errors import ApiError
 
 _OWN = "own"
 _DESTINATION = "body.compartmentId"  # where a move puts the resource that the path names
-# Kinds that OCI refuses as if they were in the path, wherever in the request they are.
-_AS_IN_THE_PATH = frozenset({"compartment", "copy-destination"})
+# Kinds for which OCI always gives the refusal of a path, wherever in the request they are.
+_REFUSED_AS_IN_PATH = frozenset({"compartment", "copy-destination"})
 _PERMISSION = re.compile(r"[A-Z][A-Z0-9_]+")
 
 
@@ -44,7 +44,7 @@ class Reference:
     @property
     def refusal(self) -> ApiError:
         """OCI's refusal. It is the same for a missing and for a forbidden resource, so it reveals nothing."""
-        if self.source != "body" or kinds_of(self.name) in _AS_IN_THE_PATH:
+        if self.source != "body" or kinds_of(self.name) in _REFUSED_AS_IN_PATH:
             return not_found()
         return related_not_found(f"{self.name} {self.value}")
 
@@ -83,17 +83,17 @@ class References:
             parts = [self._references_at(part) for part in self._rows[_OWN].split(" + ")]
             targets = [target for part in parts for reference in part for target in reference.targets]
             return [merge_targets(targets)] if len(parts) > 1 else targets
-        if self._kept:
-            return [self._kept]
+        if self._path_target:
+            return [self._path_target]
         place = "body" if self._has_compartment else "query"
-        if self._in_path:
+        if self._path_value:
             return []
         return [target for each in self._references_at(f"{place}.compartmentId") for target in each.targets]
 
     @property
     def names_in_path(self) -> bool:
         """Whether the path names a resource, existing or not."""
-        return self._in_path is not None
+        return self._path_value is not None
 
     def placed(self) -> Iterator[PlacedPermissions]:
         """The further permissions that the call needs, each with the resource on which it needs them."""
@@ -110,19 +110,19 @@ class References:
                 )
 
     def moved(self) -> Iterator[PlacedPermissions]:
-        """The permissions that a move needs in its destination: the same as if the resource were there already."""
-        kept = self._kept
-        if kept is None or not self._has_compartment:
+        """The permissions that a move needs in its destination, as if the resource were there already."""
+        moving = self._path_target
+        if moving is None or not self._has_compartment:
             return
         permissions = self._needs.permissions | self._permissions(self._rows.get(_DESTINATION, ""))
         for each in self._references_at(_DESTINATION):
-            there = tuple(replace(kept, compartment=target.compartment) for target in each.targets)
-            if any(target.compartment != kept.compartment for target in there):
+            there = tuple(replace(moving, compartment=target.compartment) for target in each.targets)
+            if any(target.compartment != moving.compartment for target in there):
                 yield PlacedPermissions(permissions, replace(each, targets=there))
 
     @property
     def claimed(self) -> frozenset[str]:
-        """The permissions that the call's rows need on other resources than its own."""
+        """The permissions that the call needs on resources other than its own."""
         rows = (takes for place, takes in self._rows.items() if place != _OWN)
         return frozenset().union(*(self._permissions(takes) for takes in rows))
 
@@ -168,8 +168,8 @@ class References:
     def _read(self, source: str, value: Any, field: str) -> list[Reference]:
         name = field.rpartition(".")[2].removesuffix("[]")
         kinds = kinds_of(name)
-        if source == "kept":  # a stored reference to something deleted demands no permission
-            kept = ((each, find_even_deleted(self._call, kinds, each)) for each in values_at(value, field))
+        if source == "kept":  # a stored reference to a deleted resource needs no permission
+            kept = ((each, find_including_deleted(self._call, kinds, each)) for each in values_at(value, field))
             return [Reference(name, source, each, tuple(targets)) for each, targets in kept if targets or not kinds]
         only_ocids = str(table("references")["kinds"].get(name, "")).endswith("?")
         return [
@@ -181,7 +181,7 @@ class References:
     def _source(self, name: str) -> Mapping[str, Any]:
         sources = {"path": self._call.params, "query": self._call.query, "header": self._call.headers}
         if name == "kept":
-            return self._kept.resource.body if self._kept and self._kept.resource else {}
+            return self._path_target.resource.body if self._path_target and self._path_target.resource else {}
         return self._body if name == "body" else sources[name]
 
     @cached_property
@@ -194,15 +194,15 @@ class References:
         return bool(self._call.operation.details) or any("body." in place for place in self._rows.values())
 
     @cached_property
-    def _in_path(self) -> tuple[str, str] | None:
+    def _path_value(self) -> tuple[str, str] | None:
         """The kind and the value of the first parameter of the path that names a resource."""
         named = ((kinds_of(name), value) for name, value in self._call.params.items())
         return next(((kind, value) for kind, value in named if kind), None)
 
     @cached_property
-    def _kept(self) -> ReferenceTarget | None:
+    def _path_target(self) -> ReferenceTarget | None:
         """The resource that the path names."""
-        return next(iter(find_even_deleted(self._call, *self._in_path)), None) if self._in_path else None
+        return next(iter(find_including_deleted(self._call, *self._path_value)), None) if self._path_value else None
 
     @cached_property
     def _has_compartment(self) -> bool:
@@ -219,7 +219,7 @@ def _fitting_permissions(permissions: frozenset[str], reference: Reference) -> f
 
 @dataclass(frozen=True)
 class ReferenceTarget:
-    """Something that a call refers to. `resource` None: the compartment itself."""
+    """A resource that a call refers to. `resource` None: the compartment itself."""
 
     compartment: str
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -249,7 +249,7 @@ def find(call: ApiCall, kinds: str, value: Any) -> list[ReferenceTarget]:
     return [target_of(call, resource)] if resource and resource.live and resource.kind in kinds.split() else []
 
 
-def find_even_deleted(call: ApiCall, kinds: str, value: str) -> list[ReferenceTarget]:
+def find_including_deleted(call: ApiCall, kinds: str, value: str) -> list[ReferenceTarget]:
     """The target of a value in a path or a stored resource. A deleted resource counts, in its last compartment."""
     if kinds == "bucket":
         return FINDERS[kinds](call, value)
@@ -308,7 +308,7 @@ def _pushed_image(call: ApiCall, address: Any) -> list[ReferenceTarget]:
 
 
 def pushed_repository(address: Any) -> str:
-    """The repository in an address; empty for a text that is not an address, to which nobody can push."""
+    """The repository in an image address; empty for a text that is not an address."""
     parts = parse_address(address)
     return parts.repository if parts else ""
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The registry for container tools: the distribution API under /v2.
 
-An image that a tool pushes under a tag is recorded by the same operation as with `trainyard cloud push`, and needs the
-same permissions.
+When a tool pushes an image under a tag, the operation behind `trainyard cloud push` records it, so both need the same
+permissions.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ class RegistryRequest:
         """The folder of unfinished uploads into this repository."""
         return self.folder / "uploads" / hashlib.sha256(self.repository.encode()).hexdigest()
 
-    def blob(self, digest: Digest) -> Path:
+    def blob_path(self, digest: Digest) -> Path:
         return self.folder / "blobs" / digest.hexadecimal
 
-    def holds(self, digest: Digest) -> bool:
+    def has_blob(self, digest: Digest) -> bool:
         """Whether this repository has a blob. A blob that was pushed into another repository does not count."""
         query = "SELECT 1 FROM blobs WHERE repository = ? AND digest = ?"
         row = self.cloud.store.connection.execute(query, (self.repository, digest.text)).fetchone()
-        return row is not None and container_images.is_file(self.blob(digest))
+        return row is not None and container_images.is_file(self.blob_path(digest))
 
-    def hold(self, digest: Digest) -> None:
+    def add_blob(self, digest: Digest) -> None:
         query = "INSERT OR IGNORE INTO blobs (repository, digest) VALUES (?, ?)"
         self.cloud.store.connection.execute(query, (self.repository, digest.text))
 
@@ -125,43 +125,43 @@ def _challenge(cloud: OciCloud) -> tuple[Reply, str]:
     return Reply(401, refused.body, {"www-authenticate": challenge}), "registry: authentication required"
 
 
-async def _ping(visit: RegistryRequest) -> Reply:
+async def _ping(request: RegistryRequest) -> Reply:
     return Reply(200, {})
 
 
-async def _begin_upload(visit: RegistryRequest) -> Reply:
-    _may_push(visit)
+async def _begin_upload(request: RegistryRequest) -> Reply:
+    _may_push(request)
     upload = uuid.uuid4().hex
-    visit.uploads.mkdir(parents=True, exist_ok=True)
-    (visit.folder / "blobs").mkdir(parents=True, exist_ok=True)
-    (visit.uploads / upload).touch()
-    return _upload_reply(visit, upload)
+    request.uploads.mkdir(parents=True, exist_ok=True)
+    (request.folder / "blobs").mkdir(parents=True, exist_ok=True)
+    (request.uploads / upload).touch()
+    return _upload_reply(request, upload)
 
 
-async def _add_to_upload(visit: RegistryRequest) -> Reply:
-    await _append(visit)
-    return _upload_reply(visit, visit.named["upload"])
+async def _add_to_upload(request: RegistryRequest) -> Reply:
+    await _append(request)
+    return _upload_reply(request, request.named["upload"])
 
 
-async def _finish_upload(visit: RegistryRequest) -> Reply:
-    file, digest = await _append(visit), visit.digest
+async def _finish_upload(request: RegistryRequest) -> Reply:
+    file, digest = await _append(request), request.digest
     with file.open("rb") as content:
         actual = f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
     if actual != digest:
         file.unlink()
         raise RegistryError(400, "DIGEST_INVALID", f"the received content has the digest {actual}, not {digest}")
-    file.replace(visit.blob(Digest(actual)))
-    visit.hold(Digest(actual))
-    place = f"{PATH}/{visit.named['name']}/blobs/{digest}"
+    file.replace(request.blob_path(Digest(actual)))
+    request.add_blob(Digest(actual))
+    place = f"{PATH}/{request.named['name']}/blobs/{digest}"
     return Reply(201, None, {"location": place, "docker-content-digest": digest})
 
 
-async def _append(visit: RegistryRequest) -> Path:
-    _may_push(visit)
-    file = visit.uploads / visit.named["upload"]
+async def _append(request: RegistryRequest) -> Path:
+    _may_push(request)
+    file = request.uploads / request.named["upload"]
     if not file.exists():
         raise RegistryError(404, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry")
-    part = await visit.receive(file.with_suffix(f".{uuid.uuid4().hex}"))
+    part = await request.receive(file.with_suffix(f".{uuid.uuid4().hex}"))
     with file.open("ab") as whole, part.path.open("rb") as more:
         while chunk := more.read(1 << 20):
             whole.write(chunk)
@@ -169,70 +169,70 @@ async def _append(visit: RegistryRequest) -> Path:
     return file
 
 
-def _upload_reply(visit: RegistryRequest, upload: str) -> Reply:
-    size = (visit.uploads / upload).stat().st_size
-    place = f"{PATH}/{visit.named['name']}/blobs/uploads/{upload}"
+def _upload_reply(request: RegistryRequest, upload: str) -> Reply:
+    size = (request.uploads / upload).stat().st_size
+    place = f"{PATH}/{request.named['name']}/blobs/uploads/{upload}"
     return Reply(202, None, {"location": place, "range": f"0-{max(size - 1, 0)}", "docker-upload-uuid": upload})
 
 
-async def _blob(visit: RegistryRequest) -> Reply:
-    repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
-    if not repositories or not _may_read(visit, repositories[0]):
+async def _blob(request: RegistryRequest) -> Reply:
+    repositories = request.cloud.store.live(artifacts.REPOSITORY.name, name=request.repository)
+    if not repositories or not _may_read(request, repositories[0]):
         raise RegistryError(404, "NAME_UNKNOWN", "repository name not known to registry")
-    wanted = Digest(visit.named["digest"])
-    file = visit.blob(wanted)
-    if not visit.holds(wanted):
+    wanted = Digest(request.named["digest"])
+    file = request.blob_path(wanted)
+    if not request.has_blob(wanted):
         raise RegistryError(404, "BLOB_UNKNOWN", "blob unknown to registry")
-    return _file_reply(file, visit.named["digest"], "application/octet-stream")
+    return _file_reply(file, request.named["digest"], "application/octet-stream")
 
 
-async def _manifest(visit: RegistryRequest) -> Reply:
-    repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
-    reference = visit.named["reference"]
-    digest = reference if is_digest(reference) else _digest_of_tag(visit, reference)
-    file = visit.blob(Digest(digest))
-    pulls = repositories and _may_read(visit, repositories[0])
-    if not pulls or not visit.holds(Digest(digest)):
+async def _manifest(request: RegistryRequest) -> Reply:
+    repositories = request.cloud.store.live(artifacts.REPOSITORY.name, name=request.repository)
+    reference = request.named["reference"]
+    digest = reference if is_digest(reference) else _digest_of_tag(request, reference)
+    file = request.blob_path(Digest(digest))
+    pulls = repositories and _may_read(request, repositories[0])
+    if not pulls or not request.has_blob(Digest(digest)):
         raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
     return _file_reply(file, digest, container_images.media_type(container_images.read_blob(file)))
 
 
-def _digest_of_tag(visit: RegistryRequest, tag: str) -> str:
-    image = artifacts.find_image(visit.cloud.store, f"{visit.address}:{tag}")
+def _digest_of_tag(request: RegistryRequest, tag: str) -> str:
+    image = artifacts.find_image(request.cloud.store, f"{request.address}:{tag}")
     if image is None:
         raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
     return str(image.body["digest"])
 
 
-async def _put_manifest(visit: RegistryRequest) -> Reply:
-    _may_push(visit)
-    (visit.folder / "blobs").mkdir(parents=True, exist_ok=True)
-    sent = await visit.receive(visit.folder / f"manifest-{uuid.uuid4().hex}")
+async def _put_manifest(request: RegistryRequest) -> Reply:
+    _may_push(request)
+    (request.folder / "blobs").mkdir(parents=True, exist_ok=True)
+    sent = await request.receive(request.folder / f"manifest-{uuid.uuid4().hex}")
     digest = f"sha256:{sent.sha256}"
     try:
-        image = _image_of(visit, sent, digest)
-        sent.path.replace(visit.blob(Digest(digest)))
-        visit.hold(Digest(digest))
+        image = _image_of(request, sent, digest)
+        sent.path.replace(request.blob_path(Digest(digest)))
+        request.add_blob(Digest(digest))
     finally:
         sent.path.unlink(missing_ok=True)
-    if visit.named["reference"] != digest:
-        dispatch(_push_call(visit, image))
-    place = f"{PATH}/{visit.named['name']}/manifests/{digest}"
+    if request.named["reference"] != digest:
+        dispatch(_push_call(request, image))
+    place = f"{PATH}/{request.named['name']}/manifests/{digest}"
     return Reply(201, None, {"location": place, "docker-content-digest": digest})
 
 
-def _image_of(visit: RegistryRequest, sent: Upload, digest: str) -> dict[str, Any]:
-    """The details of an image that OCI keeps, from its manifest and configuration."""
-    reference = visit.named["reference"]
+def _image_of(request: RegistryRequest, sent: Upload, digest: str) -> dict[str, Any]:
+    """The details of an image, from its manifest and its configuration, for the operation that records it."""
+    reference = request.named["reference"]
     if is_digest(reference) and reference != digest:
         raise RegistryError(400, "DIGEST_INVALID", f"the manifest has the digest {digest}")
-    manifest = _manifest_of(visit, sent)
-    start = container_images.read_start(_read_pushed_blob(visit, manifest.config))
-    missing = [layer.digest.text for layer in manifest.layers if not visit.holds(layer.digest)]
+    manifest = _manifest_of(request, sent)
+    start = container_images.read_start(_read_pushed_blob(request, manifest.config))
+    missing = [layer.digest.text for layer in manifest.layers if not request.has_blob(layer.digest)]
     if missing:
         raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"the layer {missing[0]} was not pushed")
     return {
-        "image": f"{visit.address}:{reference}@{digest}",
+        "image": f"{request.address}:{reference}@{digest}",
         "entrypoint": start.entrypoint,
         "cmd": start.cmd,
         "layers": [{"digest": layer.digest.text, "sizeInBytes": layer.size} for layer in manifest.layers],
@@ -240,45 +240,45 @@ def _image_of(visit: RegistryRequest, sent: Upload, digest: str) -> dict[str, An
     }
 
 
-def _manifest_of(visit: RegistryRequest, sent: Upload) -> Manifest:
+def _manifest_of(request: RegistryRequest, sent: Upload) -> Manifest:
     """The manifest, or the first manifest of an index."""
     manifest = container_images.read_manifest(container_images.read_blob(sent.path))
     if isinstance(manifest, Digest):
-        manifest = container_images.read_manifest(_read_pushed_blob(visit, manifest))
+        manifest = container_images.read_manifest(_read_pushed_blob(request, manifest))
     if isinstance(manifest, Digest):
         raise container_images.UnreadableManifestError("an index names another index")
     return manifest
 
 
-def _read_pushed_blob(visit: RegistryRequest, digest: Digest) -> bytes:
+def _read_pushed_blob(request: RegistryRequest, digest: Digest) -> bytes:
     try:
-        if visit.holds(digest):
-            return container_images.read_blob(visit.blob(digest))
+        if request.has_blob(digest):
+            return container_images.read_blob(request.blob_path(digest))
     except OSError:
         pass  # its file is gone
     raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"{digest.text} was not pushed")
 
 
-def _push_call(visit: RegistryRequest, image: Mapping[str, Any]) -> ApiCall:
-    repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
+def _push_call(request: RegistryRequest, image: Mapping[str, Any]) -> ApiCall:
+    repositories = request.cloud.store.live(artifacts.REPOSITORY.name, name=request.repository)
     named = {"repositoryId": repositories[0].id} if repositories else {}
     given = CallInput(named, target=artifacts.PUSH.path, body=json.dumps(image).encode())
-    return ApiCall(visit.cloud, artifacts.PUSH, given, visit.principal)
+    return ApiCall(request.cloud, artifacts.PUSH, given, request.principal)
 
 
-def _may_push(visit: RegistryRequest) -> None:
+def _may_push(request: RegistryRequest) -> None:
     """Raises unless the policies in force allow the push. A push creates a missing repository in the tenancy."""
-    call = _push_call(visit, {"image": visit.address})
+    call = _push_call(request, {"image": request.address})
     authorization.authorize(call)
 
 
-def _may_read(visit: RegistryRequest, repository: StoredResource) -> bool:
+def _may_read(request: RegistryRequest, repository: StoredResource) -> bool:
     """Whether the principal may read. Permission to push is enough: tools read first, to skip existing blobs."""
     try:
-        _may_push(visit)
+        _may_push(request)
     except ApiError:
         image = replace(repository, body={"repositoryName": repository.name})
-        return access.may_pull(visit.cloud.access, visit.principal, image)
+        return access.may_pull(request.cloud.access, request.principal, image)
     return True
 
 

@@ -35,7 +35,7 @@ def bearer_principal(cloud: OciCloud, request: Request) -> Caller | None:
     if claims is None:
         return None
     holder = Caller(claims["sub"], claims["name"], tenancy.TENANCY, claims["res_type"], claims["res_compartment"])
-    return cloud.credentials.present(holder)
+    return cloud.credentials.current(holder)
 
 
 def _claims(cloud: OciCloud, request: Request) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ _SUBTYPE_KEY = re.compile(r"type = object_dictionary\['(\w+)'\]")
 _SUBTYPE = re.compile(r"if type == '([^']+)':\s+return '(\w+)'")
 _CLIENT_OPERATION = re.compile(r'resource_path = "([^"]+)"\s+method = "(\w+)"\s+operation_name = "(\w+)"')
 _BASE_PATH = re.compile(r"'base_path': '([^']+)'")
-# Clients by the first part of their paths. Refusals name the operations of theirs that are missing here.
+# Clients by the first part of their paths, so that a refusal can name an operation that is missing here.
 _CLIENTS = {
     "/20160918": (
         "core/virtual_network_client", "core/compute_client", "core/blockstorage_client", "identity/identity_client",
@@ -65,7 +65,7 @@ class Model:
 def _package() -> Path:
     spec = importlib.util.find_spec("oci")
     if spec is None or not spec.submodule_search_locations:
-        raise RuntimeError("the local cloud judges requests by the tables of the `oci` package, which is not installed")
+        raise RuntimeError("the local cloud validates requests by tables of the package `oci`, which is not installed")
     return Path(spec.submodule_search_locations[0])
 
 
@@ -153,7 +153,7 @@ OVERRIDABLE = (
 
 
 def client_variables(endpoint: str, object_storage: str = "") -> dict[str, str]:
-    """The endpoints, without credentials: a run has its own."""
+    """The variables that lead OCI's clients to this cloud. They have no credentials, because each run has its own."""
     own = {"oci_object_storage.ObjectStorageClient": object_storage or endpoint}
     return {
         "CLIENT_HOST_OVERRIDES": ";".join(f"{client}={own.get(client, endpoint)}" for client in OVERRIDABLE),

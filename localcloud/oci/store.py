@@ -63,8 +63,8 @@ CREATE TABLE IF NOT EXISTS retries (
     PRIMARY KEY (token, principal, operation)) WITHOUT ROWID;
 """
 _FAULT = "fault"
-# Kinds whose deletion other rules decide: nearly all resources mention their compartment and their creator.
-_HELD_BY_NOTHING = ("ocid1.compartment.", "ocid1.tenancy.", "ocid1.user.")
+# References that do not prevent a deletion: nearly all resources mention their compartment and their creator.
+_NOT_RECORDED = ("ocid1.compartment.", "ocid1.tenancy.", "ocid1.user.")
 _COLUMNS = "id, kind, compartment, parent, name, state, settling, settles_at, live, etag, created, body"
 
 
@@ -112,7 +112,7 @@ class StateStore(StateFile):
                 json.dumps(resource.body),
             ),
         )  # fmt: skip
-        self._mention(resource)
+        self._record_mentions(resource)
         return resource
 
     def put(self, resource: StoredResource, **changes: Any) -> StoredResource:
@@ -126,7 +126,7 @@ class StateStore(StateFile):
                 changed.live, changed.etag, json.dumps(changed.body), changed.id,
             ),
         )  # fmt: skip
-        self._mention(changed)
+        self._record_mentions(changed)
         return changed
 
     def get(self, identifier: str) -> StoredResource | None:
@@ -153,10 +153,10 @@ class StateStore(StateFile):
             (*wanted, identifier),
         )
 
-    def _mention(self, resource: StoredResource) -> None:
+    def _record_mentions(self, resource: StoredResource) -> None:
         self.connection.execute("DELETE FROM mentions WHERE source = ?", (resource.id,))
         if resource.live:
-            targets = {target for target in ocids_in(resource.body) if not target.startswith(_HELD_BY_NOTHING)}
+            targets = {target for target in ocids_in(resource.body) if not target.startswith(_NOT_RECORDED)}
             rows = [(resource.id, target) for target in targets - {resource.id}]
             self.connection.executemany("INSERT INTO mentions (source, target) VALUES (?, ?)", rows)
 
@@ -199,9 +199,9 @@ class FaultTable:
         self._store.add(StoredResource(identifier, _FAULT, "", name, "", row))
 
     def change(self, identifier: str, row: Mapping[str, Any]) -> None:
-        held = self._store.get(identifier)
-        if held is not None:
-            self._store.put(held, body=row)
+        stored = self._store.get(identifier)
+        if stored is not None:
+            self._store.put(stored, body=row)
 
     def remove(self, identifier: str) -> None:
         self._store.connection.execute("DELETE FROM resources WHERE id = ?", (identifier,))

@@ -55,9 +55,9 @@ GROUPS = tuple(dict.fromkeys(group for user in USERS for group in user.groups))
 
 
 def load_credentials(
-    home: Path, uploaded: Callable[[str], Credential | None], present: Callable[[Caller], Caller | None]
+    home: Path, uploaded: Callable[[str], Credential | None], current: Callable[[Caller], Caller | None]
 ) -> Credentials:
-    """The keys of the tenancy. The first start makes them, and the config file of OCI's clients."""
+    """Loads the tenancy's keys, and writes the config file of OCI's clients. The first start generates the keys."""
     names = (*(user.profile for user in USERS), "issuer")
     (home / "keys").mkdir(mode=0o700, exist_ok=True)
     with ThreadPoolExecutor() as pool:  # making a key takes a while, and releases the GIL
@@ -68,7 +68,7 @@ def load_credentials(
         principal = Caller(user.id, user.profile, TENANCY)
         users[f"{TENANCY}/{user.id}/{fingerprint(public)}"] = Credential(principal, public)
     _write_config(home, keys)
-    return Credentials(users, keys["issuer"], uploaded, present)
+    return Credentials(users, keys["issuer"], uploaded, current)
 
 
 def load_private_key(path: Path) -> rsa.RSAPrivateKey:

@@ -26,7 +26,7 @@ _PATHS: Mapping[str, str] = {
 }
 
 
-def issue_receipt(
+def add_work_request(
     call: ApiCall, operation_type: str, entity: str, action: str, resource: StoredResource
 ) -> dict[str, str]:
     """Adds a work request about one resource, and returns the header that names it."""

@@ -12,7 +12,7 @@ from localcloud.oci import kinds, models, ocids, tenancy, work_requests
 from localcloud.oci.access import compartments
 from localcloud.oci.authorization import delay_effect
 from localcloud.oci.errors import conflict, not_found
-from localcloud.oci.kinds import Receipts, ResourceKind
+from localcloud.oci.kinds import ResourceKind, WorkRequestNames
 from localcloud.oci.ocids import fixed_ocid
 from localcloud.oci.operations import ApiCall, ApiOperation
 from localcloud.oci.store import StateStore, StoredResource
@@ -89,7 +89,7 @@ _IN_THE_TENANCY = ("Create", "Get", "List", "Update", "Delete")
 COMPARTMENT = ResourceKind(
     "compartment", "Compartment", SERVICE, f"{VERSION}/compartments", "compartmentId", ocids.IDENTITY,
     name_field="name", unique_in="compartment", verbs=("Create", "List", "Update", "Delete"),
-    receipts=Receipts("compartment", "{verb}_COMPARTMENT"), asynchronous=frozenset({"Delete"}),
+    work_requests=WorkRequestNames("compartment", "{verb}_COMPARTMENT"), asynchronous=frozenset({"Delete"}),
     on_delete=_require_empty_compartment,
 )  # fmt: skip
 GROUP = ResourceKind(

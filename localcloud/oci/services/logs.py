@@ -10,7 +10,7 @@ from typing import Any
 
 from localcloud.oci import kinds, ocids, tenancy
 from localcloud.oci.errors import not_found
-from localcloud.oci.kinds import Receipts, ResourceKind
+from localcloud.oci.kinds import ResourceKind, WorkRequestNames
 from localcloud.oci.log_query import LogQuery, parse
 from localcloud.oci.ocids import RUN_ACTIVE
 from localcloud.oci.operations import ApiCall, ApiOperation, OciCloud
@@ -39,13 +39,13 @@ def _forget_lines(call: ApiCall, log: StoredResource) -> None:
 GROUP = ResourceKind(
     "log-group", "LogGroup", SERVICE, f"{VERSION}/logGroups", "logGroupId", ocids.LOGGING,
     ocid="loggroup", summary="LogGroupSummary", unique_in="compartment", held_by=("log",), brings=("log",),
-    receipts=Receipts("loggroup", "{verb}_LOG_GROUP", silent=True), asynchronous=_CHANGES,
+    work_requests=WorkRequestNames("loggroup", "{verb}_LOG_GROUP", silent=True), asynchronous=_CHANGES,
 )  # fmt: skip
 LOG = ResourceKind(
     "log", "Log", SERVICE, f"{VERSION}/logGroups/{{logGroupId}}/logs", "logId", ocids.LOGGING,
     parent_param="logGroupId", summary="LogSummary", unique_in="parent",
     defaults={"isEnabled": True, "retentionDuration": 30, "tenancyId": tenancy.TENANCY},
-    receipts=Receipts("log", "{verb}_LOG", silent=True), asynchronous=_CHANGES,
+    work_requests=WorkRequestNames("log", "{verb}_LOG", silent=True), asynchronous=_CHANGES,
     verbs=("Create", "Get", "List", "Update", "Delete"),
     filters={
         "sourceService": "json_extract(body, '$.configuration.source.service')",

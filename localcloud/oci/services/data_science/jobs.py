@@ -12,7 +12,7 @@ from catalog.tables import table
 from localcloud.oci import kinds, limits, ocids, tenancy
 from localcloud.oci.authorization import names_of
 from localcloud.oci.errors import conflict, incorrect_state, missing_parameter, related_not_found
-from localcloud.oci.kinds import Receipts, ResourceKind
+from localcloud.oci.kinds import ResourceKind, WorkRequestNames
 from localcloud.oci.operations import ApiCall
 from localcloud.oci.paging import plain_page
 from localcloud.oci.store import StoredResource
@@ -87,13 +87,13 @@ def forget_folder(call: ApiCall, run: StoredResource) -> None:
 PROJECT = ResourceKind(
     "project", "Project", SERVICE, f"{VERSION}/projects", "projectId", ocids.PROJECT,
     ocid="datascienceproject", summary="ProjectSummary", on_delete=_require_empty_project,
-    receipts=Receipts("project", "PROJECT_{verb}"), asynchronous=frozenset({"Delete"}),
+    work_requests=WorkRequestNames("project", "PROJECT_{verb}"), asynchronous=frozenset({"Delete"}),
 )  # fmt: skip
 JOB = ResourceKind(
     "job", "Job", SERVICE, f"{VERSION}/jobs", "jobId", ocids.JOB,
     ocid="datasciencejob", parent_field="projectId", summary="JobSummary", references={"projectId": "project"},
     on_create=_job, on_update=_updated_job, on_delete=_delete_runs,
-    receipts=Receipts("job", "JOB_{verb}"), asynchronous=frozenset({"Delete"}),
+    work_requests=WorkRequestNames("job", "JOB_{verb}"), asynchronous=frozenset({"Delete"}),
 )  # fmt: skip
 
 
@@ -218,7 +218,8 @@ NOTEBOOK = ResourceKind(
     "notebook-session", "NotebookSession", SERVICE, f"{VERSION}/notebookSessions", "notebookSessionId",
     ocids.JOB, ocid="datasciencenotebooksession", parent_field="projectId", summary="NotebookSessionSummary",
     references={"projectId": "project"}, on_create=_notebook,
-    receipts=Receipts("notebook-session", "NOTEBOOK_SESSION_{verb}"), asynchronous=frozenset({"Create", "Delete"}),
+    work_requests=WorkRequestNames("notebook-session", "NOTEBOOK_SESSION_{verb}"),
+    asynchronous=frozenset({"Create", "Delete"}),
 )  # fmt: skip
 
 
@@ -285,6 +286,6 @@ COMPUTE_TARGET = ResourceKind(
     "compute-target", "ComputeTarget", SERVICE, f"{VERSION}/computeTargets", "computeTargetId", ocids.JOB,
     ocid="datasciencecomputetarget", summary="ComputeTargetSummary", held_by=("job",),
     on_create=_created_target, on_update=_updated_target,
-    receipts=Receipts("compute-target", "COMPUTE_TARGET_{verb}"),
+    work_requests=WorkRequestNames("compute-target", "COMPUTE_TARGET_{verb}"),
     asynchronous=frozenset({"Create", "Update", "Delete"}),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from localcloud.oci.services.network.gateways import SERVICE, VERSION
 from localcloud.oci.services.network.security import check_end, check_rule
 from localcloud.oci.services.network.subnets import NO_IPV6, parse_block, parse_separate_blocks
 from localcloud.oci.store import StoredResource
-from localcloud.oci.work_requests import issue_receipt
+from localcloud.oci.work_requests import add_work_request
 from localcloud.server import http
 from localcloud.server.errors import invalid
 from localcloud.server.http import Json, Reply
@@ -178,4 +178,6 @@ def _keep(call: ApiCall, vcn: StoredResource, blocks: list[str]) -> Reply:
     body = {**vcn.body, "cidrBlock": blocks[0], "cidrBlocks": blocks}
     changed = call.store.put(vcn, body=body, settling="UPDATING", settles_at=until)
     # The action stays IN_PROGRESS after success, and Oracle's provider looks for exactly this one.
-    return Reply(202, headers={"etag": changed.etag} | issue_receipt(call, "UPDATE_VCN", "vcn", "IN_PROGRESS", changed))
+    return Reply(
+        202, headers={"etag": changed.etag} | add_work_request(call, "UPDATE_VCN", "vcn", "IN_PROGRESS", changed)
+    )

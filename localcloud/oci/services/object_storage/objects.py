@@ -12,7 +12,7 @@ from localcloud.oci.operations import ApiCall
 from localcloud.oci.services.object_storage import buckets, listing
 from localcloud.oci.services.object_storage.listing import StoredObject
 from localcloud.oci.store import StoredResource
-from localcloud.oci.work_requests import issue_receipt
+from localcloud.oci.work_requests import add_work_request
 from localcloud.server import http, progress
 from localcloud.server.errors import ApiError, invalid
 from localcloud.server.http import FilePart, Json, Reply, Upload
@@ -153,7 +153,7 @@ def copy(call: ApiCall) -> Reply:
     item = StoredObject(target.id, name, stored_object.size, stored_object.md5, headers, created)
     os.link(call.cloud.objects / stored_object.file, call.cloud.objects / item.file)  # files never change
     listing.keep(call, target, item)
-    return Reply(202, headers=issue_receipt(call, "COPY_OBJECT", "object", "WRITTEN", target))
+    return Reply(202, headers=add_work_request(call, "COPY_OBJECT", "object", "WRITTEN", target))
 
 
 def _source(call: ApiCall, bucket: StoredResource, details: Json) -> StoredObject:

@@ -59,12 +59,12 @@ def test_a_run_is_measured_by_what_its_processes_use(
     tmp_path: Path, store: StateStore, nodes: dict[str, subprocess.Popen[bytes]]
 ) -> None:
     meter = RunMeter(store, tmp_path)
-    meter.look()
+    meter.measure()
     assert store.connection.execute("SELECT count(*) FROM metrics").fetchone() == (0,), "one look is no difference"
 
     def looked() -> dict[str, list[float]]:
         time.sleep(0.05)
-        meter.look()
+        meter.measure()
         return {run: _values(store, run, "CpuUtilization") for run in nodes}
 
     # Both need the same time to start. After that, only one of them uses the processor.
@@ -78,6 +78,6 @@ def test_a_run_without_living_processes_has_no_metrics(tmp_path: Path, store: St
     (tmp_path / "gone").mkdir()
     (tmp_path / "gone" / "node-0.pid").write_text('{"pid": 1, "started": "another"}')
     meter = RunMeter(store, tmp_path)
-    meter.look()
-    meter.look()
+    meter.measure()
+    meter.measure()
     assert store.connection.execute("SELECT count(*) FROM metrics").fetchone() == (0,)

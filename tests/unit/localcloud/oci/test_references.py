@@ -9,7 +9,7 @@ import pytest
 from catalog.tables import table
 from components.oci.iam.permissions import operation
 from localcloud.oci import services
-from localcloud.oci.authorization import CIRCUMSTANCES, STANDS_FOR
+from localcloud.oci.authorization import CONDITIONS, STANDS_FOR
 from localcloud.oci.operations import ApiOperation
 from localcloud.oci.references import kinds_of, rows_of
 from tests.support.access_matrix import fields_of
@@ -58,7 +58,7 @@ def test_no_circumstance_of_a_call_is_left_out() -> None:
     for name in BY_NAME:
         conditional = table("operations")["also"].get(STANDS_FOR.get(name, name), {})
         placed = {" ".join(case.split()) for takes in rows_of(name).values() for case in takes.split(",")}
-        read = {case for operation_name, case in CIRCUMSTANCES if operation_name == name}
+        read = {case for operation_name, case in CONDITIONS if operation_name == name}
         assert conditional.keys() <= placed | read | NOT_SERVED, name
 
 
