@@ -185,7 +185,7 @@ def test_a_log_may_be_disabled_later_but_not_made_so(world: World) -> None:
     """Oracle's provider waits until a new resource is ACTIVE, and does not wait after an update."""
     token = "oci:Logging/log:Log"
     inputs = CASES[token].inputs(world)
-    with pytest.raises(Failed, match="is INACTIVE: what is created must be ACTIVE") as refused:
+    with pytest.raises(Failed, match="is INACTIVE: after its creation it must be ACTIVE") as refused:
         world.engine.create(token, "it", {**inputs, "isEnabled": False})
     assert refused.value.kept is not None
     world.engine.delete(refused.value.kept)

@@ -62,7 +62,7 @@ class OciConsole:
 _COUNTED = 10_000
 # How many logs of a run are read. Our runs print to one log.
 _LOGS = 4
-# How many seconds after the end of a run its log may get lines.
+# The log may still get lines for this long after the end of a run.
 _LATE_SECONDS = 120.0
 _TIMES = (("accepted", "timeAccepted"), ("started", "timeStarted"), ("finished", "timeFinished"))
 

@@ -15,16 +15,16 @@ from components.platform.runs import NodeRun, launch_document, ranks_of
 from localcloud.console.platform import LONGEST_NAME, MOST_RANKS, MOST_RUNS, RunNode, TrainingRun
 from localcloud.oci.store import StateStore, StoredResource
 
-# How many job runs, the newest ones, are read.
+# Only the newest job runs are read.
 _MOST_JOB_RUNS = 2_000
-_KEPT_SECONDS = 1.0
-_AT_ONCE = 40
+_CACHE_SECONDS = 1.0
+_BATCH = 40
 Body = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class OciRun(TrainingRun):
-    """A run. `job`: the OCID of its job. `place`: the folder with its launchers' files."""
+    """A run. `job`: the OCID of its job. `place`: the folder with the files of its launchers."""
 
     job: str
     place: StatusFolder | None
@@ -55,7 +55,7 @@ class RunBook:
     async def latest(self) -> list[OciRun]:
         """The newest runs, the newest first. Cached only briefly, because some states change with time."""
         async with self._reading:
-            if self._changes != self.store.changes or time.monotonic() > self._read_at + _KEPT_SECONDS:
+            if self._changes != self.store.changes or time.monotonic() > self._read_at + _CACHE_SECONDS:
                 changes = self.store.changes
                 self._latest = await self._read()
                 self._changes, self._read_at = changes, time.monotonic()
@@ -76,7 +76,7 @@ class RunBook:
         for number, (identifier, etag) in enumerate(rows):
             parsed = before.get(identifier)
             if parsed is None or parsed[0].etag != etag:
-                if number % _AT_ONCE == 0:
+                if number % _BATCH == 0:
                     await asyncio.sleep(0)  # so that other clients of the server need not wait
                 resource = self.store.get(identifier)
                 if resource is None:

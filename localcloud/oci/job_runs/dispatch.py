@@ -31,7 +31,7 @@ from localcloud.oci import tenancy
 from localcloud.oci.access import may_attach, may_mount, may_pull, may_write_log
 from localcloud.oci.job_runs import rules, run_resources
 from localcloud.oci.job_runs.rules import rules_of
-from localcloud.oci.job_runs.run_resources import NodeLog, principal_of
+from localcloud.oci.job_runs.run_resources import MayUse, NodeLog, mounted_buckets, principal_of
 from localcloud.oci.ocids import RUN_ACTIVE, RUN_TERMINAL
 from localcloud.oci.operations import OciCloud
 from localcloud.oci.sdk import client_variables
@@ -140,7 +140,7 @@ class NodeGroup:
 
 
 def groups_of(run: StoredResource, job: StoredResource) -> list[NodeGroup]:
-    """A run without node groups is one group of one."""
+    """The node groups of a run. A run without node groups is one group with one node."""
     configuration = _merged(job.body.get("jobConfigurationDetails"), run.body.get("jobConfigurationOverrideDetails"))
     container = _first(run, job, "jobEnvironmentConfigurationOverrideDetails", "jobEnvironmentConfigurationDetails")
     infrastructure = _first(
@@ -183,7 +183,7 @@ def _merged(base: Mapping[str, Any] | None, over: Mapping[str, Any] | None) -> d
 
 
 @dataclass(frozen=True)
-class _Run:
+class _RunParts:
     """A run with its job and its project."""
 
     run: StoredResource
@@ -208,7 +208,7 @@ async def assignment_of(cloud: OciCloud, run: StoredResource, folder: Path) -> A
     job, project = (cloud.store.get(run.body[name]) for name in ("jobId", "projectId"))
     if job is None or project is None:
         raise CannotStartError("The job or the project of the run is gone")
-    whole, principal, outline = _Run(run, job, project), principal_of(run), outline_of(run, job)
+    parts, principal, outline = _RunParts(run, job, project), principal_of(run), outline_of(run, job)
     subnet = cloud.store.get(run.body.get("subnet", ""))
     attached = _attach(cloud, run, subnet, len(outline.groups_by_rank)) if subnet else []
     may_write = partial(may_write_log, cloud.access, principal)
@@ -223,16 +223,12 @@ async def assignment_of(cloud: OciCloud, run: StoredResource, folder: Path) -> A
         name=run.name,
         folder=folder,
         outline=outline,
-        works=list(_works(cloud, whole, modules, partial(may_pull, cloud.access, principal))),
+        works=list(_works(cloud, parts, modules, partial(may_pull, cloud.access, principal))),
         code=code,
-        mounts=list(
-            run_resources.mounted_buckets(
-                run, job, cloud.store, cloud.objects, partial(may_mount, cloud.access, principal)
-            )
-        ),
+        mounts=list(mounted_buckets(run, job, cloud.store, cloud.objects, partial(may_mount, cloud.access, principal))),
         subnet=_subnet(subnet) if subnet else None,
         interfaces=[_interface(cloud, vnic) for vnic in attached],
-        lines=lambda group, rank: lines(group, rank).give,
+        lines=lambda group, rank: lines(group, rank).write,
         upkeep=partial(run_resources.keep_token_renewed, cloud, run.id, folder, seconds),
     )
 
@@ -266,8 +262,8 @@ def _interface(cloud: OciCloud, vnic: StoredResource) -> Interface:
     return Interface(vnic.id, str(vnic.body["privateIp"]), str(vnic.body["macAddress"]), reach)
 
 
-def _works(cloud: OciCloud, whole: _Run, modules: frozenset[str], may_pull: run_resources.MayUse) -> Iterator[NodeWork]:
-    groups = [each for each in groups_of(whole.run, whole.job) for _ in range(each.group.replicas)]
+def _works(cloud: OciCloud, parts: _RunParts, modules: frozenset[str], may_pull: MayUse) -> Iterator[NodeWork]:
+    groups = [each for each in groups_of(parts.run, parts.job) for _ in range(each.group.replicas)]
     for rank, each in enumerate(groups):
         image = str(each.container.get("image", ""))
         variables = each.configuration.get("environmentVariables", {})
@@ -275,7 +271,7 @@ def _works(cloud: OciCloud, whole: _Run, modules: frozenset[str], may_pull: run_
             run_resources.image_command(cloud.store, each.container, may_pull),
             tuple(shlex.split(each.configuration.get("commandLineArguments", ""))),
             variables.get(_ENTRY, ""),
-            partial(_environment, whole, each, rank, len(groups)),
+            partial(_environment, parts, each, rank, len(groups)),
             run_resources.stand_in_name(cloud.store, image, variables.get(_LAUNCH, ""), modules),
             image,
             each.memory,
@@ -284,13 +280,13 @@ def _works(cloud: OciCloud, whole: _Run, modules: frozenset[str], may_pull: run_
 
 
 def _environment(
-    whole: _Run, each: NodeGroup, rank: int, count: int, endpoints: Sequence[str], given: str
+    parts: _RunParts, each: NodeGroup, rank: int, count: int, endpoints: Sequence[str], given: str
 ) -> Mapping[str, str]:
     variables = {
         **client_variables(*endpoints),
         **run_resources.token_variables(given),
         **each.configuration.get("environmentVariables", {}),
-        **whole.identities(),
+        **parts.identities(),
     }
     if count > 1 or each.group.name:
         variables |= {"NODE_RANK": str(rank), "NODE_COUNT": str(count), "INITIAL_CLUSTER_SIZE": str(count)}

@@ -91,7 +91,7 @@ def _range(stated: Mapping[str, int] | None) -> Range | None:
 
 
 def destinations(store: StateStore, subnet: StoredResource) -> tuple[str, ...]:
-    """The address blocks that go through the subnet's router, sorted. Other addresses cannot be reached."""
+    """The address blocks that nodes reach through the subnet's router, sorted. Others are unreachable."""
     vcn, table = store.get(subnet.parent), store.get(str(subnet.body.get("routeTableId")))
     blocks = set(vcn.body["cidrBlocks"] if vcn else ())
     for rule in (table.body.get("routeRules") or []) if table else []:

@@ -38,7 +38,7 @@ from localcloud.server import http
 # Readable for the run's user. Nobody else can enter the run's folder.
 _MODE = 0o444
 log = logging.getLogger("localcloud")
-_ASKED_AGAIN_SECONDS = 1.0
+_RECHECK_SECONDS = 1.0
 _DEFAULT_MOUNT_PATH = "/mnt"
 MayUse = Callable[[StoredResource], bool]
 
@@ -105,30 +105,29 @@ class NodeLog:
         self._refused_until = 0.0
         self._log = (run.body.get("logDetails") or {}).get("logId", "")
 
-    def give(self, lines: Sequence[bytes]) -> None:
+    def write(self, lines: Sequence[bytes]) -> None:
         moment = http.now()
         if not lines or moment < self._refused_until or not (log := self._store.get(self._log)):
             return
-        if not self._may_write(
-            log
-        ):  # a policy may allow it later, so check again after a while: each refusal is a line in the server's log
-            self._refused_until = moment + _ASKED_AGAIN_SECONDS
+        if not self._may_write(log):
+            # Each refusal is a line in the server's log, so the policies are asked again only after a while.
+            self._refused_until = moment + _RECHECK_SECONDS
             return
         texts = [(moment, str(uuid.uuid4()), line.rstrip(b"\r").decode(errors="replace")) for line in lines]
         with self._store.transaction():
             write_lines(self._store, self._log, self._run.id, self._subject, RUN_OUTPUT, texts)
 
 
-# The entrypoint of trainyard's own images. An image may be pushed with an entrypoint of its own.
 _DIGEST = re.compile(r"[0-9a-f]{16}")
+# The entrypoint of trainyard's own images. An image may be pushed with an entrypoint of its own.
 DEFAULT_ENTRYPOINT = ("python", "-I", "-m", "launcher")
 
 
 def stand_in_name(store: StateStore, address: str, document: str, modules: frozenset[str]) -> str:
     """The name of the local environment in place of an image; empty if the code does not need one.
 
-    The run's launch `document` and the `modules` that its code imports decide. An image may also be pushed as the
-    stand-in for a certain environment.
+    The launch `document` of the run and the `modules` that its code imports decide, unless the image was pushed for a
+    certain environment.
     """
     image = artifacts.find_image(store, address) if address else None
     if image and (recorded := str(image.body.get("environment") or "")):

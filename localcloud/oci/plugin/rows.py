@@ -2,8 +2,8 @@
 """The resource types of the plugin: one row per type, by the conventions of OCI's API and its SDK.
 
 A row with the noun `vcn` calls `create_vcn`, `get_vcn`, `update_vcn` and `delete_vcn`, with the models
-`CreateVcnDetails` and `UpdateVcnDetails`. Where a type has behaviour, the row names it (`behaviour`, a class
-under localcloud.oci.plugin.behaviours). The states that are waited for are in catalog/oci_provider_calls.toml.
+`CreateVcnDetails` and `UpdateVcnDetails`. `behaviour` names a class under localcloud.oci.plugin.behaviours, for a type
+with other calls. The states that the plugin waits for are in catalog/oci_provider_calls.toml.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ def _core(noun: str, model: str, **more: Any) -> ResourceTypeRow:
     return ResourceTypeRow("core", "core", noun, model, **more)
 
 
-def _as_the_provider_waits(token: str, row: ResourceTypeRow) -> ResourceTypeRow:
+def _with_states(token: str, row: ResourceTypeRow) -> ResourceTypeRow:
     """The row with the states for which the real provider waits, and with its behaviour after a move."""
     life = table("oci_provider_calls")["types"][token]
     moved = life.get("changed", {}).get("compartmentId", ())
@@ -157,4 +157,4 @@ _ROWS: Mapping[str, ResourceTypeRow] = {
     ),
 }
 
-ROWS: Mapping[str, ResourceTypeRow] = {token: _as_the_provider_waits(token, row) for token, row in _ROWS.items()}
+ROWS: Mapping[str, ResourceTypeRow] = {token: _with_states(token, row) for token, row in _ROWS.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A resource type from a row, in the way that most of OCI's types share: `create_vcn`, `get_vcn`, `update_vcn`, …"""
+"""A resource type from a row, with the calls that most of OCI's types have: `create_vcn`, `get_vcn`, `update_vcn`, …"""
 
 import time
 from collections.abc import Callable
@@ -45,17 +45,17 @@ class OciResource(TableResource):
     def inputs_of_api(self) -> frozenset[str]:
         created = fields(self.row.service, f"Create{self._stem}Details")
         changed = fields(self.row.service, f"Update{self._stem}Details")
-        api = self._back(dict.fromkeys((*created, *changed)))
+        api = self._pulumi_names(dict.fromkeys((*created, *changed)))
         return frozenset(api) | self.row.extra | frozenset(self.row.within)
 
     def outputs_of_api(self) -> frozenset[str]:
-        return frozenset(self._back(dict.fromkeys(fields(self.row.service, self.row.model))))
+        return frozenset(self._pulumi_names(dict.fromkeys(fields(self.row.service, self.row.model))))
 
     def _details(self, kind: str, inputs: Properties) -> Any:
         renamed = {self.row.renamed.get(key, key): value for key, value in inputs.items()}
         return to_model(self.row.service, f"{kind}{self._stem}Details", self.to_api(renamed))
 
-    def _back(self, properties: Properties) -> Properties:
+    def _pulumi_names(self, properties: Properties) -> Properties:
         names = {api: name for name, api in self.row.renamed.items()}
         return {names.get(key, key): value for key, value in properties.items()}
 
@@ -66,7 +66,7 @@ class OciResource(TableResource):
         return outputs
 
     def shown(self, model: Any, inputs: Properties) -> Properties:
-        return {**inputs, **self._back(self.from_api(from_model(model)))}
+        return {**inputs, **self._pulumi_names(self.from_api(from_model(model)))}
 
     # -- the API's calls
 
@@ -106,7 +106,7 @@ class OciResource(TableResource):
         """Creates the resource. The retry token follows from the resource and its inputs, so OCI returns what a killed
         attempt created."""
         began = datetime.now(UTC)
-        was_there = self._is_there(inputs)
+        existed = self._exists(inputs)
         details = self._details("Create", inputs)
         seed = seed_of(call, inputs)
         try:
@@ -119,7 +119,7 @@ class OciResource(TableResource):
                 raise ProviderError(error.cause, self._ways_out(call, _name_of(inputs), there)) from error.__cause__
             raise
         made = getattr(model, "time_created", None)
-        return model, was_there or (made is not None and made < began)
+        return model, existed or (made is not None and made < began)
 
     def _id_of_name(self, call: Call, inputs: Properties) -> str:
         """The import id of the existing resource with the same name; empty if the caller cannot see it."""
@@ -132,7 +132,7 @@ class OciResource(TableResource):
         own = f"{self._stem[:1].lower()}{self._stem[1:]}Id/" if path else ""
         return f"{path}{own}{rows[0]}" if len(rows) == 1 else ""
 
-    def _is_there(self, inputs: Properties) -> bool:
+    def _exists(self, inputs: Properties) -> bool:
         """Whether a creation would overwrite an existing resource. For most types of OCI it would not."""
         return False
 
@@ -156,7 +156,7 @@ class OciResource(TableResource):
             raise ProviderError(f"{call.name} was deleted before it was ready.")
         if (state := self.state_of(there)) not in {None, *self.row.ready}:
             raise ProviderError(
-                f"{call.name} is {state}: what is created must be {' or '.join(sorted(self.row.ready))}."
+                f"{call.name} is {state}: after its creation it must be {' or '.join(sorted(self.row.ready))}."
             )
         return there
 
@@ -167,7 +167,8 @@ class OciResource(TableResource):
         return super()._wait_ready(call, id, model, inputs) if is_busy else model
 
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> Any:  # noqa: A002
-        path, served = self.call_path(id, new), self._back({**fields(self.row.service, f"Update{self._stem}Details")})
+        path = self.call_path(id, new)
+        served = self._pulumi_names({**fields(self.row.service, f"Update{self._stem}Details")})
         wanted = {key: value for key, value in changed.items() if key not in self.row.extra}
         place = None if "compartmentId" in served else wanted.pop("compartmentId", None)
         wanted = {key: _or_empty(value, served[key][1]) if key in served else value for key, value in wanted.items()}
@@ -219,17 +220,17 @@ def _or_empty(value: Any, kind: str) -> Any:
 _SECONDS = 300.0
 
 
-def finished(call: Call, client: Any, answer: Any, entity: str, action: str) -> str:
+def wait_for_work_request(call: Call, client: Any, answer: Any, entity: str, action: str) -> str:
     """Waits for the answer's work request, and returns the OCID of its resource.
 
-    As Oracle's provider, it fails if the work request names no such entity, either with this action or in progress.
+    Like Oracle's provider, it fails if the work request does not have the entity with this action, or IN_PROGRESS.
     """
     request_id = answer.headers["opc-work-request-id"]
     pause, deadline = 0.05, call.deadline(_SECONDS)
     while True:
         request = attempt(call, "Read the work request", lambda: client.get_work_request(request_id)).data
         if request.status == "SUCCEEDED":
-            return _about(call, request, entity, {action, "IN_PROGRESS"})
+            return _identifier_in(call, request, entity, {action, "IN_PROGRESS"})
         if request.status in {"FAILED", "CANCELED"} or time.monotonic() > deadline:
             raise ProviderError(
                 f"{call.name}: its work request is {request.status}: {_reasons(call, client, request_id)}"
@@ -239,7 +240,7 @@ def finished(call: Call, client: Any, answer: Any, entity: str, action: str) -> 
         pause = min(pause * 1.5, 5.0)
 
 
-def _about(call: Call, request: Any, entity: str, actions: set[str]) -> str:
+def _identifier_in(call: Call, request: Any, entity: str, actions: set[str]) -> str:
     for one in request.resources:
         if entity in one.entity_type.lower() and one.action_type in actions:
             return str(one.identifier)

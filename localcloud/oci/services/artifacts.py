@@ -22,7 +22,7 @@ SERVICE = "artifacts"
 VERSION = "/20160918/container"
 REGISTRY = f"{tenancy.REGION_KEY}.ocir.io"
 PUSH_PATH = "/.trainyard/images"
-STANDING_BY = "image-standing-by"
+WAITING_IMAGE = "image-standing-by"
 
 
 def _repository(call: ApiCall, body: Json) -> Json:
@@ -42,7 +42,7 @@ REPOSITORY = ResourceKind(
     ocids.REGISTRY, ocid="containerrepo", plural="ContainerRepositories", summary="ContainerRepositorySummary",
     collection="ContainerRepositoryCollection", unique_in="tenancy", on_create=_repository, on_delete=_delete_images,
     brings=("container-image",),
-    after_create=lambda call, repository: _push_those_standing_by(call, repository),
+    after_create=lambda call, repository: _push_waiting_images(call, repository),
     defaults={
         "isImmutable": False, "isPublic": False, "imageCount": 0, "layerCount": 0, "layersSizeInBytes": 0,
         "billableSizeInGBs": 0, "namespace": tenancy.NAMESPACE,
@@ -85,7 +85,7 @@ def _push(call: ApiCall) -> Reply:
     name, version = parts.repository, parts.tag or "latest"
     repositories = call.store.live(REPOSITORY.name, name=name)
     if not repositories and details.get("standBy"):
-        return _stand_by(call, name, details)
+        return _add_waiting_image(call, name, details)
     repository = repositories[0] if repositories else _first_push(call, name)
     if details.get("standBy") and (pushed := _pushed(call, repository, version)):
         call.store.put(pushed, body={**pushed.body, "environment": details.get("environment") or ""})
@@ -160,19 +160,19 @@ def _put_image(call: ApiCall, repository: StoredResource, version: str, digest: 
     return image
 
 
-def _stand_by(call: ApiCall, name: str, details: Json) -> Reply:
-    for old in call.store.live(STANDING_BY, name=name):
+def _add_waiting_image(call: ApiCall, name: str, details: Json) -> Reply:
+    for old in call.store.live(WAITING_IMAGE, name=name):
         if old.body["image"] == details["image"]:
             call.store.put(old, body=details)
             return Reply(202, {})
     call.store.add(
-        StoredResource(new_ocid(IMAGE.ocid, tenancy.REGION_KEY), STANDING_BY, tenancy.TENANCY, name, "", details)
+        StoredResource(new_ocid(IMAGE.ocid, tenancy.REGION_KEY), WAITING_IMAGE, tenancy.TENANCY, name, "", details)
     )
     return Reply(202, {})
 
 
-def _push_those_standing_by(call: ApiCall, repository: StoredResource) -> None:
-    for waiting in call.store.live(STANDING_BY, name=repository.name):
+def _push_waiting_images(call: ApiCall, repository: StoredResource) -> None:
+    for waiting in call.store.live(WAITING_IMAGE, name=repository.name):
         parts = parse_address(waiting.body["image"])
         if parts is not None:
             _put_image(call, repository, parts.tag or "latest", parts.digest, dict(waiting.body))

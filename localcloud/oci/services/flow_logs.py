@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """VCN flow logs: records, in OCI's format, of what the firewalls of nodes let through and refused.
 
-The format is that of Oracle's "Details for VCN Flow Logs". A firewall here counts by peer, protocol and port, so a
-record stands for all packets (accepted: connections) of such a group since the last record. Source ports and bytes are
-0.
+The format is that of Oracle's "Details for VCN Flow Logs". A firewall here counts by peer, protocol and port. So a
+record stands for all refused packets, or all accepted connections, with the same peer, protocol and port since the last
+record. Source ports and bytes are 0.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _SERVICE, _SOURCE_TYPE = "flowlogs", "OCISERVICE"
 # The category `subnet` is the same, but restricted by a capture filter.
 _CATEGORY = "all"
 _PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1}
-# How often each kind of flow was counted in the records so far.
+# The counts that the records so far have, by flow.
 Recorded = dict[tuple[Any, ...], int]
 
 
 def require_source(call: ApiCall, body: Json) -> Json:
-    """Refuses a log that is neither for lines of programs nor the flow log of an existing subnet."""
+    """Refuses a service log that is not the flow log of an existing subnet."""
     configuration = body.get("configuration") or {}
     source = configuration.get("source")
     if "compartmentId" in configuration:
@@ -79,7 +79,7 @@ def new_records(document: Mapping[str, Any], recorded: Recorded, moment: float) 
     for action, row, count in (*accepted, *(("REJECT", row, int(row["packets"])) for row in document["dropped"])):
         source, target = str(row["from"]), str(row["to"])
         key = (action, row["direction"], source, target, row["port"], row["protocol"])
-        # With two searches at the same time, the answer to the earlier one may come later.
+        # Of two searches at the same time, the earlier one may get its counts later.
         more = count - recorded.get(key, 0)
         recorded[key] = max(count, recorded.get(key, 0))
         if more > 0 and not any(ip_address(end).is_link_local for end in (source, target)):

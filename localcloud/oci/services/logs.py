@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logging: log groups and logs (202, a work request, an empty body), and their lines: put, search, flow records."""
+"""Logging: log groups, logs, and their lines. A write is answered with 202, a work request and an empty body."""
 
 from __future__ import annotations
 
@@ -106,22 +106,22 @@ def _search(call: ApiCall) -> Reply:
     subnets = {subnet for log in logs.values() if (subnet := flow_logs.subnet_of(log))}
     runs = [run for run in call.store.live("job-run") if run.state in RUN_ACTIVE and run.body.get("subnet") in subnets]
     if not runs:
-        return _found(call, details, query, logs)
+        return _search_results(call, details, query, logs)
 
     async def search() -> Reply:
         for run in runs:
             document = await call.cloud.evidence(run.id)
             current = call.store.get(run.id)
-            # If the run has ended meanwhile, its last counts have been recorded.
+            # If the run has ended meanwhile, its last counts were recorded at its end.
             if current is not None and current.state in RUN_ACTIVE:
                 with call.store.transaction():
                     record_flows(call.cloud, current, document)
-        return _found(call, details, query, logs)
+        return _search_results(call, details, query, logs)
 
     return Reply(later=search)
 
 
-def _found(call: ApiCall, details: Json, query: LogQuery, logs: Mapping[str, StoredResource]) -> Reply:
+def _search_results(call: ApiCall, details: Json, query: LogQuery, logs: Mapping[str, StoredResource]) -> Reply:
     limit = min(limit_of(call.query, 500), query.limit or 1000)
     page = call.query.get("page")
     offset = _offset(page) if page else 0
@@ -205,10 +205,10 @@ def _data(text: str) -> Any:
 
 
 def operations() -> list[ApiOperation]:
-    models_of_lines = (
+    line_operations = (
         ApiOperation(
             "PutLogs", "POST", "/20200831/logs/{logId}/actions/push", _put_logs, "loggingingestion", "PutLogsDetails"
         ),
         ApiOperation("SearchLogs", "POST", "/20190909/search", _search, "loggingsearch", "SearchLogsDetails"),
     )
-    return [*kinds.operations(GROUP), *kinds.operations(LOG), *models_of_lines]
+    return [*kinds.operations(GROUP), *kinds.operations(LOG), *line_operations]

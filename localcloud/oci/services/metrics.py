@@ -72,7 +72,7 @@ def _post(call: ApiCall) -> Reply:
         )
     failed = []
     for entry in details["metricData"]:
-        if why := _why_wrong(entry):
+        if why := _refusal_reason(entry):
             failed.append({"message": why, "metricData": entry})
             continue
         dimensions = dimensions_text(entry["dimensions"])
@@ -88,7 +88,7 @@ def _post(call: ApiCall) -> Reply:
     return Reply(200, {"failedMetricsCount": len(failed), "failedMetrics": failed})
 
 
-def _why_wrong(entry: Mapping[str, Any]) -> str:
+def _refusal_reason(entry: Mapping[str, Any]) -> str:
     """Why the service would refuse a stream; empty if it would accept it."""
     now = http.now()
     moments = [http.parse_rfc3339(point["timestamp"]) for point in entry["datapoints"]]

@@ -9,7 +9,7 @@ from components.oci.client.calls import attempt
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
 from localcloud.oci.plugin.convert import models_of
-from localcloud.oci.plugin.table import OciResource, finished
+from localcloud.oci.plugin.table import OciResource, wait_for_work_request
 
 
 class JobResource(OciResource):
@@ -46,12 +46,12 @@ class WorkRequestResource(OciResource):
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
         within = [inputs[key] for key in self.row.within]
         answer = self._operation("create")(*within, details, opc_retry_token=token)
-        return self._get(call, finished(call, self.client, answer, self.row.entity, "CREATED"), inputs)
+        return self._get(call, wait_for_work_request(call, self.client, answer, self.row.entity, "CREATED"), inputs)
 
     def _write(self, call: Call, what: str, operation: Callable[..., Any], *arguments: Any) -> Any:
         answer = super()._write(call, what, operation, *arguments)
         action = "RELATED" if operation.__name__.startswith("change_") else "UPDATED"
-        return finished(call, self.client, answer, self.row.entity, action)
+        return wait_for_work_request(call, self.client, answer, self.row.entity, action)
 
 
 class LogResource(WorkRequestResource):
@@ -62,7 +62,7 @@ class LogResource(WorkRequestResource):
         path = self.call_path(id, {**outputs, **inputs})
         self._while_in_use(call, lambda: answers.append(self._operation("delete")(*path)))
         for answer in answers:
-            finished(call, self.client, answer, self.row.entity, "DELETED")
+            wait_for_work_request(call, self.client, answer, self.row.entity, "DELETED")
         self._wait_gone(call, id, {**outputs, **inputs})
 
 
@@ -88,16 +88,16 @@ class SecretResource(OciResource):
         try:
             made = super()._create(call, inputs, details, token)
         except Exception as error:
-            going = self._going(inputs) if getattr(error, "status", None) == 409 else None
+            going = self._scheduled_for_deletion(inputs) if getattr(error, "status", None) == 409 else None
             if going is None:
                 raise
-            raise _still_there(call, going) from error
+            raise _name_held_error(call, going) from error
         # A repeated request gets the secret of the first one, which may have been deleted since.
         if self._get(call, made.id, inputs) is None:
-            raise _still_there(call, made.id)
+            raise _name_held_error(call, made.id)
         return made
 
-    def _going(self, inputs: Properties) -> str | None:
+    def _scheduled_for_deletion(self, inputs: Properties) -> str | None:
         named = {"vault_id": inputs["vaultId"], "name": inputs["secretName"]}
         secrets = self.client.list_secrets(inputs["compartmentId"], **named).data
         going = self.row.gone | {"SCHEDULING_DELETION"}
@@ -113,7 +113,7 @@ class SecretResource(OciResource):
                 raise
 
 
-def _still_there(call: Call, secret: str) -> ProviderError:
+def _name_held_error(call: Call, secret: str) -> ProviderError:
     return ProviderError(
         f"{call.name}: the secret {secret} has this name and is scheduled for deletion; it keeps the name until then.",
         f"Cancel its deletion (`oci vault secret cancel-secret-deletion --secret-id {secret}`) and `pulumi import` "

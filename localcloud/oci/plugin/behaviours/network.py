@@ -10,7 +10,7 @@ from components.oci.client.calls import attempt
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Diff, Properties, changed_keys, has_unknown
 from localcloud.oci.plugin.convert import fields, from_model, models_of, to_model
-from localcloud.oci.plugin.table import OciResource, finished
+from localcloud.oci.plugin.table import OciResource, wait_for_work_request
 from localcloud.plugins.engine import commands
 
 
@@ -185,10 +185,10 @@ class VcnResource(OciResource):
         details = getattr(models_of("core"), f"{verb}VcnCidrDetails")(**edit)
         what = f"{verb} a block of {call.name}"
         answer = self._write(call, what, getattr(self.client, f"{verb.lower()}_vcn_cidr"), id, details)
-        finished(call, self._session().client("work_requests"), answer, "vcn", "IN_PROGRESS")
+        wait_for_work_request(call, self._session().client("work_requests"), answer, "vcn", "IN_PROGRESS")
 
     def _edit(self, call: Call, id: str, new: Properties) -> dict[str, str] | None:  # noqa: A002
-        """The remaining edit; None if an interrupted update has done it. Raises for an edit that OCI would refuse."""
+        """The edit that is still needed; None if an interrupted update made it. Raises if OCI would refuse it."""
         live = self._get(call, id, new)
         if live is None or list(live.cidr_blocks) == new[_BLOCKS]:
             return None

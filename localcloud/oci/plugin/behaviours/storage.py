@@ -33,10 +33,10 @@ class BucketResource(OciResource):
         except Exception as error:
             if getattr(error, "code", None) != "BucketAlreadyExists" or call.anew:
                 raise
-            mine = self._left_over(inputs)
-            if mine is None:
+            existing = self._interrupted_create(inputs)
+            if existing is None:
                 raise
-            return mine
+            return existing
 
     def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
         model = super()._get(call, id, inputs)
@@ -61,7 +61,7 @@ class BucketResource(OciResource):
     def _id_of_name(self, call: Call, inputs: Properties) -> str:
         return f"n/{inputs['namespace']}/b/{inputs['name']}"
 
-    def _left_over(self, inputs: Properties) -> Any:
+    def _interrupted_create(self, inputs: Properties) -> Any:
         """The bucket of an earlier create that was killed: in this compartment, with the same tags, and empty.
 
         A bucket with content may belong to others. It counts as a taken name, as in OCI."""
@@ -73,9 +73,9 @@ class BucketResource(OciResource):
             raise
         tags = inputs.get("freeformTags") or {}
         same = bucket.compartment_id == inputs["compartmentId"] and tags and (bucket.freeform_tags or {}) == tags
-        return bucket if same and not self._holds_something(inputs) else None
+        return bucket if same and not self._has_content(inputs) else None
 
-    def _holds_something(self, inputs: Properties) -> bool:
+    def _has_content(self, inputs: Properties) -> bool:
         listed = self.client.list_object_versions(inputs["namespace"], inputs["name"], limit=1)
         return bool(listed.data.items)
 
@@ -131,7 +131,7 @@ class ObjectResource(OciResource):
         same = all(old.get(key) == new.get(key) for key in ("namespace", "bucket", "object"))
         return replace(super().diff(call, old, old_outputs, new), delete_before_replace=same)
 
-    def _is_there(self, inputs: Properties) -> bool:
+    def _exists(self, inputs: Properties) -> bool:
         return self._read([inputs["namespace"], inputs["bucket"], inputs["object"]], whole=False) is not None
 
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
@@ -142,7 +142,7 @@ class ObjectResource(OciResource):
         return SimpleNamespace()
 
     def _look(self, path: list[str], whole: bool) -> Any:
-        """Reads the object's headers. As the real provider, reads an object with `content` as a whole."""
+        """Reads the object's headers. Like the real provider, reads an object with `content` as a whole."""
         answer = (self.client.get_object if whole else self.client.head_object)(*path)
         headers = answer.headers
         if whole:
@@ -185,7 +185,7 @@ class ObjectResource(OciResource):
             self.client.delete_object(namespace, bucket, version.name, version_id=version.version_id)
 
     def _versions(self, namespace: str, bucket: str, prefix: str) -> list[Any]:
-        """The versions that the real provider lists: also of other objects whose names begin with this one."""
+        """The versions that the real provider deletes: those of all objects whose names begin with this name."""
         versions, page = [], {"prefix": prefix}
         while True:
             answer = self.client.list_object_versions(namespace, bucket, **page)

@@ -65,10 +65,10 @@ def operations() -> list[ApiOperation]:
         ("GetObjectLifecyclePolicy", "GET", f"{bucket}/l", get_lifecycle, ""),
         ("PutObjectLifecyclePolicy", "PUT", f"{bucket}/l", put_lifecycle, "PutObjectLifecyclePolicyDetails"),
         ("DeleteObjectLifecyclePolicy", "DELETE", f"{bucket}/l", delete_lifecycle, ""),
-        ("ListRetentionRules", "GET", f"{bucket}/retentionRules", none_in_a_collection, ""),
-        ("ListPreauthenticatedRequests", "GET", f"{bucket}/p", none, ""),
-        ("ListReplicationPolicies", "GET", f"{bucket}/replicationPolicies", none, ""),
-        ("ListReplicationSources", "GET", f"{bucket}/replicationSources", none, ""),
+        ("ListRetentionRules", "GET", f"{bucket}/retentionRules", _empty_collection, ""),
+        ("ListPreauthenticatedRequests", "GET", f"{bucket}/p", _empty_list, ""),
+        ("ListReplicationPolicies", "GET", f"{bucket}/replicationPolicies", _empty_list, ""),
+        ("ListReplicationSources", "GET", f"{bucket}/replicationSources", _empty_list, ""),
     )  # fmt: skip
     return [
         ApiOperation(name, method, path, handler, SERVICE, details, streams=name in _STREAMED)
@@ -76,12 +76,12 @@ def operations() -> list[ApiOperation]:
     ]
 
 
-def none_in_a_collection(call: ApiCall) -> Reply:
+def _empty_collection(call: ApiCall) -> Reply:
     buckets.find(call)
     return Reply(200, {"items": []})
 
 
-def none(call: ApiCall) -> Reply:
+def _empty_list(call: ApiCall) -> Reply:
     buckets.find(call)
     return Reply(200, [])
 

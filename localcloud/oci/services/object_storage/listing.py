@@ -41,8 +41,8 @@ class StoredObject:
     marker: bool = False
 
     @property
-    def receipt(self) -> dict[str, str]:
-        """The headers that answer a write."""
+    def version_headers(self) -> dict[str, str]:
+        """The headers that identify this version."""
         return {"etag": self.etag, "last-modified": http.http_date(self.modified), "version-id": self.file}
 
 
@@ -60,7 +60,7 @@ _NOT_SHOWN = frozenset({"archivalState"})  # a valid field, but nothing here is 
 _DELIMITERS = ("", "/")
 
 
-def sound_headers(headers: Mapping[str, str]) -> dict[str, str]:
+def valid_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers in lower case. InvalidParameter for a name or value that HTTP cannot send as a header."""
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value) or value != value.strip():
@@ -86,7 +86,7 @@ def files_in_use(store: StateStore) -> set[str]:
     return {row[0] for query in queries for row in store.connection.execute(query)}
 
 
-def keep(call: ApiCall, bucket: StoredResource, item: StoredObject) -> None:
+def make_current(call: ApiCall, bucket: StoredResource, item: StoredObject) -> None:
     """Makes this the current version. The bucket's settings decide whether the previous one is kept."""
     _retire(call, bucket, lookup(call.store, bucket.id, item.name))
     _insert(call.store, "objects", item)
@@ -131,7 +131,7 @@ def discard(call: ApiCall, file: str) -> None:
     call.after_commit.append(lambda: path.unlink(missing_ok=True))
 
 
-def read(row: tuple[Any, ...]) -> StoredObject:
+def object_of_row(row: tuple[Any, ...]) -> StoredObject:
     bucket, name, file, size, md5, etag, created, modified, headers, marker = row
     return StoredObject(
         bucket, name, size, md5, json.loads(headers), created, modified, file, etag, bool(marker)
@@ -149,12 +149,12 @@ def _retire(call: ApiCall, bucket: StoredResource, item: StoredObject | None) ->
 
 def _versions(store: StateStore, bucket: str, name: str) -> Iterator[StoredObject]:
     query = f"SELECT {COLUMNS}, marker FROM versions WHERE bucket = ? AND name = ? ORDER BY sequence DESC"
-    return map(read, store.connection.execute(query, (bucket, name)))
+    return map(object_of_row, store.connection.execute(query, (bucket, name)))
 
 
 def _one(store: StateStore, query: str, *values: str) -> StoredObject | None:
     row = store.connection.execute(query, values).fetchone()
-    return read(row) if row else None
+    return object_of_row(row) if row else None
 
 
 def _insert(store: StateStore, table: str, item: StoredObject) -> None:
@@ -242,7 +242,7 @@ def select_objects(
         select += f" UNION ALL SELECT {COLUMNS}, marker, sequence FROM {also} WHERE {condition}"
         values *= 2
     for row in store.connection.execute(f"{select} ORDER BY name, sequence DESC", values):
-        yield read(row[:-1])
+        yield object_of_row(row[:-1])
 
 
 def _fields(call: ApiCall, default: tuple[str, ...]) -> tuple[str, ...]:

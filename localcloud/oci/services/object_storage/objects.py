@@ -29,7 +29,7 @@ _KEPT_HEADERS = (
 )
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 # Query parameters that override the object's own headers in a reply.
-_ASKED = {
+_OVERRIDES = {
     "httpResponseContentDisposition": "content-disposition",
     "httpResponseCacheControl": "cache-control",
     "httpResponseContentType": "content-type",
@@ -61,18 +61,18 @@ def put(call: ApiCall) -> Reply:
     created = current.created if current else http.now()
     item = StoredObject(bucket.id, name, upload.size, upload.md5, kept, created)
     upload.path.rename(call.cloud.objects / item.file)
-    listing.keep(call, bucket, item)
+    listing.make_current(call, bucket, item)
     if progress.is_status(name, item.size):
         status = progress.read_status(call.cloud.objects / item.file)
         progress.remember(call.store, bucket.id, name, status, item.modified)
-    return Reply(200, headers={**item.receipt, "opc-content-md5": upload.md5})
+    return Reply(200, headers={**item.version_headers, "opc-content-md5": upload.md5})
 
 
 def get(call: ApiCall) -> Reply:
     _, stored_object = _find(call)
     start, length = 0, stored_object.size
-    overrides = {header: call.query[name] for name, header in _ASKED.items() if name in call.query}
-    headers = {**_headers(stored_object), **listing.sound_headers(overrides)}
+    overrides = {header: call.query[name] for name, header in _OVERRIDES.items() if name in call.query}
+    headers = {**_headers(stored_object), **listing.valid_headers(overrides)}
     status = 200
     if wanted := call.headers.get("range"):
         start, length = _slice(wanted, stored_object.size)
@@ -125,7 +125,7 @@ def rename(call: ApiCall) -> Reply:
         raise etag_mismatch()
     if listing.lookup(call.store, bucket.id, details["newName"]):
         raise ApiError(412, "IfNoneMatchFailed", f"The object {details['newName']!r} already exists")
-    return Reply(200, headers=listing.rename(call.store, stored_object, details["newName"]).receipt)
+    return Reply(200, headers=listing.rename(call.store, stored_object, details["newName"]).version_headers)
 
 
 def copy(call: ApiCall) -> Reply:
@@ -146,13 +146,13 @@ def copy(call: ApiCall) -> Reply:
     if "destinationObjectMetadata" in details:
         headers = {key: value for key, value in headers.items() if not key.startswith("opc-meta-")}
         own = {f"opc-meta-{key}": value for key, value in details["destinationObjectMetadata"].items()}
-        headers |= listing.sound_headers(own)
+        headers |= listing.valid_headers(own)
     if "destinationObjectStorageTier" in details:
         headers["storage-tier"] = details["destinationObjectStorageTier"]
     created = current.created if current else http.now()
     item = StoredObject(target.id, name, stored_object.size, stored_object.md5, headers, created)
     os.link(call.cloud.objects / stored_object.file, call.cloud.objects / item.file)  # files never change
-    listing.keep(call, target, item)
+    listing.make_current(call, target, item)
     return Reply(202, headers=add_work_request(call, "COPY_OBJECT", "object", "WRITTEN", target))
 
 
@@ -222,6 +222,6 @@ def _headers(item: StoredObject) -> dict[str, str]:
         "storage-tier": "Standard",
         **item.headers,
         **digest,
-        **item.receipt,
+        **item.version_headers,
         "accept-ranges": "bytes",
     }

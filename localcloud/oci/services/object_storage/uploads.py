@@ -107,9 +107,9 @@ def commit(call: ApiCall) -> Reply:
         current.created if current else moment, moment,
     )  # fmt: skip
     _join(call, chosen, item)
-    listing.keep(call, bucket, item)
+    listing.make_current(call, bucket, item)
     _forget(call, identifier)
-    return Reply(200, headers={**item.receipt, listing.MULTIPART_MD5: whole})
+    return Reply(200, headers={**item.version_headers, listing.MULTIPART_MD5: whole})
 
 
 def abort(call: ApiCall) -> Reply:
@@ -146,7 +146,7 @@ def _headers(details: Json) -> dict[str, str]:
     headers = {header: details[field] for field, header in _HEADERS.items() if field in details}
     metadata = details.get("metadata", {})
     own = {f"opc-meta-{name.removeprefix('opc-meta-')}": value for name, value in metadata.items()}
-    return listing.sound_headers(headers | own)
+    return listing.valid_headers(headers | own)
 
 
 def _number(text: str) -> int:
