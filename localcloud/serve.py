@@ -127,7 +127,7 @@ async def _serve(home: Path, port: int) -> None:
     cloud.access = AccessControl(cloud.store)
     cloud.faults = Faults(FaultTable(cloud.store))
     aws = AwsCloud(home, cloud.endpoint, cloud.faults)
-    aws.after_put = partial(progress.take_up, cloud.store)
+    aws.after_put = partial(progress.record_put, cloud.store)
     cloud.records["aws"] = aws.record
     openpai = OpenPaiCluster(home, cloud.endpoint, cloud.faults)
     cloud.apis = (aws, openpai, page.Console(cloud), OciApi(cloud, Router(oci_operations(), TAIL)))

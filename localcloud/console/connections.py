@@ -53,7 +53,7 @@ class _Rule:
 
 
 @dataclass
-class _Seen:
+class _RunEvidence:
     """The evidence of all nodes of a run."""
 
     places: PlaceNames
@@ -78,7 +78,7 @@ class _Seen:
 def connections(run: TrainingRun, documents: Mapping[str, Evidence], places: PlaceNames) -> Row:
     """The drawing of a run's network: boxes, rows of connections, and how many rules were used."""
     reasons = [str(one["reason"]) for one in documents.values() if not one["enforced"]]
-    seen = _Seen(places)
+    seen = _RunEvidence(places)
     addresses = dict(_addresses(run, documents))
     roles = _role_names(run)
     seen.roles = {address: roles[node.role] for address, node in addresses.items()}
@@ -104,7 +104,7 @@ def connections(run: TrainingRun, documents: Mapping[str, Evidence], places: Pla
 
 
 def _nodes(
-    seen: _Seen, run: TrainingRun, roles: Mapping[str, str], role: str, addresses: Mapping[str, RunNode]
+    seen: _RunEvidence, run: TrainingRun, roles: Mapping[str, str], role: str, addresses: Mapping[str, RunNode]
 ) -> Iterator[Row]:
     address_of = {node.rank: address for address, node in addresses.items()}
     for node in run.nodes:
@@ -128,7 +128,7 @@ def _role_names(run: TrainingRun) -> dict[str, str]:
     return {role: (role or NO_ROLE) if place < _MOST_ROLES else _OTHER_ROLES for place, role in enumerate(roles)}
 
 
-def _read(seen: _Seen, document: Evidence) -> None:
+def _read(seen: _RunEvidence, document: Evidence) -> None:
     own = {row["rank"]: str(row["address"]) for row in document["nodes"]}
     for row in document["rules"]:
         key = (str(row["list"]), str(row["direction"]), int(row["index"]))
@@ -145,12 +145,12 @@ def _read(seen: _Seen, document: Evidence) -> None:
     seen.dropped += document["dropped"]
 
 
-def _dropped(seen: _Seen) -> Iterator[Row]:
+def _dropped(seen: _RunEvidence) -> Iterator[Row]:
     answered = {(flow["from"], flow["to"]) for flow in seen.flows if flow["direction"] == "egress"}
     counts: Counter[tuple[str, str, str, str]] = Counter()
     for flow in seen.dropped:
         source, target = str(flow["from"]), str(flow["to"])
-        # Not late packets of a connection that the node itself had opened and closed.
+        # Late packets of a connection that the node itself had opened and closed are left out.
         if flow["direction"] == "ingress" and source not in seen.roles and (target, source) in answered:
             continue
         seen.drops[source if source in seen.roles else target] += int(flow["packets"])
@@ -161,8 +161,8 @@ def _dropped(seen: _Seen) -> Iterator[Row]:
         yield _row("dropped", [source], [target], what, count, why)
 
 
-def _used(seen: _Seen) -> Iterator[Row]:
-    """The used connections. One between nodes is counted by the receiver's firewall, another one by the node's own."""
+def _used(seen: _RunEvidence) -> Iterator[Row]:
+    """The used connections. Those between nodes are counted by the receiver's firewall, others by the node's own."""
     counts: Counter[tuple[str, str, _Rule | None]] = Counter()
     ports: dict[tuple[str, str, _Rule | None], dict[str, None]] = {}
     for flow in seen.flows:
@@ -179,7 +179,7 @@ def _used(seen: _Seen) -> Iterator[Row]:
         yield _row("used", [source], [target], _joined(list(ports[key])), count, rule.why if rule else "")
 
 
-def _unused(seen: _Seen) -> Iterator[Row]:
+def _unused(seen: _RunEvidence) -> Iterator[Row]:
     for key, rule in seen.rules.items():
         if seen.used[key]:
             continue
@@ -191,7 +191,7 @@ def _unused(seen: _Seen) -> Iterator[Row]:
             yield _row("allowed", *ends, rule.text, 0, rule.why)
 
 
-def _peers(seen: _Seen, rule: _Rule) -> Iterator[str]:
+def _peers(seen: _RunEvidence, rule: _Rule) -> Iterator[str]:
     """The roles that a rule's peer covers, and a name for other addresses that it covers."""
     networks = rule.networks
     if any(one.prefixlen == 0 for one in networks):

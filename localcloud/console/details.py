@@ -17,7 +17,8 @@ from provider.runs.lost import read_lost, total_words
 # How many metrics get a curve, and how many points are sent for all ranks of a run together.
 _CURVES, _MOST_POINTS, _LEAST_POINTS = 4, 1_600, 12
 _LONGEST_TEXT = 300
-# How often a running run's firewalls are read: after this many seconds, and after this multiple of the reading's time.
+# The firewalls of a running run are read again after this many seconds, or after this multiple of the time that reading
+# them took, whichever is longer.
 _EVERY_SECONDS, _TIMES = 4.0, 20
 _MOST_KEPT = 64
 
@@ -101,8 +102,8 @@ class _Drawn:
 
 
 @dataclass
-class EvidenceBook:
-    """Caches the networks of runs, so that several viewers of a run share what was read."""
+class NetworkCache:
+    """Caches the drawn networks of runs, so that several viewers of a run cause one reading."""
 
     cloud: ServedCloud
     _drawn: dict[str, _Drawn] = field(default_factory=dict)
@@ -112,7 +113,7 @@ class EvidenceBook:
         if drawn and (drawn.over or (not run.over and time.monotonic() < drawn.again_at)):
             return drawn.content
         began = time.monotonic()
-        if drawn:  # while this call reads, others get the old drawing
+        if drawn:  # while this call reads, other calls get the old drawing
             drawn.again_at = began + 60.0
         machines = dict.fromkeys(node.machine for node in run.nodes if node.machine)
         documents = {machine: await self.cloud.evidence(machine) for machine in machines}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.version import VERSION
-from localcloud.console.details import EvidenceBook, run_details
+from localcloud.console.details import NetworkCache, run_details
 from localcloud.console.platform import MOST_RUNS, ConsolePlatform, Section, TrainingRun, console_platforms
 from localcloud.server import http
 from localcloud.server.cloud import ServedCloud, is_for_this_machine
@@ -22,7 +22,7 @@ from localcloud.server.http import Body, FilePart, Reply, Request, plain_refusal
 SHOWN = 60
 _TAIL_BYTES = 64 * 1024
 _LINE = re.compile(r"^\S+ (?P<time>\S+) (?P<level>[A-Z]+) (?P<text>.*)$")
-_CALL = re.compile(r"^(?P<method>[A-Z]+) (?P<target>/\S*) (?P<status>\d{3}) (?P<took>\S+ms) (?P<told>.*)$")
+_CALL = re.compile(r"^(?P<method>[A-Z]+) (?P<target>/\S*) (?P<status>\d{3}) (?P<took>\S+ms) (?P<summary>.*)$")
 _OURS = ("/.trainyard", "/console")
 Content = dict[str, Any]
 PATH = "/console"
@@ -44,7 +44,7 @@ def last_calls(home: Path) -> dict[str, Any]:
             reason = match["text"] if match["level"] == "WARNING" else reason
         elif not call["target"].startswith(_OURS):
             path = call["target"].partition("?")[0]
-            rows.append([match["time"], call["status"], call["method"], path, call["told"], reason, call["took"]])
+            rows.append([match["time"], call["status"], call["method"], path, call["summary"], reason, call["took"]])
             reason = ""
     columns = ["time", "status", "method", "path", "operation", "refused because", "took"]
     return {"name": "newest first", "tables": [{"columns": columns, "rows": rows[: -SHOWN - 1 : -1]}]}
@@ -71,7 +71,7 @@ def snapshot(
     first, last = ([one for one in shown if one.last == late] for late in (False, True))
     sections: list[Content] = [
         {"title": "Runs", "empty": "No runs.", "runs": [_run(run) for run in runs]},
-        *_together([*first, calls, *last]),
+        *_merged_by_title([*first, calls, *last]),
     ]
     return {
         "facts": [*(list(pair) for pair in facts), ["home", str(cloud.home)], ["version", VERSION]],
@@ -83,7 +83,7 @@ def tag_of(content: Any) -> str:
     return hashlib.blake2s(json.dumps(content).encode(), digest_size=9).hexdigest()
 
 
-def _together(sections: Iterable[Section]) -> Iterator[Content]:
+def _merged_by_title(sections: Iterable[Section]) -> Iterator[Content]:
     """One section for each title."""
     by_title: dict[str, list[Section]] = {}
     for section in sections:
@@ -141,7 +141,7 @@ class Console:
 
     def __init__(self, cloud: ServedCloud) -> None:
         self._cloud = cloud
-        self._evidence = EvidenceBook(cloud)
+        self._networks = NetworkCache(cloud)
 
     @cached_property
     def _platforms(self) -> list[ConsolePlatform[Any]]:
@@ -162,8 +162,11 @@ class Console:
         return ""
 
     async def _answer(self, request: Request) -> Reply:
-        """A reply that no other site can read or frame. It refuses host names that merely resolve to this machine, and
-        every request that arrives at the nodes' listener, whatever its Host header says."""
+        """A reply that no other site can read or frame.
+
+        Refuses host names that merely resolve to this machine, and every request from the nodes' listener, whatever its
+        Host header says.
+        """
         if request.of_a_node:
             return _refused(404, "the console is not for nodes")
         if not is_for_this_machine(request, self._cloud.endpoint):
@@ -192,7 +195,7 @@ class Console:
         platform, run = next((pair for pair in runs if pair[1].key == key), (None, None))
         if platform is None or run is None:
             return _refused(404, "there is no such run among the newest ones")
-        network = await self._evidence.network(run, platform.places)
+        network = await self._networks.network(run, platform.places)
         content = await run_details(platform, run, network)
         tag = tag_of(content)
         return Reply(200, {"key": run.key, "tag": tag, **({} if tag in have else content)}, _HEADERS)

@@ -35,7 +35,7 @@ Points = Mapping[int, Sequence[ProgressPoint]]
 
 @dataclass(frozen=True, slots=True)
 class RunNode:
-    """A rank. `log`: where it prints. `machine`: the id under which the hosts have its firewall's counts."""
+    """A rank. `log`: the log of its output. `machine`: the id under which the hosts have its firewall's counts."""
 
     rank: int
     role: str
@@ -46,8 +46,8 @@ class RunNode:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
-    """A start of a run. `key`: its unique id in the cloud, which is that of its first node's run. `variables`: the
-    names of its environment variables."""
+    """A start of a run. `key`: the id of its first node's run, which is unique in the cloud. `variables`: the names of
+    its environment variables."""
 
     key: str
     stack: str
@@ -73,7 +73,7 @@ R = TypeVar("R", bound=TrainingRun)
 class Section:
     """Items under a title. If several platforms have the same title, their items are shown together.
 
-    `empty`: the text if there are no items. Without both, the section is left out. `last`: shown at the end.
+    `empty`: the text if there are no items; without such a text the section is left out. `last`: shown at the end.
     """
 
     title: str

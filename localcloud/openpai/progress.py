@@ -74,7 +74,7 @@ class ProgressObserver:
         if points:
             with self.store.transaction():
                 for storage, name, status in points:
-                    progress.remember(self.store, progress_key(storage), name, status, http.now())
+                    progress.record_status(self.store, progress_key(storage), name, status, http.now())
 
     def _text(self, row: JobRow) -> Job | None:
         return Job.read(row.user, row.job, self.jobs.text(row.name, "config"), [])

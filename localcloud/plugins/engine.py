@@ -25,7 +25,7 @@ from components.platform.calls import ProviderError
 
 _ENGINES = ("pulumi", "pulumi.exe")
 _SECONDS = 120.0
-_SECONDS_OF_WRITING, _PAUSE = 20.0, 0.1
+_RETRY_SECONDS, _PAUSE = 20.0, 0.1
 # The ids that this operation has deleted, by URN.
 _DELETED: dict[str, set[str]] = {}
 
@@ -38,7 +38,7 @@ def recorded_ids(urn: str) -> frozenset[str]:
 
 
 def note_deleted(urn: str, id: str) -> None:  # noqa: A002
-    """Notes a deletion: the engine had this id when the operation began, but no longer."""
+    """Notes that this operation deleted the resource, which the engine had when it began."""
     _DELETED.setdefault(urn, set()).add(id)
 
 
@@ -77,7 +77,7 @@ def _stack_of(urn: str) -> tuple[str, str]:
 
 
 def _export(engine: str, stack: str, project: str) -> str:
-    until = time.monotonic() + _SECONDS_OF_WRITING
+    until = time.monotonic() + _RETRY_SECONDS
     while True:
         reason = ""
         # First the name in a file backend, then the name in Pulumi's service.
@@ -87,11 +87,11 @@ def _export(engine: str, stack: str, project: str) -> str:
             if done.returncode == 0:
                 return done.stdout
             reason = reason or done.stderr.strip()
-        # Retry, because the engine writes the file several times a second, also while this reads it.
+        # Retry: the engine writes the file several times a second, and may have done so during the read.
         if "failed to load checkpoint" not in reason or time.monotonic() > until:
             raise ProviderError(
-                f"something is there already, and whether the stack {stack} has it cannot be read: {reason}",
-                "`pulumi stack export` must work; then run this again.",
+                f"the resource exists already, and the state of the stack {stack} cannot be read: {reason}",
+                "Make `pulumi stack export` work, then run this again.",
             )
         time.sleep(_PAUSE)
 
@@ -105,7 +105,7 @@ _LOCAL = {"up": "up", "destroy": "down", "import": "import"}
 
 
 def commands(urn: str, word: str, *options: str) -> str:
-    """A command of Pulumi on the stack of a resource, for those who call `trainyard` and for those who call Pulumi."""
+    """A command on the stack of a resource, for a message: once as `trainyard` has it, once as Pulumi has it."""
     stack = urn.removeprefix("urn:pulumi:").partition("::")[0]
     # Set by `trainyard` for the engine.
     folder = Path(os.environ.get("TRAINYARD_STACKS") or _SHIPPED)

@@ -77,18 +77,18 @@ def rules_of(token: str, maps: frozenset[str]) -> DiffRules:
 
 
 def seed_of(call: Call, inputs: Properties) -> str:
-    """A unique text for a creation. A repeated creation has the same one, so it finds what the first one made."""
+    """The seed of a creation's retry token. A repeated attempt has the same seed, and so gets the same resource."""
     if call.anew:
         return str(uuid.uuid4())
     return "\n".join([call.urn, canonical(inputs), *([call.instead_of] if call.instead_of else [])])
 
 
 class NameTakenError(ProviderError):
-    """The name is taken, as the plugin found out itself, without a refusal by the cloud."""
+    """The plugin itself noticed that the name is taken: the cloud did not refuse the creation."""
 
 
 class TableResource(ProviderResource):
-    """The engine's operations on a resource. Each platform implements the calls of its API, and reads its answers."""
+    """The engine's operations on a resource. Each platform implements the calls to its API."""
 
     def __init__(self, token: str, row: Any, session: Callable[[], Any]) -> None:
         self.row: TypeRow = row
@@ -134,8 +134,8 @@ class TableResource(ProviderResource):
 
     @abstractmethod
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> Any:  # noqa: A002
-        """Makes all changes, or refuses: a change that the API cannot make must never appear as made. Returns the model
-        that the API answered with, or None to have it read."""
+        """Makes all changes. Raises if the API cannot make one of them, or else Pulumi would record it as made. Returns
+        the model in the API's answer; None if the resource has to be read again."""
 
     @abstractmethod
     def _delete(self, id: str, inputs: Properties) -> None: ...  # noqa: A002
@@ -149,7 +149,7 @@ class TableResource(ProviderResource):
 
     @abstractmethod
     def _in_use(self, error: BaseException) -> str | None:
-        """Why the resource cannot be deleted at the moment, if that may end soon; None for any other error."""
+        """Why the resource cannot be deleted yet, if a retry may succeed soon; None for any other error."""
 
     def parse_id(self, id: str) -> Properties:  # noqa: A002
         """The properties in an id for `pulumi import`."""
@@ -198,18 +198,18 @@ class TableResource(ProviderResource):
     def _create_new(self, call: Call, inputs: Properties) -> Any:
         """Creates the resource. Adopts one that a killed attempt made, but never one that the engine is replacing."""
         try:
-            model, was_there = self._create_once(call, inputs)
-            there, old = self.id_of(model, inputs), recorded_ids(call.urn) if was_there else frozenset()
-            if there not in old:
+            model, existed = self._create_once(call, inputs)
+            made, old = self.id_of(model, inputs), recorded_ids(call.urn) if existed else frozenset()
+            if made not in old:
                 return model
-            model, _ = self._create_once(replace(call, instead_of=there), inputs)
+            model, _ = self._create_once(replace(call, instead_of=made), inputs)
         except ProviderError as error:
             collides = isinstance(error, NameTakenError) or (error.__cause__ and self._collides(error.__cause__))
             if not collides or not recorded_ids(call.urn):
                 raise
-            raise ProviderError(error.cause, _old_first(call)) from error.__cause__
+            raise ProviderError(error.cause, _delete_old_first(call)) from error.__cause__
         if self.id_of(model, inputs) in old:
-            raise ProviderError(f"{call.name}: there can be only one {there}.", _old_first(call))
+            raise ProviderError(f"{call.name}: there can be only one {made}.", _delete_old_first(call))
         return model
 
     def read(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> LiveResource | None:  # noqa: A002
@@ -242,13 +242,13 @@ class TableResource(ProviderResource):
         wanted = self.inputs_of_api()
         return {key: value for key, value in live.items() if key in wanted and value not in (None, {}, [])}
 
-    def _ways_out(self, call: Call, name: object, there: str) -> str:
-        """The remedies if the name is taken. `there`: the id of the resource that has it."""
+    def _name_taken_remedies(self, call: Call, name: object, holder: str) -> str:
+        """The remedies if the name is taken. `holder`: the id of the resource that has it."""
         above = recorded_parent(call.urn)
         parent = ("--parent", f"parent={above}") if above else ()
         return (
             f"To use the existing one, write `trainyard:{self.row.existing.format(name)}` in the stack file. To let "
-            f"this stack manage it: {commands(call.urn, 'import', self.token, call.name, there, *parent)}. Or choose "
+            f"this stack manage it: {commands(call.urn, 'import', self.token, call.name, holder, *parent)}. Or choose "
             "another name."
         )
 
@@ -294,11 +294,11 @@ class TableResource(ProviderResource):
             call.stop.wait(1.0)
 
 
-def _old_first(call: Call) -> str:
+def _delete_old_first(call: Call) -> str:
+    command = commands(call.urn, "destroy", "--target", call.urn, "--target-dependents")
     return (
-        "The one that is to be replaced is still there, because the engine makes the new one first. Remove the old one "
-        f"with all that needs it: {commands(call.urn, 'destroy', '--target', call.urn, '--target-dependents')}. Then "
-        "bring the stack up again."
+        "The old resource still exists, because the engine creates the new one first. Delete the old one with "
+        f"everything that depends on it: {command}. Then bring the stack up again."
     )
 
 

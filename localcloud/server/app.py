@@ -165,7 +165,7 @@ async def _drop(scope: Scope, receive: Receive) -> None:
 
 
 async def _send(reply: Reply, method: str, request_id: str, send: Send, keeps: bool) -> None:
-    """Sends a reply. `keeps`: whether the connection stays open, which it does not if part of the body was not read."""
+    """Sends a reply. `keeps`: whether the connection stays open. It is closed if some of the body is unread."""
     payload = b"" if reply.file else reply.payload()
     headers = {"opc-request-id": request_id, **({} if keeps else {"connection": "close"}), **reply.headers}
     if payload:

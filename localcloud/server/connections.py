@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections with features that ASGI lacks: they can be cut, they send an answer in one system call, and they have a
-timeout for slow clients.
-"""
+"""Connections with what ASGI lacks: they can be cut, send an answer in one system call, and have a timeout."""
 
 from __future__ import annotations
 
@@ -36,7 +34,8 @@ def _client_seconds() -> float:
 
 # The timeout for the head of a request, and for each part of its body.
 CLIENT_SECONDS = _client_seconds()
-# An answer may be sent before its request has ended. This much of the rest is read, so that the client gets the answer.
+# An answer may be sent before the request has ended. The rest is then read up to these limits, because the client could
+# not read the answer otherwise.
 _MOST_UNREAD, _UNREAD_SECONDS = 1024 * 1024, 2.0
 
 

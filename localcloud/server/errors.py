@@ -27,7 +27,7 @@ class ApiError(Exception):
 
 
 class CloudFailureError(ApiError):
-    """A failure of the local cloud, for which the call may not be to blame."""
+    """A failure of the local cloud. The call itself may be valid."""
 
 
 def invalid(message: str) -> ApiError:

@@ -34,8 +34,8 @@ log = logging.getLogger("localcloud")
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault. `operations`: a shell pattern. `times` 0: without limit. Chance depends only on the seed and the
-    count."""
+    """A fault. `operations`: a shell pattern. `times` 0: without limit. Chance depends only on the seed and the number
+    of calls so far."""
 
     id: str
     kind: str
@@ -72,23 +72,23 @@ class FaultRows(Protocol):
 class Faults:
     """The faults in force."""
 
-    def __init__(self, kept: FaultRows) -> None:
-        self._kept = kept
-        self._rows = {fault.id: fault for fault in (Fault(**row) for row in kept.load())}
+    def __init__(self, stored: FaultRows) -> None:
+        self._stored = stored
+        self._rows = {fault.id: fault for fault in (Fault(**row) for row in stored.load())}
 
     def list(self) -> list[dict[str, Any]]:
         return [_shown(fault) for fault in self._rows.values()]
 
     def add(self, settings: Any) -> dict[str, Any]:
-        fault = _parse_fault(settings, self._kept.new_id)
-        self._kept.add(fault.id, fault.kind, asdict(fault))
+        fault = _parse_fault(settings, self._stored.new_id)
+        self._stored.add(fault.id, fault.kind, asdict(fault))
         self._rows[fault.id] = fault
         return _shown(fault)
 
     def clear(self, identifier: str = "") -> int:
         gone = [name for name in self._rows if identifier in ("", name)]
         for name in gone:
-            self._kept.remove(name)
+            self._stored.remove(name)
             del self._rows[name]
         return len(gone)
 
@@ -117,7 +117,7 @@ class Faults:
 
     def _keep(self, fault: Fault) -> None:
         self._rows[fault.id] = fault
-        self._kept.change(fault.id, asdict(fault))
+        self._stored.change(fault.id, asdict(fault))
 
 
 class DroppedError(Exception):

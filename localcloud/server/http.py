@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types between the HTTP server and the handlers: requests, calls and replies; and strict parsers for them."""
+"""Requests, calls and replies, as values between the HTTP server and the handlers; and strict parsers for them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def query_parameters(text: str) -> dict[str, str]:
         raise invalid(f"the query has more than {_MOST_PARAMETERS} parameters") from None
     parameters = dict(pairs)
     if len(parameters) < len(pairs):
-        raise invalid("a parameter of the query stands twice")
+        raise invalid("the query repeats a parameter")
     return parameters
 
 
@@ -130,7 +130,7 @@ def texts_in(value: Any) -> Iterator[str]:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        raise ValueError("a key of an object stands twice")
+        raise ValueError("an object repeats a key")
     return value
 
 
@@ -185,15 +185,16 @@ class Request:
 
 
 def require_once(request: Request) -> None:
-    """InvalidParameter for a repeated header, because programs differ in which one counts; but not for unused ones."""
+    """InvalidParameter for a repeated header, because programs differ in which one counts. Headers that
+    nothing here reads may be repeated."""
     if twice := sorted(request.repeated - _MAY_REPEAT):
-        raise invalid(f"the header {twice[0][:80]} stands twice")
+        raise invalid(f"the header {twice[0][:80]} is repeated")
 
 
 @dataclass(frozen=True)
 class CallInput:
-    """The content of a call. It is parsed once, from the request. All later code gets only this value, so that a call
-    cannot be judged and carried out differently."""
+    """The content of a call, which is parsed once from the request. All later code gets only this value, so that a call
+    is authorized and carried out with the same content."""
 
     params: Mapping[str, str]  # of the path
     query: Mapping[str, str] = field(default_factory=dict)
@@ -209,7 +210,7 @@ class CallInput:
 
     @property
     def digest(self) -> str:
-        """A digest, by which two different calls with the same retry token are distinguished."""
+        """A digest that tells two different calls with the same retry token apart."""
         content = self.upload.sha256.encode() if self.upload else self.body
         return hashlib.sha256(self.target.encode() + b"\0" + content).hexdigest()
 

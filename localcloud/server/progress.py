@@ -26,8 +26,8 @@ LONGEST_BYTES = 64 * 1024
 log = logging.getLogger("localcloud")
 
 
-def elsewhere(bucket: str) -> str:
-    """The name under which the progress of a bucket without an id is recorded."""
+def s3_bucket_key(bucket: str) -> str:
+    """The key under which the progress in a bucket of S3 is recorded, because such a bucket has no id."""
     return f"s3://{bucket}"
 
 
@@ -35,7 +35,7 @@ def is_status(name: str, size: int) -> bool:
     return size <= LONGEST_BYTES and _STATUS.fullmatch(name) is not None
 
 
-def remember(store: StateFile, bucket: str, name: str, status: Mapping[str, Any], moment: float) -> None:
+def record_status(store: StateFile, bucket: str, name: str, status: Mapping[str, Any], moment: float) -> None:
     """Records the numbers of a status object that was put."""
     point = read_point(moment, status.get("progress"))
     if point is None:
@@ -53,12 +53,12 @@ def remember(store: StateFile, bucket: str, name: str, status: Mapping[str, Any]
         store.connection.execute("DELETE FROM progress WHERE sequence = ?", (rows[gone][0],))
 
 
-def take_up(store: StateFile, bucket: str, name: str, content: bytes) -> None:
-    """Records a status object of another API. If that fails, the put itself still succeeds."""
+def record_put(store: StateFile, bucket: str, name: str, content: bytes) -> None:
+    """Records a status object that another API put. A failure is only logged, so that the put itself succeeds."""
     if is_status(name, len(content)):
         try:
             with store.transaction():
-                remember(store, elsewhere(bucket), name, parse_status(content), http.now())
+                record_status(store, s3_bucket_key(bucket), name, parse_status(content), http.now())
         except (OSError, sqlite3.Error):
             log.exception("progress of %a", name)
 

@@ -105,7 +105,7 @@ def test_a_cluster_comes_changes_drifts_and_goes(tmp_path: Path, cloud: Cloud) -
         stack.pulumi("up", "--yes", "--skip-preview", "--replace", main["urn"])
         assert stack.rows()["Instance::main"]["id"] != main["id"]
         refused = stack.run("up", "--yes", "--skip-preview", "--replace", block["urn"])
-        assert "The one that is to be replaced is still there" in refused.stdout
+        assert "The old resource still exists" in refused.stdout
         assert summary(stack.pulumi("refresh", "--yes")).keys() == {"unchanged"}
 
         gone = summary(stack.pulumi("destroy", "--yes", "--skip-preview"))

@@ -59,7 +59,7 @@ class AwsConsole:
         points = {}
         if run.place is not None:
             remembered = progress.progress_of(
-                self._cloud.store, progress.elsewhere(run.place.bucket), run.place.prefix, most
+                self._cloud.store, progress.s3_bucket_key(run.place.bucket), run.place.prefix, most
             )
             # Leaves out points of an earlier start with this number, from before the bucket was deleted and created
             # again.

@@ -63,7 +63,7 @@ class AwsResource(AwsProperties):
             if mine is not None:
                 return mine, True
             name = inputs.get(self.row.named) if self.row.named else None
-            remedy = self._ways_out(call, name, str(name)) if self.row.existing and name else error.remedy
+            remedy = self._name_taken_remedies(call, name, str(name)) if self.row.existing and name else error.remedy
             raise ProviderError(error.cause, remedy) from error.__cause__
 
     def _may_overwrite(self, call: Call, inputs: Properties) -> bool:

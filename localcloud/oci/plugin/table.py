@@ -115,8 +115,10 @@ class OciResource(TableResource):
             )
         except ProviderError as error:
             if self.row.existing and getattr(error.__cause__, "code", None) in _TAKEN:
-                there = self._id_of_name(call, inputs) or "OCID"
-                raise ProviderError(error.cause, self._ways_out(call, _name_of(inputs), there)) from error.__cause__
+                holder = self._id_of_name(call, inputs) or "OCID"
+                raise ProviderError(
+                    error.cause, self._name_taken_remedies(call, _name_of(inputs), holder)
+                ) from error.__cause__
             raise
         made = getattr(model, "time_created", None)
         return model, existed or (made is not None and made < began)

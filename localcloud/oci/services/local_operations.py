@@ -78,7 +78,7 @@ def _clear_one(call: ApiCall) -> Reply:
 
 def _read_progress(call: ApiCall) -> Reply:
     named = call.needed("bucket")
-    places = [bucket.id for bucket in call.store.live("bucket", name=named)] + [progress.elsewhere(named)]
+    places = [bucket.id for bucket in call.store.live("bucket", name=named)] + [progress.s3_bucket_key(named)]
     remembered = (progress.progress_of(call.store, place, call.needed("folder"), MOST_POINTS) for place in places)
     ranks = next((ranks for ranks in remembered if ranks), {})
     return Reply(

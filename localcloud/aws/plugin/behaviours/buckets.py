@@ -31,7 +31,7 @@ class BucketResource(AwsResource):
             made["CreateBucketConfiguration"] = {"LocationConstraint": region}
         elif self._get(call, inputs["bucket"], inputs) is not None:
             # In this region, creating an existing bucket succeeds.
-            remedy = self._ways_out(call, inputs["bucket"], inputs["bucket"])
+            remedy = self._name_taken_remedies(call, inputs["bucket"], inputs["bucket"])
             raise NameTakenError(f"Create {call.name}: the bucket {inputs['bucket']} already exists.", remedy)
         self.write(call, inputs, self.row.create, made)
         self._put_tags(call, inputs, {ATTEMPT: mark})

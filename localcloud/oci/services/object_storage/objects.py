@@ -64,7 +64,7 @@ def put(call: ApiCall) -> Reply:
     listing.make_current(call, bucket, item)
     if progress.is_status(name, item.size):
         status = progress.read_status(call.cloud.objects / item.file)
-        progress.remember(call.store, bucket.id, name, status, item.modified)
+        progress.record_status(call.store, bucket.id, name, status, item.modified)
     return Reply(200, headers={**item.version_headers, "opc-content-md5": upload.md5})
 
 

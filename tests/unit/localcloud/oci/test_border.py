@@ -75,7 +75,7 @@ def _request(headers: dict[str, str], *repeated: str, of_a_node: bool = False) -
 
 @pytest.mark.parametrize("name", ["if-match", "opc-retry-token", "content-type", "host", "opc-meta-a"])
 def test_a_header_stands_once(name: str) -> None:
-    with pytest.raises(ApiError, match=f"{name} stands twice"):
+    with pytest.raises(ApiError, match=f"{name} is repeated"):
         require_once(_request({name: "x"}, name))
     require_once(_request({"accept": "x"}, "accept"))
 

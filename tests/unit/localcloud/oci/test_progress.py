@@ -26,7 +26,7 @@ def put(store: StateStore, folder: Path, name: str, content: str, moment: float 
     file = folder / "object"
     file.write_text(content)
     if progress.is_status(name, file.stat().st_size):
-        progress.remember(store, "bucket", name, progress.read_status(file), moment)
+        progress.record_status(store, "bucket", name, progress.read_status(file), moment)
 
 
 def status(step: int) -> str:
