@@ -48,7 +48,7 @@ class Ours(Server):
         self._key = load_private_key(Path(deployer["key_file"]))
         self._key_id = f"{deployer['tenancy']}/{deployer['user']}/{deployer['fingerprint']}"
 
-    def _asked(self, method: str, target: str, body: object = None) -> PreparedRequest:
+    def _request(self, method: str, target: str, body: object = None) -> PreparedRequest:
         content = json.dumps(body).encode() if body is not None else b""
         return PreparedRequest(
             method, target, content, sign_request(method, target, self.address, content, self._key_id, self._key)
@@ -56,31 +56,31 @@ class Ours(Server):
 
     def create_network(self, number: int) -> PreparedRequest:
         body = {"compartmentId": self._compartment, "cidrBlocks": ["10.0.0.0/16"], "displayName": f"n{number}"}
-        return self._asked("POST", "/20160918/vcns", body)
+        return self._request("POST", "/20160918/vcns", body)
 
     def network_id(self, created: bytes) -> str:
         return str(json.loads(created)["id"])
 
     def get_network(self, identifier: str) -> PreparedRequest:
-        return self._asked("GET", f"/20160918/vcns/{identifier}")
+        return self._request("GET", f"/20160918/vcns/{identifier}")
 
     def list_networks(self) -> PreparedRequest:
-        return self._asked("GET", f"/20160918/vcns?compartmentId={self._compartment}&limit={MANY}")
+        return self._request("GET", f"/20160918/vcns?compartmentId={self._compartment}&limit={MANY}")
 
     def delete_network(self, identifier: str) -> PreparedRequest:
-        return self._asked("DELETE", f"/20160918/vcns/{identifier}")
+        return self._request("DELETE", f"/20160918/vcns/{identifier}")
 
     def create_bucket(self, name: str) -> PreparedRequest:
-        return self._asked("POST", self._space, {"compartmentId": self._compartment, "name": name})
+        return self._request("POST", self._space, {"compartmentId": self._compartment, "name": name})
 
     def get_bucket(self, name: str) -> PreparedRequest:
-        return self._asked("GET", f"{self._space}/{name}")
+        return self._request("GET", f"{self._space}/{name}")
 
     def list_buckets(self) -> PreparedRequest:
-        return self._asked("GET", f"{self._space}?compartmentId={self._compartment}&limit={MANY}")
+        return self._request("GET", f"{self._space}?compartmentId={self._compartment}&limit={MANY}")
 
     def delete_bucket(self, name: str) -> PreparedRequest:
-        return self._asked("DELETE", f"{self._space}/{name}")
+        return self._request("DELETE", f"{self._space}/{name}")
 
 
 class Moto(Server):
@@ -201,10 +201,10 @@ def _client(cloud: control.Cloud) -> Row:
     network = oci.core.VirtualNetworkClient(config, service_endpoint=cloud.endpoint)
     server = Ours(cloud)
     made = server.network_id(server.send(server.create_network(0)))
-    asked = [server.get_network(made)] * SHARE
+    requests = [server.get_network(made)] * SHARE
     sdk, plain = in_turns(
         lambda: _milliseconds(lambda: network.get_vcn(made), SHARE // 4),
-        lambda: _milliseconds(lambda: server.send(asked[0]), SHARE),
+        lambda: _milliseconds(lambda: server.send(requests[0]), SHARE),
     )
     server.send(server.delete_network(made))
     mine, other = statistics.median(sdk), statistics.median(plain)

@@ -46,11 +46,11 @@ class Tenancy:
         import oci
 
         config = oci.config.from_file(str(cloud.config_file))
-        told = {"config": config, "service_endpoint": cloud.endpoint}
-        self._models, self._science = oci.data_science.models, oci.data_science.DataScienceClient(**told)
-        network, core = oci.core.VirtualNetworkClient(**told), oci.core.models
+        options = {"config": config, "service_endpoint": cloud.endpoint}
+        self._models, self._science = oci.data_science.models, oci.data_science.DataScienceClient(**options)
+        network, core = oci.core.VirtualNetworkClient(**options), oci.core.models
         statement = "allow service datascience to use virtual-network-family in tenancy"
-        oci.identity.IdentityClient(**told).create_policy(
+        oci.identity.IdentityClient(**options).create_policy(
             oci.identity.models.CreatePolicyDetails(
                 compartment_id=cloud.tenancy, name="service", description="service", statements=[statement]
             )

@@ -144,8 +144,8 @@ class Hosts:
         starts, main = [], new_ocid("datasciencejobrun", "iad")
         for node in self._nodes:
             document = json.dumps(node.launch).replace("${bucket}", bucket).replace("/base", run)
-            told = {key: str(value) for key, value in node.environment.items() if "${" not in str(value)}
-            starts.append(Start({**told, **_PATIENT, MAIN_VARIABLE: main, "TRAINYARD_LAUNCH": document}))
+            variables = {key: str(value) for key, value in node.environment.items() if "${" not in str(value)}
+            starts.append(Start({**variables, **_PATIENT, MAIN_VARIABLE: main, "TRAINYARD_LAUNCH": document}))
         return self._first_step(starts)
 
     def by_hand(self) -> Step:
@@ -197,8 +197,8 @@ class Hosts:
                 break
             time.sleep(_LOOK_SECONDS)
         now = self.place.world.read(run)
-        said = "\n".join(self.place.world.lines(run)[-30:])
-        raise RuntimeError(f"{self.name}: no first step: {now.lifecycle_state} {now.lifecycle_details}\n{said}")
+        last_lines = "\n".join(self.place.world.lines(run)[-30:])
+        raise RuntimeError(f"{self.name}: no first step: {now.lifecycle_state} {now.lifecycle_details}\n{last_lines}")
 
 
 def _computed(folder: Path) -> float:
@@ -215,21 +215,21 @@ def _by_hand(name: str, command: str, roles: Sequence[str], addresses: Sequence[
     """The command that a user would type on each host."""
     head, script = addresses[0], f"exec python -u {command}"
     for rank, own in enumerate(addresses):
-        told = {"TRAINYARD_PROGRESS": _PROGRESS, "OCI__WORKER_COUNT": str(len(roles) - 1)}
+        variables = {"TRAINYARD_PROGRESS": _PROGRESS, "OCI__WORKER_COUNT": str(len(roles) - 1)}
         words = script
         if name == "dask":
-            told["DASK_SCHEDULER_ADDRESS"] = f"tcp://{head}:8786"
+            variables["DASK_SCHEDULER_ADDRESS"] = f"tcp://{head}:8786"
             scheduler = f"python -m distributed.cli.dask_scheduler --host {own} --port 8786"
             worker = f"python -m distributed.cli.dask_worker tcp://{head}:8786 --host {own} --worker-port 8700:8709"
             pages, alone = f"--dashboard-address {own}:8787", "--nworkers 1 --nthreads 1 --no-dashboard --no-nanny"
             words = f"exec {worker} {alone}" if rank else f"{scheduler} {pages} & {script}"
         elif name == "pytorch":
-            told |= {"MASTER_ADDR": head, "MASTER_PORT": "29400", "RANK": str(rank), "WORLD_SIZE": str(len(roles)),
+            variables |= {"MASTER_ADDR": head, "MASTER_PORT": "29400", "RANK": str(rank), "WORLD_SIZE": str(len(roles)),
                      "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "GLOO_SOCKET_IFNAME": "eth0"}  # fmt: skip
         elif name.startswith("tensorflow"):
-            told["TF_CONFIG"] = _tf_config(rank, roles, addresses)
+            variables["TF_CONFIG"] = _tf_config(rank, roles, addresses)
         else:
-            told |= {
+            variables |= {
                 "HOROVOD_GLOO_RENDEZVOUS_ADDR": head, "HOROVOD_GLOO_RENDEZVOUS_PORT": "29600",
                 "HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo", "HOROVOD_GLOO_IFACE": "eth0",
                 "HOROVOD_HOSTNAME": own, "HOROVOD_RANK": str(rank), "HOROVOD_SIZE": str(len(roles)),
@@ -239,7 +239,7 @@ def _by_hand(name: str, command: str, roles: Sequence[str], addresses: Sequence[
             hosts = ",".join(f"{address}:1" for address in addresses)
             server = f"python -m launcher.servers.horovod_rendezvous {own} 29600 {hosts}"
             words = script if rank else f"{server} & {script}"
-        yield Start(told, ("bash", "-c", words))
+        yield Start(variables, ("bash", "-c", words))
 
 
 def _tf_config(rank: int, roles: Sequence[str], addresses: Sequence[str]) -> str:

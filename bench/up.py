@@ -160,7 +160,7 @@ class Pair:
 
 def longest_chain(resources: Sequence[Mapping[str, Any]], log: str) -> float:
     """The longest chain of dependent resources, in seconds of calls. The program's function calls are left out."""
-    asked = Counter(OWNERS.get(noun, noun) for noun in _CALL.findall(log))
+    calls = Counter(OWNERS.get(noun, noun) for noun in _CALL.findall(log))
     kinds = Counter(_kind(one) for one in resources)
     known = {one["urn"]: one for one in resources}
     ends: dict[str, float] = {}
@@ -169,7 +169,7 @@ def longest_chain(resources: Sequence[Mapping[str, Any]], log: str) -> float:
         if urn not in ends:
             one = known[urn]
             before = (end(other) for other in one.get("dependencies") or () if other in known)
-            ends[urn] = max(before, default=0.0) + (asked[_kind(one)] / kinds[_kind(one)] if one["custom"] else 0.0)
+            ends[urn] = max(before, default=0.0) + (calls[_kind(one)] / kinds[_kind(one)] if one["custom"] else 0.0)
         return ends[urn]
 
     return max(map(end, known))

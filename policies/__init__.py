@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A CrossGuard pack. It judges resources before they are made, by their properties alone, whoever wrote the program."""
+"""A CrossGuard policy pack. It judges resources before they are created, by their properties alone, of any program."""

@@ -7,14 +7,14 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-# Of a message, as Pulumi's own library for packs sets it: a stack may be large.
+# Bytes of a message, as in Pulumi's own library for packs: a stack may be large.
 LARGEST_MESSAGE = 400 * 1024 * 1024
 THREADS = 4
-_SECONDS_BETWEEN_LOOKS_AT_THE_PARENT = 1.0
+_PARENT_CHECK_SECONDS = 1.0
 
 
 def main() -> None:
-    # Like all plugins it listens where only this machine reaches it, and answers its own account only.
+    # Like all plugins, it listens on loopback and answers only its own account.
     from policies.pack import Pack, analyzer_pb2_grpc
     from trainyard.engine.callers import LoopbackServer
 
@@ -27,8 +27,8 @@ def main() -> None:
     sys.stdout.flush()
     over = threading.Event()
     try:
-        # A killed engine ends nobody, so we watch our parent.
-        while not over.wait(_SECONDS_BETWEEN_LOOKS_AT_THE_PARENT) and os.getppid() == parent:
+        # A killed engine does not end its plugins, so we watch our parent.
+        while not over.wait(_PARENT_CHECK_SECONDS) and os.getppid() == parent:
             pass
     except KeyboardInterrupt:
         pass

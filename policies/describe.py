@@ -45,9 +45,9 @@ You change levels without touching the rules: `--policy-pack-config FILE` with `
 
 - `enforcementLevel` is the rule's level everywhere, `levels` that by environment. `*` stands for those not named, and
   the level `disabled` turns a rule off.
-- `waivable: false` takes the rule from what a stack may waive.
-- What else a rule takes stands below it. The environment is `trainyard:environment`; for programs without that key, the
-  tag `environment` of the resources.
+- `waivable: false`: no stack may waive the rule.
+- Other settings of a rule are listed with the rule. The environment is `trainyard:environment`; for programs without
+  that key, the tag `environment` of the resources.
 
 ## Waivers
 
@@ -112,7 +112,7 @@ def _rule(rule: PolicyRule | StackRule) -> Iterator[str]:
 
 
 def _wrapped(paragraph: str, indent: str = "") -> str:
-    """Lines of the page's width; what is in backticks stays on one line."""
+    """Lines of the page's width. Text in backticks stays on one line."""
     whole = _CODE.sub(lambda code: code[0].replace(" ", _SPACE), paragraph)
     lines = fill(whole, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return lines.replace(_SPACE, " ")

@@ -10,14 +10,14 @@ from typing import Any
 from components.oci.iam.statement import AllOf, AnyOf, Comparison, Condition, Pattern, Text
 
 ANY = "*"
-# Where types keep a document that says what its owner may do.
+# By type, the property with a document that says what its owner may do.
 IDENTITY_POLICIES = {
     "aws:iam/policy:Policy": "policy",
     "aws:iam/rolePolicy:RolePolicy": "policy",
     "aws:iam/groupPolicy:GroupPolicy": "policy",
     "aws:iam/userPolicy:UserPolicy": "policy",
 }
-# Where types keep a document that says who may use them.
+# By type, the property with a document that says who may use the resource.
 ROLE = "aws:iam/role:Role"
 BUCKET_POLICY = "aws:s3/bucketPolicy:BucketPolicy"
 REPOSITORY_POLICY = "aws:ecr/repositoryPolicy:RepositoryPolicy"
@@ -31,7 +31,7 @@ RESOURCE_POLICIES = {
 
 
 class DocumentError(ValueError):
-    """What is wrong with a document."""
+    """A document is invalid. The message says why."""
 
 
 def statements_of(document: Any) -> Sequence[Mapping[str, Any]]:
@@ -45,47 +45,47 @@ def statements_of(document: Any) -> Sequence[Mapping[str, Any]]:
             raise DocumentError(f"it is not JSON: {problem}") from None
     if not isinstance(document, Mapping) or not document.get("Statement"):
         raise DocumentError("it has no `Statement`")
-    found = listed(document["Statement"])
-    if not all(isinstance(one, Mapping) for one in found):
+    statements = as_list(document["Statement"])
+    if not all(isinstance(one, Mapping) for one in statements):
         raise DocumentError("a statement is not an object")
-    return found
+    return statements
 
 
 def readable_statements(document: Any) -> Sequence[Mapping[str, Any]]:
-    """The same for rules that judge what a document says: statements-parse reports one that cannot be read."""
+    """The statements of a document; none if it is invalid, which the rule statements-parse reports."""
     try:
         return statements_of(document)
     except DocumentError:
         return ()
 
 
-def listed(value: Any) -> Sequence[Any]:
-    """IAM takes one value where a list of one is meant."""
+def as_list(value: Any) -> Sequence[Any]:
+    """A value as a list: IAM takes a single value in place of a list."""
     if value is None:
         return ()
     return value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
 
 
 def is_open_to_all(statement: Mapping[str, Any]) -> bool:
-    """Whether it lets anybody in, in any account. A condition narrows whom it means."""
+    """Whether a statement allows anybody in any account. One with a condition does not."""
     if statement.get("Effect") != "Allow" or statement.get("Condition"):
         return False
     principal = statement.get("Principal")
     if isinstance(principal, Mapping):
-        return any(ANY in listed(named) for named in principal.values())
+        return any(ANY in as_list(named) for named in principal.values())
     return principal == ANY or "NotPrincipal" in statement
 
 
-def held_to(condition: Condition | None, *variables: str) -> frozenset[str] | None:
-    """The only values of a variable with which the condition can hold. None: it holds with any.
+def allowed_values(condition: Condition | None, *variables: str) -> frozenset[str] | None:
+    """The only values of a variable that the condition of an OCI statement or matching rule allows. None: any value.
 
-    Several variables are names of one thing.
+    `variables`: the names of the variable, if it has several.
     """
     if isinstance(condition, AllOf):
-        found = [values for part in condition.parts if (values := held_to(part, *variables)) is not None]
-        return frozenset.intersection(*found) if found else None
+        statements = [values for part in condition.parts if (values := allowed_values(part, *variables)) is not None]
+        return frozenset.intersection(*statements) if statements else None
     if isinstance(condition, AnyOf):
-        each = [held_to(part, *variables) for part in condition.parts]
+        each = [allowed_values(part, *variables) for part in condition.parts]
         known = [values for values in each if values is not None]
         return frozenset[str]().union(*known) if len(known) == len(each) else None
     if not isinstance(condition, Comparison) or condition.variable.lower() not in variables:

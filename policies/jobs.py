@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The jobs of a stack, read from its resources: nodes, accelerators, longest runtime, ports, and the most they cost.
 
-A run tells what its nodes do (`TRAINYARD_LAUNCH`). A job that has no run yet tells it in one tag, `launch`.
+A run has the launch documents of its nodes (`TRAINYARD_LAUNCH`). A job without runs has the tag `launch` instead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ JOB = "oci:DataScience/job:Job"
 INSTANCE = "aws:ec2/instance:Instance"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 TYPES = (RUN, JOB, INSTANCE, TEMPLATE)
-# What every resource of a job names.
+# The tag with the name of the job, on all its resources.
 JOB_TAG = "job"
 # `nodes=4 ports=29400,29500-29563` on a job without runs; `ports=all` for every one.
 LAUNCH_TAG = "launch"
@@ -35,7 +35,7 @@ NO_PRICE = "has no known price: name one under `prices`"
 
 @dataclass(frozen=True, slots=True)
 class PolicyJob:
-    """What belongs to one job. `resource` is what a verdict on it names."""
+    """The resources of one job. `resource`: the one that a verdict on the job names."""
 
     name: str
     runs: tuple[JudgedResource, ...]
@@ -49,7 +49,7 @@ class PolicyJob:
 
 
 def jobs_of(stack: JudgedStack) -> tuple[PolicyJob, ...]:
-    """The jobs by the tag that names them. NotKnownError where nobody knows whose a resource is."""
+    """The jobs, by the tag of their resources. Raises NotKnownError if the tag of a resource is unknown."""
     by_name: dict[str, list[JudgedResource]] = {}
     for resource in stack.of(*TYPES):
         named = resource.tags.get(JOB_TAG) or resource.name.partition("/")[0]
@@ -70,7 +70,7 @@ def nodes_of_run(run: JudgedResource) -> int:
 
 
 def documents_of(run: JudgedResource) -> Iterator[Mapping[str, Any]]:
-    """What each node of a run is told. NotKnownError where that waits for another resource."""
+    """The launch document of each node. Raises NotKnownError if it depends on another resource."""
     for node in run.properties.get("nodes") or ():
         text = (node.get("environment") or {}).get(LAUNCH_VARIABLE)
         if text is not None:
@@ -78,7 +78,7 @@ def documents_of(run: JudgedResource) -> Iterator[Mapping[str, Any]]:
 
 
 def retries_of(run: JudgedResource) -> int:
-    """How often the node that is tried most is tried again. Negative: without limit."""
+    """The largest retry count of any node. Negative: unlimited."""
     protocol = run.properties.get("protocol") or {}
     counts = [int(protocol.get("jobRetryCount") or 0)]
     counts += [int(role.get("taskRetryCount") or 0) for role in (protocol.get("taskRoles") or {}).values()]
@@ -94,19 +94,19 @@ def ports_of_run(run: JudgedResource) -> Iterator[Ports]:
 
 
 def launch_tag(job: JudgedResource) -> Mapping[str, str]:
-    """What the tag of a job says; nothing where it has none."""
+    """The values in the tag `launch` of a job. Empty if it has no tag."""
     return dict(_WORD.findall(str(job.tags.get(LAUNCH_TAG) or "")))
 
 
-def ports_of_tag(said: str) -> Iterator[Ports]:
-    for part in said.split(",") if said else ():
+def ports_of_tag(text: str) -> Iterator[Ports]:
+    for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
         yield EVERY_PORT if part == "all" else (int(first), int(last or first))
 
 
 @dataclass(frozen=True, slots=True)
 class JobMachine:
-    """One node. `usd` and `accelerators` raise NotKnownError where nobody knows them."""
+    """The machine of one node. `usd` and `accelerators` raise NotKnownError if they are unknown."""
 
     shape: str
     accelerators: Callable[[], float]
@@ -114,7 +114,7 @@ class JobMachine:
 
 
 def nodes_at_once(job: PolicyJob) -> int:
-    """Nodes that run at the same time. Runs of AWS take turns on the machines that the job has."""
+    """Nodes that run at the same time. On AWS, runs take turns on the machines of the job."""
     if job.machines:
         return len(job.machines)
     if job.runs:
@@ -129,7 +129,7 @@ def accelerators_at_once(job: PolicyJob) -> float:
 
 
 def dollars_at_most(job: PolicyJob, prices: Mapping[str, Any], targets: bool = False) -> float:
-    """Every run for its maximum runtime, tried as often as it may be. A job without runs: one run of it.
+    """The cost if each run takes its maximum runtime and all its retries. For a job without runs: the cost of one.
 
     `targets`: whether the stack has compute targets of its own.
     """
@@ -162,11 +162,11 @@ def machine_of(job: PolicyJob, prices: Mapping[str, Any], targets: bool = False)
 def _machine_of_oci(job: JudgedResource, prices: Mapping[str, Any], targets: bool) -> JobMachine:
     details = _infrastructure(job)
     if details.get("computeTargetId") is not None:
-        asked = (details.get("resourceConfiguration") or {}).get("resourceRequestConfiguration") or {}
-        # Its machines are paid for as the compute target's, whether or not a job is on them. Somebody else's have a
-        # price that only the team knows.
+        resources = (details.get("resourceConfiguration") or {}).get("resourceRequestConfiguration") or {}
+        # The compute target is paid for, whether or not a job uses it. Only the team knows the price of a target of
+        # another stack.
         price = Price(0.0) if targets else price_of(COMPUTE_TARGET, prices)
-        gpus = float(asked.get("gpus") or 0)
+        gpus = float(resources.get("gpus") or 0)
         return JobMachine("a compute target", lambda: gpus, _usd(COMPUTE_TARGET, lambda: price))
     shape = str(details.get("shapeName"))
     size = details.get("jobShapeConfigDetails") or {}
@@ -204,8 +204,8 @@ def _nodes_of_job(job: JudgedResource) -> int:
     groups = _groups(job)
     if groups:
         return sum(int(group.get("replicas") or 1) for group in groups)
-    said = launch_tag(job).get("nodes")
-    return int(said) if said else int(_unknown(f"{LAUNCH_TAG}` (a tag) of `{job.name}"))
+    nodes = launch_tag(job).get("nodes")
+    return int(nodes) if nodes else int(_unknown(f"{LAUNCH_TAG}` (a tag) of `{job.name}"))
 
 
 def _minutes_of_job(job: JudgedResource) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pack's verdicts on a snapshot: the same as under the engine, without it."""
+"""The results of the pack on a snapshot, without the engine. They are the same as with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MASKED = "is a secret, which only a deployment reads"
 
 
 def verdicts(side: Snapshot, config: Mapping[str, Any] | None, on: date) -> tuple[PolicyResult, ...]:
-    """What the pack says of a side. `config`: the content of a file for `--policy-pack-config`. `on`: waivers end.
+    """The results on one side. `config`: the content of a file for `--policy-pack-config`. `on`: the date for waivers.
 
     Raises PolicyConfigError.
     """

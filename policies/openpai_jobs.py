@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of OpenPAI, as runs carry them: version 2 of its protocol, as an object."""
+"""Reads the job of OpenPAI in the properties of a run: version 2 of its protocol, as an object."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from policies.rule import JudgedResource, Unknown
 
 RUN = "trainyard:index:Run"
-# What the cluster itself hides from everybody but the job's owner.
+# The key that the cluster shows only to the owner of the job.
 SECRETS = "secrets"
 
 
@@ -24,7 +24,7 @@ def roles_of(resource: JudgedResource) -> Mapping[str, Mapping[str, Any]]:
 
 
 def plain_texts(value: Any) -> Iterator[str | Unknown]:
-    """Every text of a protocol that anybody with access to the cluster can read."""
+    """The texts of a protocol that all users of the cluster can read."""
     if isinstance(value, str | Unknown):
         yield value
     elif isinstance(value, Mapping):
@@ -37,14 +37,14 @@ def plain_texts(value: Any) -> Iterator[str | Unknown]:
 
 
 def commands_of(protocol: Mapping[str, Any]) -> Iterator[str | Unknown]:
-    """What its tasks carry out: commands of roles, and those of deployments before and after them."""
+    """The commands of roles, and those that deployments run before and after them."""
     yield from plain_texts([role.get("commands") or [] for role in (protocol.get("taskRoles") or {}).values()])
     for deployment in protocol.get("deployments") or []:
         yield from plain_texts([*(deployment.get("taskRoles") or {}).values()])
 
 
 def job(**differences: Any) -> JudgedResource:
-    """A run whose protocol every rule passes, for the examples of rules; `differences` take the place of its keys."""
+    """A run that passes every rule, for the examples of rules. `differences` replace keys of its protocol."""
     role = {
         "instances": 2,
         "completion": {"minFailedInstances": 1, "minSucceededInstances": 2},
@@ -67,5 +67,5 @@ def job(**differences: Any) -> JudgedResource:
 
 
 def _known(value: Any) -> Mapping[str, Any]:
-    """The value itself; one that a preview does not know ends the rule here."""
+    """The value, or {}. Raises NotKnownError if a preview does not know the value."""
     return value if value else {}

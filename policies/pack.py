@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pack as the engine asks for it: CrossGuard's protocol, on the rules.
+"""The gRPC service of the pack: CrossGuard's protocol over the rules.
 
-One call of the engine is one reading of a resource, however many rules judge it. The whole stack is judged on the same
-inputs that the rules for single resources saw: the engine itself gives what resources have become.
+A resource is decoded once for all rules. The rules for whole stacks get the same inputs as the rules for single
+resources: the engine would give them the outputs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ from catalog.engine_values import OUTPUT, SECRET, SIGNATURE, UNKNOWNS
 from catalog.version import VERSION
 from launcher.escaping import terminal, terminal_lines
 from policies.rule import JudgedResource, PolicyRule, StackRule, Unknown, all_rules
-from policies.settings import ADVISORY, DISABLED, KEY, MANDATORY, NOT_KNOWN_YET, RuleSettings, from_json, settings_of
+from policies.settings import (
+    ADVISORY,
+    DISABLED,
+    MANDATORY,
+    NOT_KNOWN_YET,
+    WAIVERS_KEY,
+    RuleSettings,
+    settings_of,
+    waivers_from_json,
+)
 from policies.verdicts import PolicyContext, PolicyResult, judge_resource, judge_stack
 
 if TYPE_CHECKING:
@@ -41,7 +50,7 @@ _WORDS = {number: word for word, number in _LEVELS.items()} | {analyzer_pb2.REME
 
 
 class Pack(analyzer_pb2_grpc.AnalyzerServicer):
-    """Answers the engine. `today` is asked at each verdict: a waiver ends at midnight, also during a long `up`."""
+    """Answers the engine. `today` is called for each verdict: a waiver may end during a long `up`."""
 
     def __init__(self, today: Callable[[], date] = date.today) -> None:
         self._today = today
@@ -58,18 +67,18 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def ConfigureStack(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Only two keys of the stack's configuration are read."""
+        """Reads only two keys of the stack's configuration."""
         config: Mapping[str, str] = request.config
         self._terms = replace(
-            self._terms, environment=config.get(ENVIRONMENT, ""), waivers=from_json(config.get(KEY, ""))
+            self._terms, environment=config.get(ENVIRONMENT, ""), waivers=waivers_from_json(config.get(WAIVERS_KEY, ""))
         )
         return analyzer_pb2.AnalyzerStackConfigureResponse()
 
     def Configure(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """The engine has judged the configuration by the schemas of GetAnalyzerInfo."""
+        """The engine has validated the configuration by the schemas of GetAnalyzerInfo."""
         settings = {
-            name: RuleSettings(_WORDS[said.enforcementLevel], plain(said.properties))
-            for name, said in request.policyConfig.items()
+            name: RuleSettings(_WORDS[given.enforcementLevel], plain(given.properties))
+            for name, given in request.policyConfig.items()
         }
         self._terms = replace(self._terms, settings=settings)
         return empty_pb2.Empty()
@@ -108,7 +117,7 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
 
 
 def message(result: PolicyResult) -> str:
-    """What a person reads of a result, harmless on a terminal."""
+    """A result as text for people, escaped for a terminal."""
     of = f"{result.resource}: " if result.resource else ""
     if result.outcome == "unknown":
         return terminal(f"{of}{result.rule}: {result.because}")
@@ -116,8 +125,8 @@ def message(result: PolicyResult) -> str:
     return waived + terminal_lines(f"{of}{result.because}\nremedy: {result.remedy}")
 
 
-def _resource(asked: Any) -> JudgedResource:
-    return JudgedResource(asked.type, plain(asked.properties), asked.name, asked.urn, asked.options.protect)
+def _resource(request: Any) -> JudgedResource:
+    return JudgedResource(request.type, plain(request.properties), request.name, request.urn, request.options.protect)
 
 
 def _described(rule: PolicyRule | StackRule) -> Any:
@@ -143,7 +152,7 @@ def _kind(of_stack: bool) -> Any:
 
 
 def plain(struct: Any) -> dict[str, Any]:
-    """The properties of a message. Secrets are judged like other values, and nothing that a rule says repeats one."""
+    """The properties in a message. Secrets are judged like other values. No message repeats one."""
     return {key: _value(value, key) for key, value in struct.fields.items()}
 
 
@@ -162,7 +171,7 @@ def _value(value: Any, path: str) -> Any:
 
 
 def _object(fields: Any, path: str) -> Any:
-    """A mapping, or what stands in an object with a signature. Files and archives stay mappings of their parts."""
+    """A mapping, or the value in an object with a signature. Files and archives stay mappings."""
     signature = fields[SIGNATURE].string_value if SIGNATURE in fields else ""
     if signature in (SECRET, OUTPUT):
         return _value(fields["value"], path) if "value" in fields else Unknown(path)

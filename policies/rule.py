@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy rule is, of a resource or of a whole stack, and the verdicts that it gives.
+"""Policy rules, for single resources and for whole stacks, and their verdicts.
 
-Each file of policies/rules declares one, called `RULE`.
+Each file of policies/rules declares one rule, called `RULE`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NOT_YET = "is not known yet"
 
 
 class NotKnownError(Exception):
-    """A rule used a value that exists only after other resources are made, or that nobody may read here."""
+    """A rule used a value that exists only after other resources are created, or that cannot be read here."""
 
     def __init__(self, path: str, why: str = NOT_YET) -> None:
         super().__init__(path)
@@ -68,7 +68,7 @@ def attempt(judge: Callable[[T], PolicyVerdict], value: T) -> PolicyVerdict:
 
 
 def every(judge: Callable[[Any], PolicyVerdict], items: Iterable[Any]) -> PolicyVerdict:
-    """One verdict on many items: one failure decides, else one unknown, else all pass."""
+    """One verdict on many items: fail if any fails, else unknown if any is unknown, else pass."""
     verdicts = [attempt(judge, item) for item in items]
     for outcome in ("fail", "unknown"):
         reasons = dict.fromkeys(verdict.because for verdict in verdicts if verdict.outcome == outcome)
@@ -110,7 +110,7 @@ Judge = Callable[[JudgedResource], PolicyVerdict]
 
 
 def by_type(rows: Mapping[str, Judge]) -> Judge:
-    """One rule for resources that say the same in different ways: a row for each type."""
+    """The judge of a rule for several types of resources: one row for each type."""
     return lambda resource: rows[resource.type](resource)
 
 
@@ -152,9 +152,9 @@ JudgeStack = Callable[[JudgedStack], Iterable[StackVerdict]]
 
 @dataclass(frozen=True, slots=True)
 class StackRule:
-    """A rule that no single resource answers. Its judge sees all of them.
+    """A rule whose judge needs all resources of a stack.
 
-    `settings`: what of it a pack's configuration may set, as properties of a JSON Schema.
+    `settings`: what the configuration of a pack may set of it, as properties of a JSON Schema.
     """
 
     id: str
@@ -169,7 +169,7 @@ class StackRule:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def verdicts(self, stack: JudgedStack) -> tuple[StackVerdict, ...]:
-        """Every verdict but passes. A value that the rule needs for all of them, and is not known, is one unknown."""
+        """All verdicts but passes. If the whole rule needs a value that is unknown, there is one verdict: unknown."""
         try:
             found = tuple(self.judge(stack))
         except NotKnownError as missing:
@@ -183,7 +183,7 @@ def each(judge: Judge, resources: Iterable[JudgedResource]) -> Iterator[StackVer
 
 
 def is_tagged(resource: JudgedResource, tag: str, value: str) -> bool:
-    """Whether a tag is known to be there. Reasons for what is open stand in tags: one nobody knows is none."""
+    """Whether a tag is known to have this value. An unknown tag is no reason to open something."""
     try:
         return bool(resource.tags.get(tag) == value)
     except NotKnownError:
@@ -217,9 +217,10 @@ def refusing(resource: JudgedResource) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class RequiredValue:
-    """`path` leads to the property: `versioningConfiguration.status`. `wanted`: its value, or what a value must fulfil.
+    """A value that a property must have. `path`: the property, such as `versioningConfiguration.status`. `wanted`: the
+    value, or a predicate.
 
-    Examples are values, by a name that says what they show; None: the property is not there.
+    The examples are values by title. None: the property is not set.
     """
 
     path: str
@@ -262,7 +263,7 @@ def value_rule(
     because: str,
     where: Mapping[str, RequiredValue],
 ) -> PolicyRule:
-    """`where`: the property by type. `because`: what is wrong where the value is another."""
+    """A rule that is one comparison. `where`: the property by type. `because`: the reason of a failure."""
     made = [(kind, value) for kind, value in where.items()]
     return PolicyRule(
         id=id,
@@ -271,7 +272,7 @@ def value_rule(
         remedy=remedy,
         types=tuple(where),
         judge=by_type({kind: judge_value(value, because) for kind, value in made}),
-        passes={name: one.example(kind, said) for kind, one in made for name, said in one.passes.items()},
-        fails={name: one.example(kind, said) for kind, one in made for name, said in one.fails.items()},
+        passes={name: one.example(kind, value) for kind, one in made for name, value in one.passes.items()},
+        fails={name: one.example(kind, value) for kind, one in made for name, value in one.fails.items()},
         unknown={f"`{one.path}` decided elsewhere": one.example(kind, Unknown(one.path)) for kind, one in made},
     )

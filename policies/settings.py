@@ -22,7 +22,7 @@ ALL = "all"
 NOT_KNOWN_YET = "not-known-yet"
 # In settings by environment: every environment that is not named.
 OTHERS = "*"
-# How Pulumi's engine says `mandatory` for a rule that could also mend a resource. Ours mend nothing.
+# Pulumi's level for rules that also fix resources. Ours fix none, so it means `mandatory`.
 _SAME_AS_MANDATORY = "remediate"
 SHARED: Mapping[str, Any] = {
     "levels": {
@@ -33,16 +33,16 @@ SHARED: Mapping[str, Any] = {
     "waivable": {"description": "false: no stack may waive this rule.", "type": "boolean"},
 }
 # The key of the stack file, as the engine gives it to a pack.
-KEY = "trainyard:waivers"
+WAIVERS_KEY = "trainyard:waivers"
 
 
 class PolicyConfigError(ValueError):
-    """What is wrong with a configuration of the pack."""
+    """The configuration of the pack is invalid. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSettings:
-    """What a configuration says of one rule. `level` None: nothing."""
+    """The configuration of one rule. `level` None: it is not set."""
 
     level: str | None = None
     properties: Mapping[str, Any] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class RuleSettings:
 
 
 def in_environment(by_environment: Mapping[str, Any], environment: str) -> Any:
-    """What is set for an environment, else what is set for all others, else None."""
+    """The value for an environment, else the value for all others, else None."""
     return by_environment.get(environment, by_environment.get(OTHERS))
 
 
@@ -76,23 +76,23 @@ def read_settings(config: Mapping[str, Any]) -> Mapping[str, RuleSettings]:
     return {name: _settings(name, config.get(name), everywhere, schema) for name, schema in schemas.items()}
 
 
-def _settings(name: str, said: Any, everywhere: str | None, schema: Mapping[str, Any]) -> RuleSettings:
-    if said is None:
+def _settings(name: str, value: Any, everywhere: str | None, schema: Mapping[str, Any]) -> RuleSettings:
+    if value is None:
         return RuleSettings(everywhere)
-    if not isinstance(said, Mapping):
-        return RuleSettings(_level(name, said))
-    properties = {key: value for key, value in said.items() if key != "enforcementLevel"}
+    if not isinstance(value, Mapping):
+        return RuleSettings(_level(name, value))
+    properties = {key: item for key, item in value.items() if key != "enforcementLevel"}
     wrong = [*_wrong(properties, schema)]
     if wrong:
         raise PolicyConfigError(f"`{name}`: {'; '.join(wrong)}")
-    level = _level(name, said["enforcementLevel"]) if "enforcementLevel" in said else everywhere
+    level = _level(name, value["enforcementLevel"]) if "enforcementLevel" in value else everywhere
     return RuleSettings(level, properties)
 
 
-def _level(name: str, said: Any) -> str:
-    if said not in (*LEVELS, _SAME_AS_MANDATORY):
-        raise PolicyConfigError(f"`{name}`: {said!r} is not a level; use {', '.join(LEVELS)}")
-    return str(said)
+def _level(name: str, value: Any) -> str:
+    if value not in (*LEVELS, _SAME_AS_MANDATORY):
+        raise PolicyConfigError(f"`{name}`: {value!r} is not a level; use {', '.join(LEVELS)}")
+    return str(value)
 
 
 def _wrong(properties: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
@@ -106,6 +106,8 @@ def _wrong(properties: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class Waiver:
+    """Why a stack may break a rule, and until which day. Until then, a failure is a remark that names the waiver."""
+
     reason: str
     until: date
 
@@ -121,24 +123,24 @@ class Waiver:
 
 
 def read_waivers(value: Any) -> Mapping[str, Waiver]:
-    """The waivers of a stack, by rule. What has no reason or no date is none: `trainyard check` reports it."""
+    """The waivers of a stack, by rule. Those without a reason or a date are ignored: `trainyard check` reports them."""
     if not isinstance(value, Mapping):
         return {}
-    found = {str(rule): _waiver(said) for rule, said in value.items() if isinstance(said, Mapping)}
+    found = {str(rule): _waiver(row) for rule, row in value.items() if isinstance(row, Mapping)}
     return {rule: waiver for rule, waiver in found.items() if waiver is not None}
 
 
-def from_json(text: str) -> Mapping[str, Waiver]:
-    """The same from a value of Pulumi's configuration, which is JSON in a text."""
+def waivers_from_json(text: str) -> Mapping[str, Waiver]:
+    """The waivers in a value of Pulumi's configuration, which is JSON."""
     try:
         return read_waivers(json.loads(text)) if text else {}
     except ValueError:
         return {}
 
 
-def _waiver(said: Mapping[str, Any]) -> Waiver | None:
-    reason = str(said.get("reason") or "").strip()
+def _waiver(row: Mapping[str, Any]) -> Waiver | None:
+    reason = str(row.get("reason") or "").strip()
     try:
-        return Waiver(reason, date.fromisoformat(str(said.get("until")))) if reason else None
+        return Waiver(reason, date.fromisoformat(str(row.get("until")))) if reason else None
     except ValueError:
         return None

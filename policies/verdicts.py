@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdicts of the pack on resources and stacks, as a team has set it, on a day: for the engine and for reviews."""
+"""Judges resources and stacks by the rules, with the settings of a team and the waivers of a stack, on a date."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ ENVIRONMENT_TAG = "environment"
 
 @dataclass(frozen=True, slots=True)
 class PolicyResult:
-    """A verdict that somebody has to know of: passes are none. `resource` is its name; empty: the whole stack.
+    """A verdict to report: anything but a pass. `resource`: its name; empty: the whole stack.
 
-    `waiver` says who answers for a waived failure until when; of a failure, that its waiver ended, and when. `level` is
-    what the verdict counts as, here and today.
+    `level`: the level in this environment, on this date. `waiver`: the last day and the reason of a waiver in force, or
+    when an earlier waiver ended.
     """
 
     rule: str
@@ -36,7 +36,7 @@ class PolicyResult:
 
 @dataclass(frozen=True, slots=True)
 class PolicyContext:
-    """What verdicts rest on besides resources. `environment` empty: resources say it in their tags."""
+    """What verdicts depend on besides resources. `environment` empty: it is in the tags of the resources."""
 
     on: date
     environment: str = ""
@@ -51,7 +51,7 @@ class PolicyContext:
 
 
 def judge_resource(resource: JudgedResource, terms: PolicyContext) -> Iterator[PolicyResult]:
-    """What the rules for single resources say of one."""
+    """The results of the rules for single resources."""
     environment = terms.environment or environment_of((resource,))
     for rule in resource_rules():
         if resource.type in rule.types and terms.level(rule, environment) != DISABLED:
@@ -59,7 +59,7 @@ def judge_resource(resource: JudgedResource, terms: PolicyContext) -> Iterator[P
 
 
 def judge_stack(resources: Sequence[JudgedResource], terms: PolicyContext) -> Iterator[PolicyResult]:
-    """What the rules for whole stacks say of all resources together."""
+    """The results of the rules for whole stacks."""
     environment = terms.environment or environment_of(resources)
     for rule in rules_of_stacks():
         if terms.level(rule, environment) != DISABLED:
@@ -75,7 +75,7 @@ def judge_all(resources: Sequence[JudgedResource], terms: PolicyContext) -> Iter
 
 
 def environment_of(resources: Iterable[JudgedResource]) -> str:
-    """The environment by the first tag that names one."""
+    """The environment, from the first resource whose tag names one."""
     for resource in resources:
         try:
             named: Any = resource.tags.get(ENVIRONMENT_TAG)

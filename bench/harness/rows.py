@@ -45,8 +45,8 @@ class Row:
         return None if self.aim is None else getattr(self, self.aim.of) <= self.aim.limit
 
     def plain(self) -> dict[str, Any]:
-        told = {name: getattr(self, name) for name in ("name", "figure", "unit", "against", "floor", "ratio")}
-        return {**told, "aim": None if self.aim is None else str(self.aim), "met": self.met}
+        columns = {name: getattr(self, name) for name in ("name", "figure", "unit", "against", "floor", "ratio")}
+        return {**columns, "aim": None if self.aim is None else str(self.aim), "met": self.met}
 
 
 @dataclass(frozen=True, slots=True)

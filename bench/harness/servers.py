@@ -43,12 +43,12 @@ class Server:
         self._connection.connect()
         self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def send(self, asked: PreparedRequest) -> bytes:
-        self._connection.request(asked.method, asked.target, asked.body, asked.headers)
+    def send(self, request: PreparedRequest) -> bytes:
+        self._connection.request(request.method, request.target, request.body, request.headers)
         answer = self._connection.getresponse()
         content = answer.read()
         if answer.status >= 400:
-            raise RuntimeError(f"{asked.method} {asked.target}: {answer.status} {content[:300]!r}")
+            raise RuntimeError(f"{request.method} {request.target}: {answer.status} {content[:300]!r}")
         return content
 
     def _family(self) -> list[psutil.Process]:
@@ -76,7 +76,7 @@ class Timed(Generic[Kind]):
 
     def time(self, what: str, requests: Sequence[PreparedRequest]) -> list[bytes]:
         processor, start = self.server.processor(), time.perf_counter()
-        answers = [self.server.send(asked) for asked in requests]
+        answers = [self.server.send(request) for request in requests]
         clock = time.perf_counter() - start
         spent = Spent(clock / len(requests), (self.server.processor() - processor) / len(requests))
         self.took.setdefault(what, []).append(spent)

@@ -59,13 +59,13 @@ def describe(recording: Recording) -> dict[str, Any]:
 
 def _asks_of_oci(recording: Recording) -> dict[str, Any]:
     compartment = next(one.inputs["compartmentId"] for one in recording.resources if "compartmentId" in one.inputs)
-    asked = (one["arguments"]["tenancyId"] for one in recording.invokes if one["function"] == HOME_OF)
-    return {"compartment": compartment, "tenancy": next(asked)}
+    calls = (one["arguments"]["tenancyId"] for one in recording.invokes if one["function"] == HOME_OF)
+    return {"compartment": compartment, "tenancy": next(calls)}
 
 
 def _asks_of_aws(recording: Recording) -> dict[str, Any]:
-    asked = (one for one in recording.invokes if one["function"].startswith("aws:"))
-    return {one["function"]: one["arguments"] for one in asked}
+    calls = (one for one in recording.invokes if one["function"].startswith("aws:"))
+    return {one["function"]: one["arguments"] for one in calls}
 
 
 # The function calls that each program makes before its resources.

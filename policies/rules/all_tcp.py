@@ -14,7 +14,7 @@ GROUP_RULES = (
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule",
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule",
 )
-# Where rules of security groups name addresses, and not a group.
+# The properties in which rules of security groups name addresses. Other rules name a group.
 ADDRESSES = ("cidrIpv4", "cidrIpv6", "cidrBlocks", "ipv6CidrBlocks")
 # The tag with the reason: names of frameworks, or the mode in which everything is open.
 TAG = "all-tcp"
@@ -58,7 +58,7 @@ def is_all_tcp(rule: Mapping[str, Any]) -> bool:
 
 
 def is_all_of_aws(rule: Mapping[str, Any]) -> bool:
-    """Whether a rule of a security group opens all to addresses. EFA's traffic has no ports: groups may open all."""
+    """Whether a rule of a security group opens all ports to addresses. For EFA, it may open all to a group."""
     if not any(rule.get(key) is not None for key in ADDRESSES):
         return False
     protocol = str(rule.get("ipProtocol") or rule.get("protocol"))

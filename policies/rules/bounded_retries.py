@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenPAI does not know why a program failed. Without a count, a mistake takes its machines again and again."""
+"""OpenPAI retries whatever the reason of a failure. Without a limit, a bug occupies machines again and again."""
 
 from typing import Any
 
 from policies.openpai_jobs import RUN, job, protocol_of, roles_of
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
 
-# The protocol has no word for `without end`: a count that nobody means as one stands for it.
+# The protocol has no value for unlimited retries. So large a count stands for it.
 ENDLESS = 10_000
 
 

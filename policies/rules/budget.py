@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A typing mistake in `replicas` or in a runtime costs thousands. A ceiling by environment stops it before."""
+"""A typing mistake in `replicas` or in a runtime can cost thousands. A ceiling by environment stops it in time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from policies.rule import (
 from policies.settings import in_environment
 
 JOB, TARGET = "oci:DataScience/job:Job", "oci:DataScience/computeTarget:ComputeTarget"
-# Ceiling -> what a job takes of it, and how that is said.
+# Ceiling -> how to count the use of a job, and the message.
 Counted = Callable[[PolicyJob, Mapping[str, Any], bool], float]
 COUNTED: Mapping[str, tuple[Counted, str]] = {
     "nodes": (lambda job, *_: nodes_at_once(job), "{:g} nodes at once; the ceiling is {:g}"),
@@ -68,8 +68,8 @@ def _stack(*resources: JudgedResource, environment: str = "dev", prices: Any = N
 
 
 def _run(nodes: int = 4, minutes: Any = 60, retries: int = 0, job: str = "resnet", **more: Any) -> JudgedResource:
-    told = {"TRAINYARD_LAUNCH": json.dumps({"retry": {"count": retries}, "ports": {}})}
-    listed = [{"name": f"worker-{number}", "environment": told} for number in range(nodes)]
+    environment_of_node = {"TRAINYARD_LAUNCH": json.dumps({"retry": {"count": retries}, "ports": {}})}
+    listed = [{"name": f"worker-{number}", "environment": environment_of_node} for number in range(nodes)]
     inputs = {"platform": "oci", "nodes": listed, "maximumRuntimeMinutes": minutes, "tags": {"job": job}, **more}
     return JudgedResource(RUN, inputs, f"{job}/base")
 

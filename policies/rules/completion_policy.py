@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When several tasks end differently, only the completion policy says what that means. Parameter servers never end."""
+"""When tasks end differently, only the completion policy decides the state of the job. Parameter servers never end."""
 
 from typing import Any
 

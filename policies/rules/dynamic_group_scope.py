@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dynamic group's members may do what policies grant it. A rule without a compartment lets in every team's."""
+"""Members of a dynamic group get its permissions. Without a compartment, its rule matches the runs of every team."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from components.oci.iam.matching import parse_rule
 from components.oci.iam.statement import StatementError
-from policies.documents import held_to
+from policies.documents import allowed_values
 from policies.rule import (
     PASS,
     JudgedResource,
@@ -26,7 +26,7 @@ from policies.rule import (
 GROUP = "oci:Identity/dynamicGroup:DynamicGroup"
 DOMAIN_GROUP = "oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResourceGroup"
 POLICY = "oci:Identity/policy:Policy"
-# In whose compartment a member is, by the two names that OCI has for it.
+# The compartment of a member, by the two names that OCI has for it.
 COMPARTMENTS = ("resource.compartment.id", "instance.compartment.id")
 PROOF_OF_CONCEPT = "proof-of-concept"
 TRIAL_TAG = "tenancy-wide"
@@ -42,7 +42,7 @@ def judge(stack: JudgedStack) -> Iterator[StackVerdict]:
 def judge_group(group: JudgedResource, here: Compartments) -> PolicyVerdict:
     text = str(group.properties.get("matchingRule"))
     try:
-        compartments = held_to(parse_rule(text), *COMPARTMENTS)
+        compartments = allowed_values(parse_rule(text), *COMPARTMENTS)
     except StatementError as problem:
         return fail(f"`{text}`: {problem}")
     if compartments is None:

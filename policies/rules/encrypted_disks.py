@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A disk outlives its machine: as a snapshot, or in a data centre's bin. S3, ECR and CloudWatch always encrypt, EBS
-only where it is told to."""
+"""A disk outlives its machine, as a snapshot or as discarded hardware. S3, ECR and CloudWatch always encrypt; EBS does
+only on request."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ VOLUME = "aws:ebs/volume:Volume"
 
 
 def judge_disk(disk: Mapping[str, Any]) -> PolicyVerdict:
-    """Launch templates write their switches as texts."""
+    """A launch template has texts in place of booleans."""
     return PASS if str(disk.get("encrypted")).lower() == "true" else fail("a disk of it is not encrypted")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from policies.openpai_jobs import RUN, commands_of, job, protocol_of, roles_of
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
 
-# The protocol counts ports by label. No role reserves so many: it is the number of a port.
+# A label has a count of ports. So large a value must be the number of a port.
 FEWEST_THAT_IS_A_NUMBER = 1024
 HIGHEST = 65535
 _PORT_NAME = re.compile(r"(?:^|_)port$", re.IGNORECASE)

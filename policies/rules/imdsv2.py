@@ -20,7 +20,7 @@ def judge_template(resource: JudgedResource) -> PolicyVerdict:
 
 
 def judge_instance(resource: JudgedResource) -> PolicyVerdict:
-    """What an instance leaves out, its launch template says."""
+    """Options that an instance does not set come from its launch template."""
     from_template = resource.properties.get("launchTemplate") is not None
     if from_template and resource.properties.get("metadataOptions") is None:
         return PASS

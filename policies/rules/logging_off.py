@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run that fails at night without logs has to fail again for somebody to learn why."""
+"""A run that fails without logs has to fail again before anybody knows why."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ from policies.rule import (
 )
 
 JOB = "oci:DataScience/job:Job"
-# Elsewhere the job says it (OCI), or the cluster keeps what a task writes (OpenPAI).
+# On OCI the job decides. On OpenPAI the cluster keeps the output.
 BY_RUN = "aws-dl1"
 NO_LOGS = "its runs write no logs"
 OF_A_JOB = RequiredValue(
@@ -29,7 +29,7 @@ OF_A_JOB = RequiredValue(
 def judge_run(resource: JudgedResource) -> PolicyVerdict:
     if resource.properties.get("platform") != BY_RUN:
         return PASS
-    # The group may be made by the same `up`: that there is one is enough.
+    # The group may be created by the same `up`, so an unknown value is enough.
     group = (resource.properties.get("cluster") or {}).get("logGroup")
     return PASS if isinstance(group, Unknown) or group else fail(NO_LOGS)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tag that can be pushed again means another image tomorrow, and a run that starts again runs that one."""
+"""If a tag can be pushed again, a run that starts again may run another image."""
 
 from policies.rule import RequiredValue, value_rule
 

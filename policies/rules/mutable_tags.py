@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job whose image somebody pushes again runs other code when a run starts again, and nothing in the stack changed."""
+"""If the image of a job is pushed again, a run that starts again runs other code, although the stack is unchanged."""
 
 from __future__ import annotations
 

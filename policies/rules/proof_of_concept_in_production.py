@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trial opens what production has to keep shut. It is moved to production by changing one word of its stack file."""
+"""A trial opens what production must keep closed. One changed word of its stack file makes it production."""
 
 from __future__ import annotations
 

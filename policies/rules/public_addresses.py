@@ -13,7 +13,7 @@ AWS_SUBNET = "aws:ec2/subnet:Subnet"
 INSTANCE = "aws:ec2/instance:Instance"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 ADDRESS = "aws:ec2/eip:Eip"
-# The tag that says why there is one: somebody asked for it, or a NAT gateway has it, through which nobody comes in.
+# The tag with the reason of an address: the stack asks for it, or it is of a NAT gateway, which lets nobody in.
 TAG = "public-address"
 REASONS = ("chosen", "nat")
 
@@ -55,7 +55,7 @@ def with_reason(resource: JudgedResource, otherwise: str) -> PolicyVerdict:
 
 
 def is_set(value: Any) -> bool:
-    """Launch templates write their switches as texts."""
+    """A launch template has texts in place of booleans."""
     return value is not None and str(value).lower() == "true"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cloud checks statements only when it makes a policy. This rule finds earlier what it would refuse."""
+"""The cloud checks statements only when it creates a policy. This rule finds invalid ones earlier."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ POLICY = "oci:Identity/policy:Policy"
 DOCUMENTS = {**IDENTITY_POLICIES, **RESOURCE_POLICIES}
 # What every statement has.
 PARTS = (("Effect",), ("Action", "NotAction"), ("Resource", "NotResource", "Principal", "NotPrincipal"))
-# AWS counts no spaces. A trust policy of a role may be doubled on request; the others are never raised.
+# AWS does not count spaces. A trust policy of a role may be doubled on request; the others are never raised.
 CHARACTERS = {
     "aws:iam/policy:Policy": 6144,
     "aws:iam/groupPolicy:GroupPolicy": 5120,

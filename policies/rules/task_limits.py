@@ -6,7 +6,7 @@ from typing import Any
 from policies.openpai_jobs import RUN, job, roles_of
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
 
-# The least of each that is a limit. No accelerators is one, too, if somebody says so.
+# The smallest valid limits. 0 accelerators is a limit too.
 LEAST = {"cpu": 1, "memoryMB": 1, "gpu": 0}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may take on a role, use a key or read a secret is named. `*` is everybody, in every account of AWS."""
+"""Roles, keys and secrets must name who may use them. `*` is everybody, in every account of AWS."""
 
 from policies.documents import (
     BUCKET_POLICY,
@@ -11,7 +11,7 @@ from policies.documents import (
 )
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
 
-# Of buckets and repositories public-bucket and public-repository say it.
+# The rules public-bucket and public-repository judge buckets and repositories.
 TYPES = tuple(kind for kind in RESOURCE_POLICIES if kind not in (BUCKET_POLICY, REPOSITORY_POLICY))
 KEY = "aws:kms/key:Key"
 

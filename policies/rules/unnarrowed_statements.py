@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A statement without its bucket or repository covers those of every team in the compartment or account."""
+"""A statement that names no bucket or repository covers those of every team in the compartment or account."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from typing import Any
 from components.oci.iam.parse import parse
 from components.oci.iam.permissions import grants, type_of
 from components.oci.iam.statement import StatementError
-from policies.documents import IDENTITY_POLICIES, held_to, listed, readable_statements
+from policies.documents import IDENTITY_POLICIES, allowed_values, as_list, readable_statements
 from policies.rule import (
     PASS,
     Judge,
@@ -31,7 +31,7 @@ NARROWED_BY = {
 # ARNs of AWS that name no bucket and no repository. Statements on `*` are what wildcard-policies reports.
 ANY_OF_AWS = {"arn:aws:s3:::*": "bucket", "repository/*": "repository"}
 PROOF_OF_CONCEPT = "proof-of-concept"
-# The tags by which a policy says that it is for a trial.
+# The tags of a policy that is for a trial.
 TRIAL_TAGS = ("tenancy-wide", "wildcard-policies")
 
 
@@ -53,7 +53,7 @@ def judge_statement(text: Any) -> PolicyVerdict:
     missing = {
         variable
         for kind, variable in NARROWED_BY.items()
-        if kind in granted and held_to(statement.condition, variable) is None
+        if kind in granted and allowed_values(statement.condition, variable) is None
     }
     return fail(f"`{text}` has no {' and no '.join(sorted(missing))}") if missing else PASS
 
@@ -61,10 +61,10 @@ def judge_statement(text: Any) -> PolicyVerdict:
 def judge_statement_of_aws(statement: Mapping[str, Any]) -> PolicyVerdict:
     if statement.get("Effect") != "Allow":
         return PASS
-    for resource in map(str, listed(statement.get("Resource"))):
+    for resource in map(str, as_list(statement.get("Resource"))):
         for ending, what in ANY_OF_AWS.items():
             if resource.startswith(ending) if ending.startswith("arn:") else resource.endswith(ending):
-                return fail(f"grants {', '.join(map(str, listed(statement.get('Action'))))} on every {what}")
+                return fail(f"grants {', '.join(map(str, as_list(statement.get('Action'))))} on every {what}")
     return PASS
 
 

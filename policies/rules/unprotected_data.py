@@ -12,8 +12,8 @@ TYPES = (
 
 
 def judge(resource: JudgedResource) -> PolicyVerdict:
-    # Whether it also survives the stack (retainOnDelete) is not among what the engine tells a pack.
-    return PASS if resource.protect else fail("it goes with the stack, and its content with it")
+    # The engine does not tell a pack whether the resource also survives the stack (retainOnDelete).
+    return PASS if resource.protect else fail("it is deleted with the stack, and its content too")
 
 
 RULE = PolicyRule(
@@ -26,6 +26,6 @@ RULE = PolicyRule(
     judge=judge,
     passes={kind.rsplit(":", 1)[0].split("/")[0]: JudgedResource(kind, {}, protect=True) for kind in TYPES},
     fails={f"{kind.rsplit(':', 1)[0].split('/')[0]}, not protected": JudgedResource(kind, {}) for kind in TYPES},
-    # Nothing about it can be unknown: options of a resource are what its program says.
+    # The options of a resource are always known.
     unknown={},
 )

@@ -32,9 +32,9 @@ INGRESS_RULE = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 RULE_OF_GROUP = "aws:ec2/securityGroupRule:SecurityGroupRule"
 GROUP = "aws:ec2/securityGroup:SecurityGroup"
 TYPES = (*LISTS, GROUP_RULE, INGRESS_RULE, RULE_OF_GROUP, GROUP)
-# The tag that names frameworks whose jobs are in other stacks, on what is open for them.
+# The tag with the frameworks of other stacks for which something is open.
 OPENED_FOR = "opened-for"
-# The tag of a rule of AWS that lets in others than nodes: `chosen` where a stack asks for it, `endpoints` of services.
+# The tag of an AWS rule that lets in others than nodes: people, if the stack wants it, or endpoints of services.
 OPEN_PORT, REASONS = "open-port", ("chosen", "endpoints")
 # The protocols that have ports, by OCI's numbers and by AWS's names.
 WITH_PORTS = ("6", "17", "tcp", "udp")
@@ -70,8 +70,8 @@ def judge_resource(resource: JudgedResource, used: Used) -> PolicyVerdict:
         # Another rule judges whether all ports may be open (all-tcp).
         if opened[1] - opened[0] >= EVERY_PORT[1] - 1 or lent.covers(opened):
             return PASS
-        said = str(opened[0]) if opened[0] == opened[1] else f"{opened[0]}-{opened[1]}"
-        return unknown(f"{said}: {lent.unknown}") if lent.unknown else fail(f"{said} is open, and no job uses it")
+        shown = str(opened[0]) if opened[0] == opened[1] else f"{opened[0]}-{opened[1]}"
+        return unknown(f"{shown}: {lent.unknown}") if lent.unknown else fail(f"{shown} is open, and no job uses it")
 
     return every(judge_ports, [*opened_by(resource)])
 
@@ -112,16 +112,16 @@ def used_ports(stack: JudgedStack) -> Used:
             for run in job.runs:
                 ports += ports_of_run(run)
             if job.job is not None and not job.runs:
-                said = launch_tag(job.job).get("ports")
-                ports += ports_of_tag(said or "")
-                missing += [] if said is not None else [f"nothing says what ports the job `{job.name}` uses"]
+                ports_text = launch_tag(job.job).get("ports")
+                ports += ports_of_tag(ports_text or "")
+                missing += [] if ports_text is not None else [f"nothing says what ports the job `{job.name}` uses"]
         except NotKnownError:
             missing.append(f"the ports of the job `{job.name}` are not known yet")
     return Used(tuple(ports), "; ".join(missing))
 
 
 def _with_frameworks(used: Used, named: str) -> Used:
-    """The same, and the ports of frameworks whose jobs are in other stacks."""
+    """The used ports, with those of frameworks whose jobs are in other stacks."""
     names = [name for name in named.replace(",", " ").split() if name]
     own = [name for name in names if name not in frameworks.names()]
     ports = [ports for name in names if name not in own for ports in _of_framework(name)]
@@ -140,9 +140,9 @@ def _list(*ports: Sequence[Any], source: str = "10.20.0.0/24", **tags: str) -> J
     return JudgedResource(LISTS[0], {"ingressSecurityRules": rules, "freeformTags": tags}, "rules")
 
 
-def _run(told: Any = None, **ports: Sequence[int] | None) -> JudgedResource:
-    document = {"retry": {"count": 0}, "ports": {name: {"range": said} for name, said in ports.items()}}
-    environment = {"TRAINYARD_LAUNCH": json.dumps(document) if told is None else told}
+def _run(launch: Any = None, **ports: Sequence[int] | None) -> JudgedResource:
+    document = {"retry": {"count": 0}, "ports": {name: {"range": numbers} for name, numbers in ports.items()}}
+    environment = {"TRAINYARD_LAUNCH": json.dumps(document) if launch is None else launch}
     inputs = {"nodes": [{"name": "main-0", "environment": environment}], "tags": {"job": "resnet"}}
     return JudgedResource(RUN, inputs, "resnet/base")
 
@@ -206,7 +206,7 @@ RULE = StackRule(
     },
     unknown={
         "a port decided elsewhere": JudgedStack((_list((Unknown("min"), 9000)),)),
-        "a run that is told later": JudgedStack((_list((22, 22)), _run(Unknown("TRAINYARD_LAUNCH")))),
+        "a run that is launch later": JudgedStack((_list((22, 22)), _run(Unknown("TRAINYARD_LAUNCH")))),
         "a job that does not say its ports": JudgedStack((_list((29400, 29400)), _job())),
         "a framework of the team's own": JudgedStack((_list((9999, 9999), **{OPENED_FOR: "ray-of-ours"}),)),
     },

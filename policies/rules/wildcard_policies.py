@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that grants all actions, or on all resources, grants next year's too."""
+"""A policy for all actions, or for all resources, also covers those of next year."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -7,7 +7,7 @@ from typing import Any
 
 from catalog.aws_actions import rows_of_kind
 from catalog.tables import table
-from policies.documents import ANY, IDENTITY_POLICIES, listed, readable_statements
+from policies.documents import ANY, IDENTITY_POLICIES, as_list, readable_statements
 from policies.rule import PASS, JudgedResource, PolicyRule, PolicyVerdict, Unknown, every, fail
 
 # The tag that says why everything is meant.
@@ -17,18 +17,18 @@ POLICY = "aws:iam/policy:Policy"
 
 def judge(resource: JudgedResource) -> PolicyVerdict:
     statements = readable_statements(resource.properties.get(IDENTITY_POLICIES[resource.type]))
-    found = every(judge_statement, statements)
-    return PASS if found.outcome == "fail" and resource.tags.get(TAG) == PROOF_OF_CONCEPT else found
+    verdict = every(judge_statement, statements)
+    return PASS if verdict.outcome == "fail" and resource.tags.get(TAG) == PROOF_OF_CONCEPT else verdict
 
 
 def judge_statement(statement: Mapping[str, Any]) -> PolicyVerdict:
     if statement.get("Effect") != "Allow":
         return PASS
-    actions = listed(statement.get("Action"))
+    actions = as_list(statement.get("Action"))
     wide = [action for action in actions if str(action).partition(":")[2] in ("", ANY)]
     if wide or "NotAction" in statement:
         return fail(f"grants {', '.join(map(str, wide)) or 'every action but some'}")
-    if ANY not in listed(statement.get("Resource")) and "NotResource" not in statement:
+    if ANY not in as_list(statement.get("Resource")) and "NotResource" not in statement:
         return PASS
     narrower = sorted(str(action) for action in actions if action not in without_resources())
     more = f" and {len(narrower) - 3} more" if len(narrower) > 3 else ""

@@ -91,7 +91,7 @@ def test_a_finding_that_names_another_file_is_not_new_on_each_review(repository:
 def test_a_program_that_exits_or_dies_is_named_and_ends_nothing_else(tmp_path: Path) -> None:
     """As the code of a revision may do, which is not ours to mend."""
     wrapper = tmp_path / "wrapper.py"
-    for end, said in (("sys.exit(3)", "SystemExit: 3"), ("os._exit(3)", "it ended itself, with 3")):
+    for end, said in (("sys.exit(3)", "SystemExit: 3"), ("os._exit(3)", "it exited with 3")):
         wrapper.write_text(
             "import os, sys\nfrom trainyard.review import record\n"
             f"record.record = lambda request: {end}\nrecord.main()\n",

@@ -33,7 +33,7 @@ from trainyard.cli.transfers import end_with, progress, size_words
 from trainyard.files.sources import bucket_name
 from trainyard.files.workers import TransferReport
 
-# Where data goes that nobody gave another place: no job's runs write there.
+# The default folder of uploads. No run writes there.
 DATA = "data"
 _MOST_NEAR = 1000
 
@@ -102,9 +102,9 @@ def data() -> None:
     inputs: [{ mount: /data/images, prefix: data/images/ }]     as files of a folder (OCI)
     command: train.py --data ${bucket}/data/images              by the bucket's address
 
-    Files go in parallel parts. Each is verified by its checksum, and is not moved again if it is there already. After a
-    cut, the same command goes on. You act as yourself: credentials are those that the cloud's own clients use, or those
-    that `trainyard cloud env` sets.
+    Files are moved in parallel parts and verified by checksum. A file that is there already is not moved again. After
+    an interruption, the same command continues. Credentials are those of the cloud's own clients, or those that
+    `trainyard cloud env` sets.
     """
 
 
@@ -116,8 +116,8 @@ def data() -> None:
 def put(opened: StackBucket, source: Path, prefix: str | None, overwrite: bool) -> None:
     """Put the file or folder SOURCE below PREFIX in the bucket: data/ for a file, data/<its name>/ for a folder.
 
-    Hidden files go too. Links are named, not followed. An object with another content stays, unless you say
-    --overwrite. The folders of the stack's own jobs, where runs keep results and checkpoints, are closed without it.
+    Hidden files are put too. Links are reported, not followed. Objects with other content are replaced only with
+    --overwrite. The folders of the stack's jobs, where runs keep results and checkpoints, also need --overwrite.
     """
     from trainyard.files.put import Put
     from trainyard.files.sources import source_files
@@ -132,7 +132,7 @@ def put(opened: StackBucket, source: Path, prefix: str | None, overwrite: bool) 
 
 
 def way_in(opened: StackBucket, below: str) -> str:
-    """How a job reads what was put: not every platform mounts buckets."""
+    """How a job reads the files: not every platform mounts buckets."""
     if opened.stack and "inputs" in platforms()[opened.stack.platform].get("lacks", {}):
         return f"A job reads them by their address: `${{bucket}}/{below}` in its command."
     mounted = f"{{ mount: /data/{Path(below).name}, prefix: {below}/ }}"
@@ -153,7 +153,7 @@ def _folder(prefix: str) -> str:
 
 
 def _reserved(stack: Stack, overwrite: bool, name: str) -> str:
-    """Runs write below their jobs' names, the oldest that `was` gives included."""
+    """Why nothing may be put under a name: runs write below the names of their jobs, former names (`was`) included."""
     first, slash, _ = name.partition("/")
     jobs = {known for job, spec in stack.jobs.items() for known in (job, *spec.was.names)}
     if overwrite or not slash or first not in jobs:
@@ -195,7 +195,7 @@ def _exactly(store: Store, name: str) -> StoredObject | None:
 
 
 def _some(store: Store, below: str) -> Iterator[StoredObject]:
-    """All objects there. TransferError: there is none."""
+    """All objects below a prefix. Raises TransferError if there is none."""
     empty = True
     for item in store.list(below):
         empty = False
@@ -205,7 +205,7 @@ def _some(store: Store, below: str) -> Iterator[StoredObject]:
 
 
 def _near(store: Store, below: str) -> str:
-    """What may have been meant: names in the folder above."""
+    """Suggests similar names from the folder above."""
     parent, _, name = below.rstrip("/").rpartition("/")
     above = f"{parent}/" if parent else ""
     there: dict[str, None] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard down STACK --local`: says what goes and which stacks need it, then takes the stack down."""
+"""`trainyard down STACK --local`: shows what will be removed, checks which stacks need it, takes the stack down."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DELETE_DATA = click.option(
 )
 YES = click.option("--yes", "-y", is_flag=True, help="End live runs without asking.")
 _TARGET = "--target"
-# What Pulumi advises after `destroy`. `down` removes the stack itself, and says by name what is kept.
+# Pulumi's advice after `destroy`. It is hidden: `down` removes the stack itself and lists what is kept.
 _ADVICE = re.compile(
     r"The resources in the stack have been deleted, but|If you want to remove the stack completely, run"
     r"|All unprotected resources were destroyed\.|There were no unprotected resources to destroy\."
@@ -60,7 +60,7 @@ def down(place: LocalStack, arguments: list[str], delete_data: bool, yes: bool) 
 
 
 def _end(data: Sequence[str], place: LocalStack) -> str:
-    """What is said of a cloud without stacks: people, and stacks that Pulumi keeps elsewhere, may have data there."""
+    """The message for a cloud without stacks. It may still have data of people, or of stacks with another backend."""
     if not data:
         return "Nothing is left; the local cloud is stopped."
     remedy = shlex.join(["trainyard", "cloud", "reset", "--home", str(place.home / "cloud")])
@@ -72,7 +72,7 @@ def _take_down(place: LocalStack, cloud: control.Cloud, arguments: list[str], de
     platform, (own, every) = place.platform, place.states()
     rows = _targeted(own, arguments)
     protected = [row for row in rows if row.get("protect") and not delete_data]
-    # A retained resource that somebody unprotected leaves the state, and stays in the cloud.
+    # Retained resources that are not protected leave the state and stay in the cloud.
     staying = [row for row in rows if (row in protected or row.get("retainOnDelete")) and not delete_data]
     going = [row for row in rows if row not in staying]
     _refuse_if_needed(place, dependent_stacks(own, every, going, platform))
@@ -99,7 +99,7 @@ def _account(place: LocalStack, platform: LocalPlatform, protected: Sequence[Row
 
 
 def _targeted(own: State, arguments: Sequence[str]) -> list[Row]:
-    """What the stack made; with `--target`, only what that names."""
+    """The resources of the stack, or only those that `--target` names."""
     pairs = pairwise([*arguments, ""])
     named = {word.partition("=")[2] or after for word, after in pairs if word.partition("=")[0] == _TARGET}
     return [row for row in own.made() if not named or row["urn"] in named]
@@ -135,13 +135,13 @@ def _announce(place: LocalStack, removal: Removal, yes: bool) -> None:
 def _destroy(
     place: LocalStack, platform: LocalPlatform, cloud: control.Cloud, going: Sequence[Row], arguments: list[str]
 ) -> None:
-    # Time went by, perhaps at a question: nothing is emptied that another command is just bringing up.
+    # The user may have taken long to answer. Another command may have started on the stack since.
     place.claim()
     platform.end_other_runs(cloud, going, say_aside)
     platform.empty_buckets(cloud, going, say_aside)
     destroy = partial(place.pulumi, "destroy", *QUIET, *_in_colour(), *arguments, show=_show)
     code = destroy()
-    # A run that was alive until now may have written once more.
+    # A run may have written to the bucket again before it ended.
     if code and platform.empty_buckets(cloud, going, say_aside):
         code = destroy()
     if code:
@@ -149,7 +149,7 @@ def _destroy(
 
 
 def _in_colour() -> tuple[str, ...]:
-    """As Pulumi would choose if it wrote to our terminal itself."""
+    """The colour options that Pulumi would choose on our terminal."""
     chosen = any(os.environ.get(name) for name in ("NO_COLOR", "PULUMI_OPTION_COLOR"))
     return ("--color", "always") if sys.stdout.isatty() and not chosen else ()
 

@@ -12,7 +12,7 @@ import click
 
 from components.plan.show import json_text
 from schemas.names import plural
-from trainyard.cli.errors import ToldByExitCode
+from trainyard.cli.errors import ResultCommand
 from trainyard.cli.out import json_data, say
 from trainyard.cli.planning import (
     home_option,
@@ -34,7 +34,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-@click.command(cls=ToldByExitCode)
+@click.command(cls=ResultCommand)
 @click.argument("stack", metavar="[STACK_OR_FILE]", required=False)
 @stacks_option
 @click.option("--local", is_flag=True, help="The stack on the local cloud, which `trainyard up --local` brought up.")

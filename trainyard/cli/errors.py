@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors in words for people: one table for all commands, and the one place that prints them."""
+"""Turns exceptions into messages for users. All commands report errors through this module."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import click
 from trainyard.cli.out import harmless, prepare, say
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-# What a shell expects of a command that Ctrl-C ended: 128 and the number of SIGINT.
+# The exit code after Ctrl-C, as shells expect it: 128 and the number of SIGINT.
 INTERRUPTED = 130
-# Errors whose text is made for people, by their names: no command imports what it does not use.
+# Exceptions whose text is a message for users. By name, so that no command imports what it does not use.
 _IN_WORDS = frozenset(
     {
         "components.platform.images.ImageError",
@@ -27,12 +27,12 @@ _IN_WORDS = frozenset(
         "components.platform.files.TransferError",
     }
 )
-# A disk, a quota or a file-size limit that is full, or a device that fails: nothing of ours to mend.
+# A full disk, quota or file-size limit, or a failing device.
 _CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def words(problem: BaseException) -> str | None:
-    """The message for an error that the user can mend; None for a mistake of ours."""
+    """The message for an error that the user can fix. None for a bug of trainyard."""
     names = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(problem).__mro__}
     if names & _IN_WORDS:
         return str(problem)
@@ -58,8 +58,8 @@ def words(problem: BaseException) -> str | None:
     return None
 
 
-class ToldByExitCode(click.Command):
-    """A command whose exit code 1 is an answer, such as that something has drifted: what fails ends it with 2."""
+class ResultCommand(click.Command):
+    """A command whose exit code 1 is a result, such as drift. Failures end it with 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -80,10 +80,10 @@ def _end_with_2(problem: click.ClickException, ctx: click.Context) -> NoReturn:
 
 
 class ErrorReportingGroup(click.Group):
-    """Commands that show a traceback only for a mistake of ours."""
+    """Commands that show a traceback only for a bug of trainyard."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Every command may have to write to a full disk, or may have been started without any output."""
+        """Any command may write to a full disk, or may be started without output streams."""
         for name in ("stdout", "stderr"):
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (as long as the process)
@@ -110,7 +110,7 @@ class ErrorReportingGroup(click.Group):
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
         except BrokenPipeError:
-            # `| head` has seen enough. Python would say so once more when it flushes on its way out.
+            # The reader, such as `| head`, has ended. Python would report it again when it flushes at exit.
             sys.stdout = None
             sys.exit(0)
         except click.ClickException as problem:
@@ -122,12 +122,12 @@ class ErrorReportingGroup(click.Group):
 
 
 def _is_of_the_output(problem: Exception) -> bool:
-    """An error of printing names no file. `main` reports it, because it can also come at the very end."""
+    """Whether printing failed: such an error names no file. `main` reports it, because it can also occur at exit."""
     return isinstance(problem, OSError) and problem.errno in _CANNOT_WRITE and not problem.filename
 
 
 def _forget_output() -> None:
-    """The rest of the output cannot be written. Python must not try again when the process ends."""
+    """Redirects stdout to the null device, so that Python does not try to write the rest at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

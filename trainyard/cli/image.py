@@ -122,7 +122,7 @@ def push(
 
 
 def _environment(local: bool) -> Mapping[str, str]:
-    """The variables of the cloud that is meant: this shell's, or the local cloud's."""
+    """The environment of the chosen cloud: this shell's variables, or the local cloud's too."""
     return {**os.environ, **running_cloud(None).env} if local else os.environ
 
 

@@ -64,7 +64,7 @@ def json_data(text: str) -> None:
 
 
 def ask(question: str, abort: bool = False) -> bool:
-    """Ask yes or no. Where there is no terminal nobody can answer, so the command ends here: it takes `--yes`."""
+    """Ask yes or no. Without a terminal nobody can answer, so the command ends and names `--yes`."""
     if not sys.stdin.isatty():
         raise click.UsageError(f"There is no terminal to ask at: {terminal(question)}\nTo answer yes, add --yes.")
     return click.confirm(terminal(question), abort=abort)

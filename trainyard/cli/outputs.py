@@ -45,7 +45,7 @@ _MOST_LISTED, _AT_ONCE = 2000, 8
 
 @dataclass(frozen=True)
 class RunOutput:
-    """A run and its folder of output files, as names in the bucket begin. `many`: other attempts are shown, too."""
+    """A run, and the prefix of its output files in the bucket. `many`: other attempts are shown too."""
 
     run: RunStatus
     store: Store
@@ -60,13 +60,13 @@ class RunOutput:
         return self.store.list(self.prefix)
 
     def path(self, item: StoredObject) -> str:
-        """Where it goes below the folder of all runs. The names of job and run are a stranger's, too."""
+        """The path of a file below the target folder. The names of jobs and runs are untrusted too."""
         attempt = [str(self.run.attempt)] if self.many else []
         return "/".join([self.run.job, self.run.name, *attempt, item.name[len(self.prefix) :]])
 
 
 def find_outputs(selection: RunSelection, purpose: str, history: bool) -> list[RunOutput]:
-    """Those of the runs that were chosen. Runs without a folder are named."""
+    """The outputs of the selected runs. Runs without a folder are reported."""
     found, refused, openers = [], list[str](), dict[str, StoreOpener]()
     for run in selection.runs(history=history):
         if run.folder is None:
@@ -80,7 +80,7 @@ def find_outputs(selection: RunSelection, purpose: str, history: bool) -> list[R
             if selection.wanted.stack:
                 refused.append("\n".join([f"{terminal(run.title)}: {error}", *_lost_lines(run)]))
                 continue
-            # The other stacks' runs may be on platforms whose files anybody can fetch.
+            # Other stacks may be on platforms whose files can be fetched.
             say_aside(f"{terminal(run.stack)} {terminal(run.title)}: {error}")
     if refused:
         raise TransferError("\n".join(refused))
@@ -97,8 +97,8 @@ def _output_of(
 
 
 def read_results(selection: RunSelection, runs: Sequence[RunStatus]) -> dict[str, Mapping[str, Any]]:
-    """What the `result.json` of each run says, by the id of its start. What cannot be read is told once, and left out:
-    the progress that a run reported is a good second."""
+    """The `result.json` of each run, by the id of its start. Files that cannot be read are reported once and left out:
+    the progress that the run reported is used instead."""
     openers, refused = dict[str, StoreOpener](), list[str]()
 
     def read(output: RunOutput) -> Mapping[str, Any] | None:
@@ -123,7 +123,7 @@ def read_results(selection: RunSelection, runs: Sequence[RunStatus]) -> dict[str
 
 
 def _result(output: RunOutput) -> Mapping[str, Any] | None:
-    """The one nearest to the top: a rank other than 0 has a folder of its own for its files."""
+    """The `result.json` nearest to the top: ranks other than 0 have folders of their own."""
     there = [
         item
         for item in islice(output.files(), _MOST_LISTED)
@@ -140,7 +140,7 @@ def _result(output: RunOutput) -> Mapping[str, Any] | None:
 
 @dataclass
 class _Memory:
-    """`components.platform.files.Sink`."""
+    """A `components.platform.files.Sink` in memory."""
 
     content: bytearray = field(default_factory=bytearray)
 
@@ -152,7 +152,7 @@ class _Memory:
 
 
 def _opener(selection: RunSelection, stack: str, purpose: str) -> StoreOpener:
-    """Runs of several stacks may keep their files on several platforms."""
+    """Opens the store of a stack: runs of several stacks may be on several platforms."""
     file = selection.file_of(stack)
     where = replace(selection.where, config=config_of(file))
     return store_opener(StoreRequest(purpose, where, load_file(file).stack if file else None))
@@ -178,13 +178,13 @@ def show(outputs: Sequence[RunOutput], form: str) -> None:
 
 
 def _lost(run: RunStatus) -> list[tuple[int, Lost]]:
-    """By rank, what training made and nobody keeps."""
+    """By rank, the files of training that were not kept."""
     found = [(node.rank, read_lost(node.launcher_status)) for node in run.nodes]
     return [(rank, lost) for rank, lost in found if lost is not None]
 
 
 def _lost_lines(run: RunStatus) -> Iterator[str]:
-    """The same in words, with the launcher's own on how to keep it."""
+    """The lost files in words, with the launcher's remedy."""
     for rank, lost in _lost(run):
         yield f"  not kept of rank {rank}: {plural(lost.files, 'file')}, {size_words(lost.size)}"
         for one in lost.largest:
@@ -203,7 +203,7 @@ def fetch(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:
     report = TransferReport()
     with open_target(to) as place, progress(report, "Fetching"):
         for output in outputs:
-            # One store for all of them is likely, but runs of one stack may have kept their files in two.
+            # Usually all runs use one store, but runs of one stack may use two.
             fetching = Get(output.store, place, report, overwrite)
             fetching.fetch(WantedObject(item, output.path(item)) for item in output.files())
     if not report.expected_bytes + report.moved + report.there + len(report.problems):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the name of a stack or its file to the checked plan: shared by the commands about one stack."""
+"""What commands share: options, and the way from the name of a stack to its file, its checked plan and its cloud."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def named_place(named: str, stacks: Path) -> tuple[str, Path]:
 
 def plan_or_exit(named: str, stacks: Path, form: str) -> Plan:
     """The plan of a stack. Errors are printed as `trainyard check` prints them, and end the command."""
-    # Commands that need a stack file's name only do not wait for what makes plans.
+    # Imported late: commands that need only the name of a stack file stay fast.
     from components.plan.build import StackFileError, plan_file
 
     try:
@@ -124,7 +124,7 @@ def plan_or_exit(named: str, stacks: Path, form: str) -> Plan:
 
 
 def plan_with_findings_or_exit(file: Path) -> Plan:
-    """The same, with every remark on the file in full, for commands that act on it."""
+    """Like plan_or_exit, but shows all warnings and notes in full: for commands that act on the file."""
     from components.plan.build import StackFileError, judge_usable_file, plan_of
     from trainyard.cli.render import text
 
@@ -135,7 +135,7 @@ def plan_with_findings_or_exit(file: Path) -> Plan:
 
 
 def judge_or_exit(named: str, stacks: Path) -> Judged:
-    """The same, for commands that need more than the plan."""
+    """Like plan_or_exit, for commands that need more than the plan."""
     from components.plan.build import StackFileError, judge_usable_file
 
     try:

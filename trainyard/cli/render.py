@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings in the forms that people, scripts, code scanning and pull requests read."""
+"""Renders findings as text, JSON, SARIF and workflow commands of GitHub."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Renderer = Callable[[Sequence[Judged], bool], str]
 _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 # A line with one of these findings holds a secret in plain text, so it is not shown again.
 _SECRET_CODES = frozenset({"TY015", "TY502", "TY503", "TY504"})
-# As YAML counts lines.
+# Line breaks as YAML counts them.
 _LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 # A value under these keys may be a secret, even if a typing error keeps it from being recognised.
 _SECRET_PLACES = frozenset({"env", "secrets"})
@@ -56,7 +56,7 @@ def all_findings(judged: Sequence[Judged]) -> list[Finding]:
 
 
 def text(judged: Sequence[Judged], colour: bool) -> str:
-    """One block for each finding, and a line that sums up."""
+    """One block for each finding, and a summary line."""
 
     def paint(value: str, **style: Any) -> str:
         return click.style(value, **style) if colour else value
@@ -86,7 +86,7 @@ def _source_lines(one: Judged) -> list[str]:
 
 
 def _lines_of_secret_values(source: Source, lines: Sequence[str]) -> set[int]:
-    """Where values stand that may be secrets, in whatever way YAML is written: each reaches to the next key."""
+    """The lines of values that may be secrets, in any style of YAML. A value extends to the next key."""
     marks = sorted(source.marks.items(), key=lambda each: each[1])
     hidden: set[int] = set()
     for at, (path, (line, _)) in enumerate(marks):
@@ -99,7 +99,7 @@ def _lines_of_secret_values(source: Source, lines: Sequence[str]) -> set[int]:
 
 
 def _may_be_secret(path: Path, source: Source) -> bool:
-    """Whether it is a value under a name of secrets. One that Pulumi encrypted is none any more."""
+    """Whether the key of a value looks like a secret's. An encrypted value (`secure`) may be shown."""
     if "secure" in path[-1:] or (*path, "secure") in source.marks:
         return False
     return bool(_SECRET_PLACES & set(path[:-1])) or any(_SECRET_KEY.search(str(part)) for part in path)

@@ -19,7 +19,7 @@ import click
 
 from schemas.load import stack_name
 from schemas.names import suggestion
-from trainyard.cli.errors import ToldByExitCode
+from trainyard.cli.errors import ResultCommand
 from trainyard.cli.out import data, json_data, say, say_aside
 from trainyard.cli.planning import is_file_name, named_place, stacks_option
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 _FORMS = ("text", "markdown", "html", "json", "sarif")
 _FORM_OF = {".md": "markdown", ".html": "html", ".json": "json", ".sarif": "sarif", ".txt": "text"}
 _FILE = click.Path(path_type=Path, dir_okay=False)
-# Whoever waits longer than this is told what for.
+# Progress is shown after this time.
 _PATIENCE_SECONDS = 2.0
 
 
-@click.command(cls=ToldByExitCode)
+@click.command(cls=ResultCommand)
 @click.argument("named", nargs=-1, metavar="[STACK_OR_FILE]...")
 @click.option("--all", "every", is_flag=True, help="All stacks of the folder, also those that one side lacks.")
 @stacks_option
@@ -76,7 +76,7 @@ def review(
     """Say what a change of stacks means: what opens, who gains what, what is lost, what it costs.
 
     Stacks are named by their names or files; without names, all of the folder are reviewed. Without --against, a stack
-    is reviewed as if it were new. The program of each stack is run, against nothing: review only code that you would
+    is reviewed as if it were new. The program of each stack is run, without a cloud: review only code that you would
     run. Exits with 0, with 1 when a gate of --fail-on trips, and with 2 when there is nothing to review or it fails.
     """
     from trainyard.review.forms import FORMS
@@ -87,7 +87,7 @@ def review(
         raise click.UsageError("--preview is of one stack: name it, without --all and --against")
     if named and every:
         raise click.UsageError("name stacks, or say --all")
-    with _told_to_end(), ExitStack() as until_the_end, _errors_in_words():
+    with _exit_on_signals(), ExitStack() as until_the_end, _errors_in_words():
         wanted = _wanted(until_the_end, named, stacks, against, on, prices)
         for remark in wanted.circumstances.remarks:
             say_aside(remark)
@@ -105,15 +105,15 @@ def review(
 
 
 @contextmanager
-def _told_to_end() -> Iterator[None]:
-    """A workflow that is cancelled or a terminal that is closed ends this command, which still removes its folders."""
-    # Under `nohup` the terminal's end is ignored, and stays so.
-    asked = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is not signal.SIG_IGN]
-    before = [signal.signal(one, lambda number, _: sys.exit(128 + number)) for one in asked]
+def _exit_on_signals() -> Iterator[None]:
+    """Exits on SIGTERM and SIGHUP, from a cancelled workflow or a closed terminal, after removing temporary folders."""
+    # Under `nohup`, SIGHUP stays ignored.
+    signals = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is not signal.SIG_IGN]
+    before = [signal.signal(one, lambda number, _: sys.exit(128 + number)) for one in signals]
     try:
         yield
     finally:
-        for one, handler in zip(asked, before, strict=True):
+        for one, handler in zip(signals, before, strict=True):
             signal.signal(one, handler)
 
 
@@ -234,9 +234,9 @@ def _json_object(file: Path) -> Mapping[str, Any]:
     except OSError as problem:
         raise click.ClickException(f"{file}: {problem.strerror}") from None
     except (ValueError, RecursionError) as problem:
-        raise click.ClickException(f"{file} is no JSON: {problem}") from None
+        raise click.ClickException(f"{file} is not JSON: {problem}") from None
     if not isinstance(value, dict):
-        raise click.ClickException(f"{file} has no object of JSON")
+        raise click.ClickException(f"{file} does not hold a JSON object")
     return value
 
 
@@ -261,7 +261,7 @@ class _Progress:
 
 
 def _shown(file: Path) -> str:
-    """As people see it: from here, if it is below."""
+    """The path as people see it: relative, if it is below the current folder."""
     here = Path.cwd()
     whole = Path(os.path.abspath(file))
     return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(file)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard run`: starts what is deployed once more, with other arguments, without an `up`."""
+"""`trainyard run`: starts a deployed job once more with other arguments, without an `up`."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _wanted(
     for variable in variables:
         key, equals, value = variable.partition("=")
         if not equals or not key.isidentifier() or not key.isascii():
-            # What stands there may be a secret that was meant to be a value.
+            # The text is not shown: it may be a secret.
             raise click.UsageError("--env takes NAME=VALUE; a name has letters, digits and underscores")
         given[key] = value
     if name is not None and not _is_name(name):
@@ -124,7 +124,7 @@ def _say_changes(ready: ReadyTry, anyway: bool) -> None:
 
 
 def _words(stack: str, stacks: Path, local: bool, home: Path | None, place: str | None, profile: str | None) -> str:
-    """The words that lead other commands to the same stack."""
+    """The arguments by which other commands find the same stack."""
     words = [stack]
     words += ["--stacks", str(stacks)] if stacks != project_stacks() else []
     words += ["--home", str(home)] if home else ["--local"] if local else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which runs a person means, and where they are: the arguments that `trainyard runs` and its siblings share."""
+"""Selects runs, and the place where they are, by the arguments of `trainyard runs` and similar commands."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from trainyard.cli.planning import (
     stack_file,
     stacks_option,
 )
-from trainyard.runs.look import Look, SeveralLooks, Witness, look_for
+from trainyard.runs.look import Look, SeveralLooks, TrafficReader, look_for
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud
@@ -44,7 +44,7 @@ JOBS_KEY = "trainyard:jobs"
 
 @dataclass(frozen=True)
 class RunSelection:
-    """Where a person looks, and for which runs."""
+    """The runs that the user selected, and where to look for them."""
 
     look: Look | SeveralLooks
     where: Where
@@ -53,26 +53,26 @@ class RunSelection:
     file: Path | None = None
 
     def file_of(self, stack: str) -> Path | None:
-        """The file of a run's stack, as far as anything here knows it."""
+        """The file of a run's stack, if it is known here."""
         cloud = self.where.cloud
         return self.file or (deployed_files(cloud.home).get(stack) if cloud is not None else None)
 
     def seen(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
-        """The runs of the selection. Where a cloud cannot be reached, the local one may be meant."""
+        """The selected runs. If the cloud cannot be reached, the error suggests the local cloud."""
         try:
             return self.look.look(deeply, history)
         except ProviderError as error:
             raise click.ClickException(f"{error}{self._other_cloud()}") from error
 
     def runs(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
-        """The same. If there are none, the command says so and ends."""
+        """The selected runs. If there are none, the command ends with a message."""
         runs = self.seen(deeply, history)
         if not runs:
             raise click.ClickException(self.nothing())
         return runs
 
     def machines(self) -> Sequence[MachineSeen] | None:
-        """The machines of the selection that stay between runs. None, with the reason told, where nobody may look."""
+        """The selected machines that stay between runs. None if the caller may not see them; the reason is printed."""
         try:
             return self.look.machines()
         except ProviderError as error:
@@ -98,7 +98,7 @@ class RunSelection:
         return f"\nA local cloud runs in {cloud.home}: with `--local` you see its runs."
 
     def _meant(self, named: str) -> str:
-        """The run of this stack that is called most like it."""
+        """Suggests the run of this stack with the most similar name."""
         if not named:
             return ""
         others = look_for(self.where, WantedRuns(self.wanted.stack)).look(deeply=False)
@@ -132,7 +132,7 @@ def _select_runs(
 ) -> RunSelection:
     file = _file(stack, stacks, optional=cloud is not None)
     if cloud is not None and stack is not None:
-        # What is deployed counts: the file may be in another folder, gone, or of another platform by now.
+        # The deployed copy counts: the file may have moved, may be gone, or may name another platform by now.
         file = deployed_files(cloud.home).get(_stack_name(stack) or "", file)
     job, _, name = (run or "").partition("/")
     wanted = WantedRuns(_stack_name(stack), job or None, name or None, _sweep(file, job, name))
@@ -147,12 +147,12 @@ def _select_runs(
 def where_of(file: Path | None, cloud: Cloud | None, place: str | None, profile: str | None) -> Where:
     bucket = partial(_bucket, file) if file is not None else None
     folder = file.parent if file is not None else None
-    seen = Witness(cloud) if cloud is not None else None
+    seen = TrafficReader(cloud) if cloud is not None else None
     return Where(config_of(file), cloud, place, say_aside, profile, bucket, folder, seen)
 
 
 def _everywhere(where: Where, wanted: WantedRuns, cloud: Cloud) -> SeveralLooks:
-    """All runs of the local cloud. A platform that tells nothing without a stack is asked about each of its stacks."""
+    """All runs of the local cloud. A platform that lists runs only for a stack is asked for each of its stacks."""
     looks, files = [], deployed_files(cloud.home)
     for platform in answering("runs_of_caller"):
         try:
@@ -175,7 +175,7 @@ def _file(stack: str | None, stacks: Path, optional: bool) -> Path | None:
 
 
 def config_of(file: Path | None) -> dict[str, Any]:
-    """The stack file's text, unchecked: people can look at runs while the file has errors."""
+    """The configuration in the stack file, unchecked: runs can be shown while the file has errors."""
     if file is None:
         return {}
     data = read(file).data
@@ -186,14 +186,14 @@ def config_of(file: Path | None) -> dict[str, Any]:
 
 
 def _sweep(file: Path | None, job: str, name: str) -> frozenset[str]:
-    """The runs that `each:` makes of this entry of the stack file. Empty if it is a run like any other."""
+    """The runs that `each:` makes of this entry of the stack file. Empty if the entry has no `each:`."""
     jobs = config_of(file).get(JOBS_KEY) if job and name else None
     # `pulumi up -c` writes an object into the file as JSON text.
     return frozenset(swept_keys(parse_json(jobs.encode()) if isinstance(jobs, str) else jobs, job, name))
 
 
 def _bucket(file: Path) -> str:
-    """The stack's bucket. Empty where the file's shape is too wrong to tell."""
+    """The stack's bucket. Empty if the file has too many errors."""
     from components.platform.files import TransferError
     from trainyard.files.sources import bucket_name
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from launcher.escaping import terminal
 from trainyard.cli.out import draw
 
-# Where nothing can be drawn over, such as in a pipe, a bar is a line now and then.
+# Without a terminal, a progress bar is printed as a new line after this time.
 BAR_SECONDS = 10.0
 
 
@@ -94,7 +94,7 @@ def list_(selection: RunSelection, failed: bool, ranks: bool, history: bool, for
     if form == "json":
         json_data(runs_text.as_json(runs_now, machines, ranking))
         if rows and not runs_now:
-            say_aside(rows)  # no run has them, and they cost all the same
+            say_aside(rows)  # machines without runs, which still cost money
         return
     if seen and not runs_now:
         shown = f"None of {plural(len(seen), 'run')} has failed."
@@ -108,7 +108,7 @@ def list_(selection: RunSelection, failed: bool, ranks: bool, history: bool, for
 def _ranking(
     selection: RunSelection, runs_now: Sequence[RunStatus], form: str, by: str | None, highest: bool | None
 ) -> Ranking | None:
-    """None where nobody asked for an order. A sweep is shown in order to people; programs ask for it."""
+    """None if no order is requested. As text, a sweep is always in order."""
     if not runs_now or not (by or highest is not None or (selection.wanted.sweep and form == "text")):
         return None
     from trainyard.cli.outputs import read_results
@@ -173,7 +173,7 @@ def logs(selection: RunSelection, follow: bool, ranks: tuple[int, ...], every: f
 
 
 def follow_lines(selection: RunSelection, ranks: frozenset[int], every: float | None) -> list[RunStatus]:
-    """Prints lines until the runs have ended; once if `every` is None. Gives the runs as they were in the end."""
+    """Prints lines until the runs have ended, or once if `every` is None. Returns the last status of the runs."""
     from trainyard.cli.runs import Follower
 
     follower = Follower(sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and every is not None)
@@ -237,8 +237,10 @@ def _colour() -> bool:
 
 @dataclass
 class Follower:
-    """On a terminal growing lines are drawn over themselves; elsewhere each is printed, if it has changed, every ten
-    seconds."""
+    """Prints lines of runs as they come. Lines that still grow, such as progress bars, come last.
+
+    A terminal shows them in place. Elsewhere, a changed one is printed every ten seconds.
+    """
 
     draws: bool
     _drawn: list[str] = field(default_factory=list)
@@ -246,7 +248,7 @@ class Follower:
     _printed_at: float = -BAR_SECONDS
 
     def show(self, lines: Iterable[str], growing: Callable[[], Sequence[str]], last: bool) -> None:
-        """`growing` is asked once the lines are there. `last`: nothing comes after them."""
+        """`growing` is called after `lines` is read. `last`: nothing comes after these lines."""
         if not self.draws:
             for line in lines:
                 say(terminal(line))
@@ -256,7 +258,7 @@ class Follower:
         if last:
             new, bars = [*new, *bars], []
         size = shutil.get_terminal_size()
-        # More rows than there are, or rows that wrap, could not be drawn over.
+        # Rows beyond the screen, and rows that wrap, cannot be redrawn.
         bars = [bar[: size.columns - 1] for bar in bars][-(size.lines - 1) :]
         if new or bars != self._drawn:
             draw([*new, *bars], over=len(self._drawn))

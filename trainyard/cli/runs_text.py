@@ -18,15 +18,15 @@ from schemas.names import plural
 from trainyard.runs.ranking import RESULT, RankedRun, Ranking
 
 _COLOURS = {"SUCCEEDED": "green", "FAILED": "red", "NEEDS_ATTENTION": "red", "CANCELED": "yellow"}
-# So much of what was dropped is for people; JSON has the rest.
+# Dropped connections shown per run. JSON has all of them.
 _MOST_DROPPED = 10
 _HEAD = ("run", "state", "nodes", "for", "attempt", "progress")
-# So much of what a run says of itself fits beside its other columns, where no terminal says how wide it is.
+# The longest status beside the other columns, if the width of the terminal is unknown.
 _LONGEST_WORDS = 160
 
 
 def text(runs: Sequence[RunStatus], now: datetime, colour: bool = False) -> str:
-    """A head for each run, a row for each of its ranks, and what went wrong."""
+    """For each run: a heading, a row for each rank, and its problems."""
     lines: list[str] = []
     for run in runs:
         lines.append(head_of(run, colour))
@@ -36,7 +36,7 @@ def text(runs: Sequence[RunStatus], now: datetime, colour: bool = False) -> str:
 
 
 def machines_text(machines: Sequence[MachineSeen], now: datetime) -> str:
-    """Which machines stay between runs, and since when those that cost are up."""
+    """The machines that stay between runs, and how long they have been up."""
     rows = [
         (
             one.job,
@@ -63,7 +63,7 @@ def coloured(state: str, colour: bool) -> str:
 
 
 def styled(line: str, start: int, state: str, colour: bool) -> str:
-    """The line with its state in colour, where the state fits on it."""
+    """The line with its state in colour, if the state was not cut off."""
     end = start + len(state)
     if not colour or line[start:end] != state:
         return line
@@ -71,7 +71,7 @@ def styled(line: str, start: int, state: str, colour: bool) -> str:
 
 
 def problems_of(run: RunStatus) -> Iterator[str]:
-    """Which rank failed first, and what was dropped, in lines without any control character of a script."""
+    """The rank that failed first, and dropped connections, escaped for a terminal."""
     first_cause = find_cause(run)
     if first_cause is not None:
         yield terminal(first_cause.words)
@@ -95,15 +95,15 @@ def took(node: NodeStatus, now: datetime) -> str:
 
 
 def about(node: NodeStatus) -> str:
-    """Why the rank is in this state, and the progress that the training reports, or else draws as a bar."""
+    """Why the rank is in this state, and its progress: reported, or drawn as a bar."""
     status = node.launcher_status or {}
     return "; ".join(filter(None, (progress(status.get("progress") or status.get("bar")), why(node))))
 
 
 def why(node: NodeStatus) -> str:
-    """The same without the progress."""
+    """Why the rank is in this state."""
     status = node.launcher_status or {}
-    # The platform says that the launcher ended with 1; the launcher says why.
+    # The platform knows only the exit code of the launcher. The launcher knows why.
     ended = node.run.state == "FAILED" and status.get("state") in ("failed", "stopped")
     reason = reason_of(node)
     cause = (reason if ended or status.get("state") == "retrying" else "") or node.run.details or reason
@@ -114,9 +114,9 @@ def why(node: NodeStatus) -> str:
 def as_json(
     runs: Iterable[RunStatus], machines: Sequence[MachineSeen] | None = (), ranking: Ranking | None = None
 ) -> str:
-    """A list of runs, each with the machines of its job. `machines`: None where nobody may look.
+    """A list of runs, each with the machines of its job. `machines` None: the caller may not see them.
 
-    With a ranking they are in its order, and each has its metric.
+    With a ranking, the runs are in its order, and each has its metric.
     """
     if ranking is not None:
         return json_text([{**_plain(one.run, machines), "metric": one.metric} for one in ranking.runs])
@@ -164,7 +164,7 @@ def _machine(one: MachineSeen) -> dict[str, Any]:
 
 
 def lines_text(runs: Sequence[RunStatus], now: datetime, colour: bool = False, width: int | None = None) -> str:
-    """One line a run; `width` cuts what a run says of itself. The stack is a column where there are several."""
+    """One line for each run, cut at `width`. With several stacks, the stack is a column."""
     several = len({run.stack for run in runs}) > 1
     rows = [(*([run.stack] if several else []), *_line_row(run, now)) for run in runs]
     head = (*(["stack"] if several else []), *_HEAD)
@@ -172,7 +172,7 @@ def lines_text(runs: Sequence[RunStatus], now: datetime, colour: bool = False, w
 
 
 def ranking_text(ranking: Ranking, now: datetime, colour: bool = False, width: int | None = None) -> str:
-    """The runs that have the metric in order, then those without it by name."""
+    """The runs in the order of the metric, then the runs without it."""
     placed = [one for one in ranking.runs if one.metric is not None]
     order, other = ("highest", "--lowest") if ranking.highest else ("lowest", "--highest")
     lines = [f"by {terminal(ranking.by)}, {order} first ({other} turns it around)"]
@@ -184,20 +184,20 @@ def ranking_text(ranking: Ranking, now: datetime, colour: bool = False, width: i
 
 
 def about_run(run: RunStatus) -> str:
-    """What the run's nodes say, in words that fit into one line: progress, and why it failed or does not begin."""
+    """The status of a run in one line: progress, and why it failed or does not begin."""
     reports = [progress(status.get("progress") or status.get("bar")) for status in map(_status, run.nodes)]
     shown = next(filter(None, reports), "")
     if run.state == "SUCCEEDED":
         return "; ".join(filter(None, (shown, total_words([read_lost(node.launcher_status) for node in run.nodes]))))
     cause = find_cause(run)
-    # The rank that failed says more than those which were ended with it.
+    # A rank that failed knows more than the ranks that were ended because of it.
     nodes = sorted(run.nodes, key=lambda node: node.run.state != "FAILED")
     reason = cause.words if cause else next(filter(None, map(why, nodes)), "")
     return "; ".join(filter(None, (shown, reason if run.over or not shown else "")))
 
 
 def run_took(run: RunStatus, now: datetime) -> str:
-    """From the first node's beginning to the last one's end, or until now."""
+    """The time from the start of the first node to the end of the last one, or until now."""
     began = [node.run.started_at for node in run.nodes if node.run.started_at]
     if not began:
         return "-"
@@ -226,7 +226,7 @@ def _missing(run: RunStatus) -> str:
 
 
 def _nodes(run: RunStatus) -> str:
-    """How many nodes, and how many in which state where that is not the run's."""
+    """The number of nodes, and the number in each state, if that is not the state of the run."""
     states = Counter(node.state for node in run.nodes)
     if set(states) <= {run.state}:
         return str(len(run.nodes))

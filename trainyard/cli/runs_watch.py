@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that somebody watches: a screen that is drawn over itself, with a curve of what each rank reports."""
+"""`trainyard runs watch`: a screen that is redrawn in place, with a curve of what each rank reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.-:=+*#"
 GAP = " "
 _COLUMNS = ("rank", "node", "state", "for", "step")
 _CURVE_WIDTH = 16
-# How wide the curve is, and which columns are left out: the first layout that leaves room for the last column.
+# The width of the curve, and the columns to leave out. The first layout with room for the last column is used.
 _LAYOUTS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (_CURVE_WIDTH, ()),
     (_CURVE_WIDTH, ("node",)),
@@ -38,18 +38,18 @@ Series = Mapping[int, Sequence[ProgressPoint]]
 
 
 def levels_of(stream: TextIO, environment: Mapping[str, str] = os.environ) -> str:
-    """The letters that the terminal can show, from the lowest to the highest."""
+    """The characters of a curve that the terminal can show, from the lowest to the highest."""
     encoding = (getattr(stream, "encoding", "") or "").lower().replace("-", "")
     return BLOCKS if encoding == "utf8" and environment.get("TERM") != "dumb" else ASCII
 
 
 def sparkline(values: Sequence[float | None], width: int, levels: str) -> str:
-    """At most `width` letters. There is a gap where there was no number."""
+    """At most `width` characters, with a gap for each missing number."""
     chosen = thin(values, width)
     numbers = [value for value in chosen if value is not None]
     if not numbers:
         return ""
-    # Halves are compared, because the distance between two large numbers may be no number.
+    # Halved, because the difference of two large numbers may overflow.
     low, high = min(numbers) / 2, max(numbers) / 2
     top = len(levels) - 1
 
@@ -63,9 +63,9 @@ def sparkline(values: Sequence[float | None], width: int, levels: str) -> str:
 
 @dataclass
 class Screen:
-    """On a terminal each table is drawn over the one before; elsewhere each change is a line.
+    """On a terminal, each table replaces the one before. Elsewhere, each change is a line.
 
-    A terminal that cannot move its cursor (`TERM=dumb`) is given lines too, each with the curve so far.
+    A terminal that cannot move its cursor (`TERM=dumb`) gets lines too, each with the curve so far.
     """
 
     history: ProgressHistory
@@ -87,13 +87,13 @@ class Screen:
 
     def _draw(self, lines: list[str]) -> None:
         height = shutil.get_terminal_size().lines
-        # More lines than there are could not be drawn over.
+        # Lines beyond the screen cannot be redrawn.
         shown = lines[: height - 1]
         draw(shown, over=self._lines)
         self._lines = len(shown)
 
     def _run(self, run: RunStatus, now: datetime) -> Iterator[str]:
-        """No line is longer than the terminal is wide: a line that wraps could not be drawn over."""
+        """No line is wider than the terminal: a line that wraps cannot be redrawn."""
         width = shutil.get_terminal_size().columns - 1
         head = head_of(run, colour=False)
         yield styled(head[:width], len(head.partition(": ")[0]) + 2, run.state, self.colour)
@@ -130,14 +130,14 @@ class Screen:
         return (*map(terminal, (*cells, _step(last))), curve.ljust(curve_width), terminal(rest))
 
     def _curve(self, points: Sequence[ProgressPoint], names: Sequence[str], width: int) -> str:
-        """The rank's first metric, or else its steps."""
+        """The curve of the rank's first metric, or of its steps."""
         own = next((name for name in names if any(name in point.metrics for point in points)), None)
         values = [point.step if own is None else point.metrics.get(own) for point in points]
         return sparkline(values, width, self.levels)
 
     def _connections(self, run: RunStatus) -> str:
         start = run.nodes[0].run.id
-        if run.connections is not None:  # nobody asks again once the run succeeded
+        if run.connections is not None:  # not read again once the run has succeeded
             self._seen[start] = run.connections
         seen = self._seen.get(start)
         if seen is None:
@@ -173,11 +173,12 @@ class Screen:
 
 def _aligned(rows: Sequence[Sequence[str]], gone: Sequence[str]) -> tuple[list[str], list[int]]:
     """Lines of aligned columns, and where each column starts. `gone` are the columns that are left out."""
-    kept = [place for place in range(len(rows[0])) if place >= len(_COLUMNS) or _COLUMNS[place] not in gone]
-    widths = [max(len(row[place]) for row in rows) for place in kept[:-1]]
-    starts = [2 + sum(widths[:number]) + 2 * number for number in range(len(kept))]
+    shown = [place for place in range(len(rows[0])) if place >= len(_COLUMNS) or _COLUMNS[place] not in gone]
+    widths = [max(len(row[place]) for row in rows) for place in shown[:-1]]
+    starts = [2 + sum(widths[:number]) + 2 * number for number in range(len(shown))]
     lines = [
-        "  " + "  ".join(row[place].ljust(size) for place, size in zip(kept, [*widths, 0], strict=True)) for row in rows
+        "  " + "  ".join(row[place].ljust(size) for place, size in zip(shown, [*widths, 0], strict=True))
+        for row in rows
     ]
     return lines, starts
 

@@ -35,7 +35,7 @@ def secret() -> None:
 @click.argument("key")
 @stacks_option
 @click.option(
-    "--local", is_flag=True, help="By the key of this machine's local stacks, for a stack that is only local."
+    "--local", is_flag=True, help="Use the key of this machine's local stacks, for a stack that is only local."
 )
 def set_(stack: str, key: str, stacks: Path, local: bool) -> None:
     """Set KEY of the stack file to a secret, such as jobs.resnet.env.HF_TOKEN.
@@ -64,7 +64,7 @@ def _value(key: str) -> str:
 
 
 def _require_place(key: str, file: Path) -> None:
-    """Pulumi would make whatever is missing: a job that is misspelled in KEY, for example."""
+    """Refuses a KEY whose parents are missing. Pulumi would create them, for example a misspelled job."""
     data = read(file).data
     here: Any = data.get("config") if isinstance(data, Mapping) else None
     if not isinstance(here, Mapping):
@@ -78,7 +78,7 @@ def _require_place(key: str, file: Path) -> None:
 
 
 def set_secret(file: Path, key: str, value: str) -> None:
-    """By the stack's own secrets provider, in the user's own environment."""
+    """Encrypts with the stack's own secrets provider, in the user's environment."""
     engine = engine_folder(os.environ)
     env = {**os.environ, "PATH": os.pathsep.join([str(engine), os.environ.get("PATH", os.defpath)])}
     why = run_set(file, key, value, env, PROJECT)
@@ -89,7 +89,7 @@ def set_secret(file: Path, key: str, value: str) -> None:
 
 
 def set_local_secret(file: Path, key: str, value: str, tell: Tell) -> None:
-    """By the key of this checkout's local stacks. `up --local` uses such values as they are."""
+    """Encrypts with the key of this checkout's local stacks. `up --local` uses such values as they are."""
     place = LocalStack(stack_name(file), file.parent, tell)
     if place.has_foreign_secrets():
         raise LocalStackError(
@@ -102,7 +102,7 @@ def set_local_secret(file: Path, key: str, value: str, tell: Tell) -> None:
 
 
 def run_set(file: Path, key: str, value: str, env: Mapping[str, str], folder: Path) -> str:
-    """The value goes by a pipe: arguments of processes can be read by everybody. Returns why it failed."""
+    """Passes the value through a pipe, because everybody can read the arguments of a process. Returns why it failed."""
     words = ["pulumi", "config", "set", "--secret", "--path", key, "--non-interactive", "--cwd", str(folder)]
     words += ["--stack", stack_name(file), "--config-file", str(file)]
     done = subprocess.run(words, input=value, env=env, capture_output=True, text=True)

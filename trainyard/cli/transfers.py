@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands that move files share: sizes in words, progress while it lasts, and the report at the end."""
+"""What commands that move files share: sizes in words, a progress line, and the report at the end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from schemas.names import plural
 from trainyard.cli.out import redraw_aside, say, say_aside
 from trainyard.files.workers import TransferReport
 
-# Nobody watches what is over in two seconds.
+# Short transfers show no progress.
 _FIRST_SECONDS = 2.0
 _EVERY_SECONDS = {True: 0.5, False: 20.0}
 _MOST_PROBLEMS = 50
@@ -33,7 +33,7 @@ def size_words(count: float) -> str:
 
 @contextmanager
 def progress(report: TransferReport, verb: str) -> Iterator[None]:
-    """Shows how far it has come: on a terminal in one line, elsewhere in a line now and then."""
+    """Shows progress while the block runs: on a terminal in one line, elsewhere in a new line now and then."""
     over, started = threading.Event(), time.monotonic()
     on_terminal = sys.stderr.isatty()
 
@@ -63,7 +63,7 @@ def progress(report: TransferReport, verb: str) -> Iterator[None]:
 
 
 def _line(report: TransferReport, verb: str, seconds: float) -> str:
-    from components.platform.status import duration  # what is over in two seconds needs no words for it
+    from components.platform.status import duration  # short transfers do not need it
 
     done, expected = report.done_bytes, report.expected_bytes
     rate = report.sent_bytes / seconds
@@ -83,7 +83,7 @@ def tell_problems(report: TransferReport, verb: str) -> None:
 
 
 def end_with(report: TransferReport, verb: str, direction: str, hint: str = "") -> None:
-    """The last words of a command, and its exit code. `hint`: what to do with the files."""
+    """Prints the result of a command, and sets its exit code. `hint`: what to do with the files."""
     tell_problems(report, verb)
     there = f"; {report.there} already there" if report.there else ""
     say(f"{verb}: {plural(report.moved, 'file')}, {size_words(report.sent_bytes)}, {direction}{there}")

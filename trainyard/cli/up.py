@@ -82,7 +82,7 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
 VERBOSE = click.option("--verbose", is_flag=True, help="Also show the stack's outputs.")
 RETRY = click.option(
     "--retry-failed", is_flag=True,
-    help="Start again what an earlier `up` saw fail. With --local that is always so.",
+    help="Start runs again that failed in an earlier `up`. With --local that is always so.",
 )  # fmt: skip
 ALLOW = click.option("--allow-failed-runs", is_flag=True, help="Exit with 0 even if runs failed, and nothing else did.")
 
@@ -93,7 +93,7 @@ def up(place: LocalStack, arguments: list[str], verbose: bool, retry_failed: boo
 
 
 def _bring_up(place: LocalStack, arguments: list[str], allow_failed_runs: bool) -> None:
-    """Exits with what went wrong, if anything did."""
+    """Exits with a code other than 0 if anything went wrong."""
     plan = _plan(place)
     require_makeable(plan.jobs.values(), place.file.parent)
     network_tools.make_if_possible(Progress())
@@ -113,7 +113,7 @@ def _bring_up(place: LocalStack, arguments: list[str], allow_failed_runs: bool) 
 
 
 def _must_isolate(place: LocalStack, plan: Plan, cloud: control.Cloud) -> None:
-    """Without isolation, and without consent to that, `up` ends here, so that not each run has to fail."""
+    """Ends `up` if this machine cannot isolate runs and the user did not allow that. Otherwise every run would fail."""
     if not any(job.runs for job in plan.jobs.values()) or admin.allows_missing_isolation(cloud):
         return
     if reason := admin.why_not_enforced(cloud):
@@ -139,7 +139,7 @@ def _bring_up_used(place: LocalStack, plan: Plan, allow_failed_runs: bool) -> st
 
 @local_command("Show what `up` would change. Further arguments go to `pulumi preview`.", VERBOSE, RETRY)
 def preview(place: LocalStack, arguments: list[str], verbose: bool, retry_failed: bool) -> None:
-    # A program reads what `--json` writes: what people are told goes elsewhere.
+    # With `--json`, stdout is for programs, so messages go to stderr.
     tell = say_aside if {"--json", "-j"} & {*arguments} else say
     plan = _plan(place)
     cloud = place.start_cloud()
@@ -159,7 +159,7 @@ def preview(place: LocalStack, arguments: list[str], verbose: bool, retry_failed
 
 
 def _shown(verbose: bool) -> tuple[str, ...]:
-    """The stack's outputs are for other stacks and programs. Hundreds of lines of them would hide what went wrong."""
+    """Hides the stack's outputs: they are for other stacks and programs, and hundreds of lines would hide errors."""
     return () if verbose else ("--suppress-outputs",)
 
 
@@ -202,8 +202,8 @@ def _plan(place: LocalStack) -> Plan:
 
 
 def _require_same_platform(place: LocalStack, plan: Plan) -> None:
-    """The program refuses this too. Here nothing has been made for the other platform yet, and the copy of the file
-    still tells `down` and `runs` where the stack is."""
+    """The program refuses this too. But here, nothing has been made for the other platform yet, and `down` and `runs`
+    can still read from the copy of the file where the stack is."""
     own, _ = place.states()
     if (there := place.platform_name) != plan.platform and any(own.made()):
         wrong = moved(plan.platform, there)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `up` ends with: where everything is, how each run is, and last of all what failed and why."""
+"""The summary at the end of `up`: addresses, the state of each run, and last the failures with their reasons."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from trainyard.local.engine_events import EngineDiagnostic
 from trainyard.local.environments import why_untrained
 from trainyard.local.local_stack import LocalStack
 from trainyard.local.stack_states import mark_failed
-from trainyard.runs.look import RunReport, Witness, runs_now
+from trainyard.runs.look import RunReport, TrafficReader, runs_now
 
-# Enough to see that it trained and how it ended.
+# Log lines shown for each node.
 LAST_LINES = 4
 # Lines read from the end of a node's log, to find the program's own among them.
 _LINES_READ = 100
@@ -42,8 +42,7 @@ _INDENT = " " * 13
 
 @dataclass(frozen=True)
 class RunAtEnd:
-    """A run as it is when `up` ends. `waited`: whether this `up` waited for it; `marked`: whether the next `up` starts
-    it again."""
+    """A run at the end of `up`. `waited`: this `up` waited for it. `marked`: the next `up` starts it again."""
 
     urn: str
     job: str
@@ -73,9 +72,9 @@ def say_how_it_ended(
     before: Mapping[str, Row],
     done: tuple[int, list[EngineDiagnostic]],
 ) -> tuple[int, bool]:
-    """Say what there is now, where to look, and last what failed. Gives the exit code, and whether only runs failed.
+    """Prints the summary. Returns the exit code, and whether only runs failed.
 
-    `before` are the runs before this `up`, `done` is how the engine ended.
+    `before`: the runs before this `up`. `done`: the exit code and the errors of the engine.
     """
     code, errors = done
     account = _Account(place, plan, cloud, platform(plan.platform).local, place.outputs())
@@ -134,7 +133,7 @@ class _Account:
     def _where(self, profile: str | None) -> Where:
         config = read(self.place.local_file()).data["config"]
         bucket = partial(str, self.outputs.get("bucket", ""))
-        folder, seen = self.place.file.parent, Witness(self.cloud)
+        folder, seen = self.place.file.parent, TrafficReader(self.cloud)
         return Where(config, self.cloud, None, say_aside, profile, bucket, folder, seen)
 
     def _at_end(
@@ -160,7 +159,7 @@ class _Account:
         self._say_left(run)
 
     def say_unawaited(self) -> None:
-        """Where `until` alone keeps `up` from waiting. What else does is said at the beginning."""
+        """Names jobs that `up` did not wait for only because of `until`. Other reasons were shown at the beginning."""
         for name, job in self.plan.jobs.items():
             unawaited = job.runs and all(run.until == "accepted" for run in job.runs.values())
             if unawaited and not why_untrained(job, self.place.file.parent):
@@ -172,12 +171,12 @@ class _Account:
         say(f'  look     eval "$({command} cloud env)" and use {client}; {command} cloud log')
 
     def say_failed(self, failed: Sequence[RunAtEnd], errors: Sequence[EngineDiagnostic]) -> None:
-        told = {error.urn: error.message for error in errors}
+        messages = {error.urn: error.message for error in errors}
         if failed:
             say(f"\n{plural(len(failed), 'run')} failed:")
         for run in failed:
-            say(f"{run.line}{_why(run, told)}")
-            for line in terminal_lines(told.get(run.urn) or "\n".join(self._words(run))).splitlines():
+            say(f"{run.line}{_why(run, messages)}")
+            for line in terminal_lines(messages.get(run.urn) or "\n".join(self._words(run))).splitlines():
                 say(f"{_INDENT}{line}")
             self._say_left(run)
         others = [error for error in errors if error.urn not in {run.urn for run in failed}]
@@ -189,7 +188,7 @@ class _Account:
                 say(f"    {line}")
 
     def _words(self, run: RunAtEnd) -> Iterator[str]:
-        """Of a run that failed after `up` had waited for it, or that it did not wait for."""
+        """The lines for a failed run on which Pulumi has no error."""
         yield from self._printed(run)
         if run.waited or run.marked:
             yield "Correct the cause; the next `up` starts the run again."
@@ -197,7 +196,7 @@ class _Account:
             yield "This `up` did not wait for it. A higher `attempt`, or a change in what it runs, starts it again."
 
     def _plan_of(self, run: RunAtEnd) -> RunPlan | None:
-        """None for a run that the stack file no longer has, or that this machine cannot train."""
+        """The plan of a run. None if the stack file no longer has it, or if this machine cannot train it."""
         job = self.plan.jobs.get(run.job)
         if job is None or why_untrained(job, self.place.file.parent):
             return None
@@ -217,7 +216,7 @@ class _Account:
         try:
             return self._client.last_lines(call_of("up", say_aside), node, _LINES_READ, patiently=False)
         except ProviderError:
-            # The stack is up all the same.
+            # A missing log does not make `up` fail.
             return [_NOT_READ]
 
     def _say_left(self, run: RunAtEnd) -> None:
@@ -228,7 +227,7 @@ class _Account:
 
 
 def _waited_for(before: Row | None, now: Row) -> bool:
-    """Whether this `up` started the run or went on with it, and its `until` made `up` wait."""
+    """Whether this `up` started the run or continued it, and waited because of its `until`."""
     if now["inputs"].get("until") == "accepted":
         return False
     return before is None or any(
@@ -237,7 +236,7 @@ def _waited_for(before: Row | None, now: Row) -> bool:
     )
 
 
-def _why(run: RunAtEnd, told: Mapping[str, str]) -> str:
-    """What Pulumi has told says it already."""
-    reason = "" if run.urn in told else str(run.report.get("reason") or "")
+def _why(run: RunAtEnd, messages: Mapping[str, str]) -> str:
+    """The reason of a failure, unless Pulumi's error has it already."""
+    reason = "" if run.urn in messages else str(run.report.get("reason") or "")
     return f": {terminal(reason)}" if reason else ""

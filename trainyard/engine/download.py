@@ -92,8 +92,8 @@ def _open(address: str, schemes: tuple[str, ...]) -> IO[bytes]:
     from urllib.error import URLError
 
     class Redirections(request.HTTPRedirectHandler):
-        def redirect_request(self, *asked: Any, **more: Any) -> Any:
-            made = super().redirect_request(*asked, **more)
+        def redirect_request(self, *arguments: Any, **more: Any) -> Any:
+            made = super().redirect_request(*arguments, **more)
             if made is not None and made.type not in schemes:
                 raise URLError(f"redirected to {made.full_url}, which is not {' or '.join(schemes)}")
             return made

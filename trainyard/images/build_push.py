@@ -69,8 +69,8 @@ def _docker_folder(folder: Path, logins: Mapping[str, Any]) -> Path:
         config = json.loads((usual / "config.json").read_text("utf-8"))
     except (OSError, ValueError):
         config = {}
-    kept = {name: config[name] for name in ("currentContext", "proxies", "cliPluginsExtraDirs") if name in config}
-    _write(folder / "config.json", {**kept, "auths": logins})
+    copied = {name: config[name] for name in ("currentContext", "proxies", "cliPluginsExtraDirs") if name in config}
+    _write(folder / "config.json", {**copied, "auths": logins})
     for name in ("contexts", "cli-plugins", "buildx"):
         if (usual / name).is_dir():
             (folder / name).symlink_to(usual / name)

@@ -48,10 +48,10 @@ def _event(line: str) -> Mapping[str, Any]:
 
 
 def _errors(event: Mapping[str, Any]) -> Iterator[EngineDiagnostic]:
-    said = event.get("diagnosticEvent") or {}
-    text = str(said.get("message", "")).strip().removeprefix(_ONE_REASON)
-    if said.get("severity") == "error" and text != _SUMMARY:
-        yield EngineDiagnostic(str(said.get("urn") or ""), text)
+    diagnostic = event.get("diagnosticEvent") or {}
+    text = str(diagnostic.get("message", "")).strip().removeprefix(_ONE_REASON)
+    if diagnostic.get("severity") == "error" and text != _SUMMARY:
+        yield EngineDiagnostic(str(diagnostic.get("urn") or ""), text)
     policy = event.get("policyEvent") or {}
     if policy.get("enforcementLevel") == "mandatory":
         rule = f"the policy {policy.get('policyName')} refuses this: {str(policy.get('message', '')).strip()}"

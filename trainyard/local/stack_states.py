@@ -77,9 +77,9 @@ def _of_job(name: str, new: Sequence[str], lost: str) -> str:
 
 
 def _renamed(before: Collection[str], now: Mapping[str, tuple[str, ...]]) -> Renamed:
-    kept = {former for name, was in now.items() for former in (name, *was)}
+    still_named = {former for name, was in now.items() for former in (name, *was)}
     new = (name for name, was in now.items() if not {name, *was} & set(before))
-    return Renamed(tuple(sorted(set(before) - kept)), tuple(new))
+    return Renamed(tuple(sorted(set(before) - still_named)), tuple(new))
 
 
 def _roles(rows: Collection[Row]) -> set[str]:

@@ -141,7 +141,7 @@ def _set_up(
         borrowed = (
             str(place.outputs(used.stack).get("imagePushAddress", "")) if used and "registry" in plan.taken else ""
         )
-        local = place.select(plan_file(place.file, _unsaid), cloud)
+        local = place.select(plan_file(place.file, _ignore_remark), cloud)
         here = plan_with_runs(local.config, script, home)
         require_fitting(here.jobs.values(), place.file.parent)
         make_environments(here.jobs.values(), place.file.parent, Progress())
@@ -179,7 +179,7 @@ def _bring_up_used(place_of: Callable[[str], LocalStack], plan: Plan, platform: 
     """Brings up the stack that this one uses. Returns its plan."""
     used = place_of((plan.uses or "").rpartition("/")[2])
     cloud = used.start_cloud()
-    its_plan = plan_file(used.file, _unsaid)
+    its_plan = plan_file(used.file, _ignore_remark)
     used.select(its_plan, cloud)
     _up(used, tell)
     return its_plan
@@ -283,7 +283,7 @@ def _kept(home: Path, tell: Tell) -> None:
     _tell(tell, f"remove: trainyard cloud reset --home {home / 'cloud'}; rm -r {home}")
 
 
-def _unsaid(remark: str) -> None:
+def _ignore_remark(remark: str) -> None:
     """Ignores remarks on the temporary copy of a stack file. Those on the team's own file were shown before."""
 
 

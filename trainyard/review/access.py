@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who gains and who loses what: the difference of what principals may do, grouped into as few sentences as say it."""
+"""Which principals gain or lose which permissions: the difference of their abilities, in few sentences."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from components.platform.circumstances import OTHER
 from components.platform.review import EVERYBODY, Ability, ReviewPlatform
 
-# As platforms call all resources together.
+# The platforms' word for all resources.
 _EVERYTHING = "everything"
 _ByPrincipal = Mapping[str, Mapping[str, frozenset[str]]]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class AccessChange:
-    """`words`: what the principal may do now, or could do until now. `resource`: on what; both are for people."""
+    """`words`: what the principal may do now, or could do before. `resource`: on what. Both are texts."""
 
     principal: str
     words: str
@@ -41,14 +41,14 @@ def access_sentence(principal: str, words: str, resource: str, gained: bool) -> 
 def access_changes(
     before: frozenset[Ability], after: frozenset[Ability], platform: ReviewPlatform
 ) -> tuple[AccessChange, ...]:
-    """Gains come first. What everybody gains is said of nobody else, and so with what everybody loses."""
+    """Gains come first, then losses. What everybody gains or loses is not repeated for single principals."""
     gained = _sentences(after - before, True, platform)
     lost = _sentences(before - after, False, platform)
     return (*sorted(gained), *sorted(lost))
 
 
 def _sentences(abilities: Iterable[Ability], gained: bool, platform: ReviewPlatform) -> Iterator[AccessChange]:
-    for principal, resources in _without_everybodys(_by_principal(abilities)).items():
+    for principal, resources in _except_of_everybody(_by_principal(abilities)).items():
         alike: dict[frozenset[str], set[str]] = defaultdict(set)
         for resource, operations in resources.items():
             if rest := operations - _covered(resource, resources, platform):
@@ -59,13 +59,13 @@ def _sentences(abilities: Iterable[Ability], gained: bool, platform: ReviewPlatf
                 platform.operation_words(operations),
                 platform.resource_words(frozenset(named)),
                 gained,
-                # What stands for all that no side names is no operation by itself.
+                # OTHER stands for all operations that neither side names.
                 tuple(sorted(name.replace(OTHER, "any other") for name in operations)),
             )
 
 
 def _covered(resource: str, among: Mapping[str, frozenset[str]], platform: ReviewPlatform) -> frozenset[str]:
-    """What is said already of something wider."""
+    """The operations that are already reported for a wider resource."""
     wider = (
         operations for other, operations in among.items() if other != resource and platform.covers(other, resource)
     )
@@ -82,13 +82,16 @@ def _by_principal(abilities: Iterable[Ability]) -> dict[str, dict[str, frozenset
     }
 
 
-def _without_everybodys(found: _ByPrincipal) -> _ByPrincipal:
-    everybodys = found.get(EVERYBODY, {})
+def _except_of_everybody(found: _ByPrincipal) -> _ByPrincipal:
+    of_everybody = found.get(EVERYBODY, {})
     left = {
         principal: {
             resource: rest
             for resource, operations in rows.items()
-            if (rest := operations - (everybodys.get(resource, frozenset()) if principal != EVERYBODY else frozenset()))
+            if (
+                rest := operations
+                - (of_everybody.get(resource, frozenset()) if principal != EVERYBODY else frozenset())
+            )
         }
         for principal, rows in found.items()
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which resources a change makes, changes, replaces or removes, because of which inputs, and what is lost with them."""
+"""Compares the resources of two snapshots: what is created, changed, replaced or removed, why, and what is lost."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _RUN_ENDS = Loss(
     "a live run ends, and its tries with it; it starts again as another run",
     "let it end first. `was:` keeps a run that was renamed",
 )
-# A resource for which another one stands in a state only: providers, stacks, references to stacks.
+# Types of resources that exist only in the state: providers, stacks, references to stacks.
 _STATE_ONLY = "pulumi:"
 _TRIGGER = "what it stands on"
 
 
 @dataclass(frozen=True, slots=True)
 class ResourcePair:
-    """A resource on both sides. Their inputs are as they are compared: secrets by digest, without what is ignored."""
+    """A resource on both sides. Secrets in the inputs are replaced by digests, and ignored inputs are left out."""
 
     before: ReviewedResource
     after: ReviewedResource
@@ -35,7 +35,7 @@ class ResourcePair:
 def compare(
     before: Snapshot, after: Snapshot, platform: ReviewPlatform, by_engine: Mapping[str, tuple[str, ...]] | None = None
 ) -> tuple[Change, ...]:
-    """`by_engine`: what a real preview replaces, and why. Then nothing is concluded about it here."""
+    """`by_engine`: what a real preview replaces, by URN, with the reasons. None: replacements are computed here."""
     pairs, created, deleted = match(before, after)
     if by_engine is None:
         replaced = _replaced(pairs, platform)
@@ -66,7 +66,7 @@ def called(token: str, name: str) -> str:
 def match(
     before: Snapshot, after: Snapshot
 ) -> tuple[tuple[ResourcePair, ...], tuple[ReviewedResource, ...], tuple[ReviewedResource, ...]]:
-    """Pairs by URN, then by earlier names; then what only one side has."""
+    """Pairs, matched by URN and then by alias; resources that only `after` has; resources that only `before` has."""
     left = {one.urn: one for one in _made(before)}
     pairs: list[ResourcePair] = []
     created: list[ReviewedResource] = []
@@ -91,7 +91,7 @@ def _comparable(one: ReviewedResource, ignored: tuple[str, ...]) -> ReviewedReso
 
 
 def _marked(value: Any, path: str, digests: Mapping[str, str]) -> Any:
-    """The value with each secret as a text that another secret differs from."""
+    """The value with the digest of each secret, so that a changed secret shows."""
     if isinstance(value, Mapping):
         return {key: _marked(item, f"{path}.{key}" if path else key, digests) for key, item in value.items()}
     if isinstance(value, list):
@@ -109,7 +109,7 @@ def _dropped(value: Any, path: list[str]) -> Any:
 
 
 def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
-    """The paths of what differs, also inside of texts that are JSON: launch documents, policies."""
+    """The paths at which two values differ, also inside JSON texts such as launch documents and policies."""
     if old == new:
         return
     old, new = _parsed(old), _parsed(new)
@@ -133,8 +133,8 @@ def _parsed(value: Any) -> Any:
 
 
 def _replaced(pairs: tuple[ResourcePair, ...], platform: ReviewPlatform) -> dict[str, tuple[tuple[str, ...], str]]:
-    """By URN: the inputs that replace it, and the resource that it follows. What is replaced has another id, which may
-    replace what names it."""
+    """By URN: the inputs that force the replacement, and the resource that it follows. A replaced resource gets another
+    id, which may replace the resources that refer to it."""
     replaced: dict[str, tuple[tuple[str, ...], str]] = {}
     new_ids: dict[str, str] = {}
     found = True
@@ -153,7 +153,7 @@ def _replaced(pairs: tuple[ResourcePair, ...], platform: ReviewPlatform) -> dict
 
 
 def _id_of(one: ReviewedResource) -> dict[str, str]:
-    """Its id, if that is the cloud's: an id that is one of its own inputs stays the same."""
+    """The resource's id, if the cloud chose it. An id that is also an input stays the same."""
     known = {str(value) for value in one.inputs.values() if isinstance(value, str)}
     return {one.id: called(one.type, one.name)} if one.id and one.id not in known else {}
 

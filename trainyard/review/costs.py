@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stack costs: while it is up, and at most. What is unknown stays unknown in every sum."""
+"""What a stack costs per hour while it is up, and at most for its runs. A sum with an unknown part is unknown."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MINUTES = 60
 
 
 class PricesError(Exception):
-    """A file of prices that cannot be used; the text is for people."""
+    """The file of prices cannot be used. The message is for the user."""
 
 
 def read_prices(file: Path) -> Mapping[str, Any]:
-    """A team's own rows by shape, as those of the catalog."""
+    """Reads a team's own prices by shape, in the columns of the catalog."""
     try:
         rows = tomllib.loads(file.read_text("utf-8"))
     except OSError as problem:
@@ -40,7 +40,7 @@ def read_prices(file: Path) -> Mapping[str, Any]:
 def stack_costs(
     side: Snapshot, platform: ReviewPlatform, prices: Mapping[str, Any], changes: Iterable[Change]
 ) -> StackCosts:
-    """`changes` say which runs start: those that are made, and those that are replaced."""
+    """A run starts if `changes` create or replace it."""
     if not side.plan:
         return StackCosts()
     known = platform.costs(side, prices)
@@ -87,7 +87,7 @@ def _job_cost(name: str, job: Mapping[str, Any], machines: Machines | None, star
 
 
 def _retries(runs: Mapping[str, Any], machines: Machines | None) -> int:
-    """The most that any node of any run is started again. Negative: without limit."""
+    """The largest retry count of any node. Negative: unlimited."""
     launches = (node.get("launch") or {} for run in runs.values() for node in run.get("nodes") or ())
     counts = [int((one.get("retry") or {}).get("count") or 0) for one in launches]
     return most_retries([*counts, machines.retries if machines else 0])
@@ -100,7 +100,7 @@ def _idle_hours(machines: Machines | None) -> float | None:
 
 
 def _starting(hours: float | None, idle: float | None, price: float | None, starts: int) -> float | None:
-    """Machines that stay wait once after the last run. If they never stop, nothing bounds what they cost."""
+    """The cost of the runs that start, and of one idle time after the last. None if the machines never stop."""
     if not starts:
         return 0.0
     if hours is None or idle is None or price is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two snapshots of a stack into one Review. Neutral: what only a platform knows is asked of `ReviewPlatform`."""
+"""Makes the Review of a stack from two snapshots. `ReviewPlatform` answers what depends on the platform."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NOT_REHEARSED = (
 
 @dataclass(frozen=True, slots=True)
 class ReviewContext:
-    """What is the same for every stack of one review. `by_engine`: what a real preview replaces, and why."""
+    """What all reviews of one command share. `by_engine`: what a real preview replaces, and why."""
 
     on: date
     commit: str = ""
@@ -41,7 +41,10 @@ class ReviewContext:
 
 @dataclass(frozen=True, slots=True)
 class CheckFindings:
-    """Of `check`, on both sides. `file`: as it is shown."""
+    """The findings of `check` on both sides. `file`: the stack file's path for people.
+
+    `pack`: the configuration of the policy pack.
+    """
 
     file: str
     before: Sequence[Finding] = ()
@@ -50,7 +53,7 @@ class CheckFindings:
 
 
 class PackConfigError(Exception):
-    """A configuration that the policy pack does not take; the text is for people."""
+    """The configuration of the policy pack is invalid. The message is for the user."""
 
 
 def review(
@@ -85,7 +88,7 @@ def review(
 
 
 def _begun(after: Snapshot, kind: StackKind, findings: CheckFindings, circumstances: ReviewContext) -> Review:
-    """What a review says of a stack before anything is compared."""
+    """The review of a stack before anything is compared."""
     return Review(
         stack=after.stack,
         file=findings.file,
@@ -103,7 +106,7 @@ def _begun(after: Snapshot, kind: StackKind, findings: CheckFindings, circumstan
 def _unread(
     before: Snapshot, after: Snapshot, kind: StackKind, findings: CheckFindings, circumstances: ReviewContext
 ) -> Review:
-    """Of a stack that cannot be read on one side nothing is known: it must never look as if nothing changed."""
+    """The review of a stack that cannot be read on one side. It must not look as if nothing changed."""
     made = replace(_begun(after, kind, findings, circumstances), judged=False, picture=picture(after))
     if after.refused:
         return made
@@ -118,8 +121,8 @@ def _moved(
     circumstances: ReviewContext,
     rehearsal: Mapping[str, Any] | None,
 ) -> Review:
-    """Nothing moves between platforms: what one of them has ends, what the other one gets is new. Each speaks of its
-    own side, because neither can read the other's resources."""
+    """The review of a stack that changes its platform: everything on the old one is removed, everything on the new one
+    is created. Each platform judges its own side, because it cannot read the other's resources."""
     left = review(before, Snapshot(before.stack, before.platform, {}, ()), "removed", findings, circumstances)
     made = review(Snapshot(after.stack, after.platform, {}, ()), after, "new", findings, circumstances, rehearsal)
     return replace(
@@ -136,7 +139,7 @@ def _moved(
 
 
 def _broken(before: Snapshot, after: Snapshot) -> bool:
-    """Whether a side could not be recorded at all: then nothing is compared, and that is said."""
+    """Whether a side could not be recorded at all. Then nothing is compared, and the review says so."""
     return any(one.refused and not one.resources for one in (before, after))
 
 
@@ -186,9 +189,9 @@ def _with_access(made: Review, before: Snapshot, after: Snapshot, platform: Revi
 def _with_pack(
     made: Review, before: Snapshot, after: Snapshot, findings: CheckFindings, circumstances: ReviewContext
 ) -> Review:
-    """What the pack says of the change. What it said before too is counted: it takes no decision of this change.
+    """Adds the new results of the policy pack. Results that both sides have are only counted.
 
-    A failure whose waiver has ended is said all the same: it was waived when the other side was made.
+    A failure whose waiver has ended is always added: it was waived when the other side was made.
     """
     if not after.resources:
         return made
@@ -224,7 +227,7 @@ def _with_proof(
 
 
 def _new_findings(findings: CheckFindings) -> tuple[Remark, ...]:
-    """Those that the other side does not have. Where a line stands is no difference."""
+    """The findings that the other side does not have. Another line number is no difference."""
     known = {(one.code, one.path, one.message) for one in findings.before}
     return tuple(
         Remark(one.code, one.severity, dotted(one.path), one.message, one.remedy, one.line)

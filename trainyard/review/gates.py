@@ -15,7 +15,7 @@ COST = "cost"
 
 
 class GateError(ValueError):
-    """A gate that there is not; the text is for people."""
+    """A gate is unknown or invalid. The message is for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Tripped:
 
 
 def parse(text: str) -> tuple[Gate, ...]:
-    """`replace,cost=500`. Raises GateError, also where no gate is named: a job of CI whose variable is not set would
-    pass whatever changes."""
+    """Parses `replace,cost=500`. Raises GateError, also if no gate is named: a CI job whose variable is not set would
+    always pass."""
     gates = tuple(_gate(word.strip()) for word in text.split(",") if word.strip())
     if not gates:
         raise GateError(f"no gate is named: write some of {', '.join([*_GATES, COST])}, or leave --fail-on out")

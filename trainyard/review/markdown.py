@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reviews as one comment of a pull request: within 60,000 characters, by folding and never by cutting."""
+"""Reviews as one pull request comment of at most 60,000 characters: what does not fit is counted, never cut."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from launcher.escaping import mermaid
 from schemas.names import plural
 from trainyard.review.gates import Tripped
 from trainyard.review.model import Picture, Review
-from trainyard.review.sections import SHOWN, Item, also, sections, verdict
+from trainyard.review.sections import SHOWN, Item, footnotes, sections, verdict
 
-# GitHub takes 65,536; what a workflow adds needs room.
+# GitHub takes 65,536. A workflow may add something.
 LIMIT = 60_000
 MARK = "<!-- trainyard review -->"
 _ALL_OF_IT = "What each of them says: all of them are in the review as HTML and JSON."
-# How much a stack says, the most first. The last says verdicts, which are a line for each stack.
+# Writes the lines of one stack.
 _Form = Callable[[Review], Iterator[str]]
 
 
 def markdown(reviews: Sequence[Review], gates: Sequence[Tripped]) -> str:
-    """As much as fits. What does not fit is counted, with the place where all of it is. Nothing to decide: one line,
-    without the mark by which a comment is found again, so that nobody comments."""
+    """The most detailed form that fits. If there is nothing to decide: one line without MARK.
+
+    A workflow finds its comment again by MARK, and writes no comment without it.
+    """
     if not gates and not any(one.has_decisions for one in reviews):
         return _nothing(reviews)
     head = list(_head(reviews, gates))
@@ -43,7 +45,7 @@ def _nothing(reviews: Sequence[Review]) -> str:
 
 
 def _verdicts(head: Sequence[str]) -> str:
-    """Many stacks: as many of their verdicts as fit, and how many more there are."""
+    """As many verdicts as fit, and the number of the others."""
     shown: list[str] = []
     size = len(_ALL_OF_IT)
     for number, line in enumerate(head):
@@ -56,7 +58,7 @@ def _verdicts(head: Sequence[str]) -> str:
 
 
 def _within(lines: Iterable[str]) -> str | None:
-    """None as soon as they are too long: a form that does not fit is not made whole."""
+    """The joined lines. None as soon as they are too long, so that the rest is not computed."""
     shown: list[str] = []
     size = 0
     for line in lines:
@@ -96,7 +98,7 @@ def _head(reviews: Sequence[Review], gates: Sequence[Tripped]) -> Iterator[str]:
 
 
 def _folded(one: Review, form: _Form, titled: bool) -> Iterator[str]:
-    """One stack stands open; several are folded, for their verdicts stand above."""
+    """One stack is shown open. Several are collapsed, because their verdicts are listed above."""
     if titled:
         yield f"<details><summary>{escaped(verdict(one))}</summary>"
         yield ""
@@ -143,7 +145,7 @@ def _sections(one: Review, details: bool) -> Iterator[str]:
             yield ""
             yield "</details>"
         yield ""
-    for line in also(one):
+    for line in footnotes(one):
         yield f"- {escaped(line)}"
     yield ""
 
@@ -169,7 +171,7 @@ def _picture(shown: Picture) -> Iterator[str]:
 
 
 def flowchart(shown: Picture) -> Iterator[str]:
-    """Names stand in quoted labels only; what Mermaid could take for markup is a character's number there."""
+    """Names appear only in quoted labels, where characters of Mermaid's markup are written as numbers."""
     ids = {name: f"n{number}" for number, name in enumerate((*shown.people, *shown.roles, *shown.places))}
     yield "flowchart LR"
     yield from (f'  {ids[name]}(["{mermaid(name)}"])' for name in shown.people)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A review as values: one per stack, from which every form is rendered (schemas/review.schema.json)."""
+"""The values of a review: a Review per stack, from which every format is rendered (schemas/review.schema.json)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ StackKind = Literal["new", "removed", "changed", "same"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One resource that differs. `because`: the inputs that replace it. `follows`: what it is replaced with.
+    """A resource that differs. `because`: the inputs that force its replacement. `follows`: the resource whose
+    replacement replaces this one.
 
-    `kept`: it leaves the stack, and stays in the cloud. `blocked`: it is protected, so that Pulumi refuses.
+    Kinds: `kept` leaves the stack and stays in the cloud; `blocked` is protected, so Pulumi refuses the change.
     """
 
     kind: ChangeKind
@@ -30,7 +31,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a destroy would meet: protected resources, which block it, and those that stay on purpose."""
+    """What `pulumi destroy` would meet: protected resources, which block it, and resources that stay on purpose."""
 
     blocks: tuple[str, ...] = ()
     stays: tuple[str, ...] = ()
@@ -38,7 +39,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A passage in words, and whether anything outside of the stack can use it."""
+    """A passage in words, and whether something outside of the stack can use it."""
 
     words: str
     outside: bool = False
@@ -46,7 +47,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may do what, in words. `operations`: as the platform calls them."""
+    """A permission of a principal, in words. `operations`: the platform's names."""
 
     principal: str
     words: str
@@ -56,7 +57,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Hanging:
-    """Two roles whose connection the rules do not let through."""
+    """A connection between two roles that no rule allows, so that the job would hang."""
 
     job: str
     pair: tuple[str, str]
@@ -66,10 +67,10 @@ class Hanging:
 
 @dataclass(frozen=True, slots=True)
 class JobCost:
-    """What one job costs at most. `None`: unknown, which is not nothing.
+    """What one job costs at most. None means unknown, not zero.
 
-    `hours`: a run's longest, retries included. `idle_hours`: machines that stay wait so long before they stop; None:
-    they never stop. `starts`: the runs that this change starts.
+    `hours`: the longest time of a run, retries included. `idle_hours`: how long machines that stay between runs wait
+    before they stop; None: they never stop. `starts`: the number of runs that this change starts.
     """
 
     job: str
@@ -97,7 +98,7 @@ class StandingCost:
 
 @dataclass(frozen=True, slots=True)
 class StackCosts:
-    """`usd_starting`: the most that the runs which this change starts can cost; None: unknown, or without a bound."""
+    """`usd_starting`: the most that the runs started by this change can cost. None: unknown, or unlimited."""
 
     jobs: tuple[JobCost, ...] = ()
     standing: tuple[StandingCost, ...] = ()
@@ -108,9 +109,9 @@ class StackCosts:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A finding of `check`, or a result of the policy pack. `outcome` of the pack: fail, unknown or waived.
+    """A finding of `check`, or a result of the policy pack. Only the pack has an `outcome`: fail, unknown or waived.
 
-    `waiver`: until when it is waived and why; of a failure, when that ended.
+    `waiver`: the last day and the reason of a waiver in force, or when an earlier waiver ended.
     """
 
     code: str
@@ -125,7 +126,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A line of the picture. `how` says on what ports, or what is done."""
+    """An arrow of the picture. `how`: the ports, or the operations."""
 
     source: str
     target: str
@@ -134,7 +135,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Roles in their subnet, and what they and people reach. `places`: bucket, registry, services, outside."""
+    """The roles in their subnet, and what they and people reach. `places`: bucket, registry, services, the internet."""
 
     subnet: str = ""
     roles: tuple[str, ...] = ()
@@ -145,14 +146,14 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What a change of one stack means. `refused`: why `up` would not go on. `unjudged`: what is not known, and why.
+    """What a change of one stack means. `refused`: why `up` would refuse it. `unjudged`: what is unknown, and why.
 
-    `findings` and `pack` are new with this change; `pack_before` counts what the policy pack said before it, too.
+    `findings` and `pack` are new with this change. `pack_before` counts the pack's results that both sides have.
 
-    `proven`, `unproven` and `unneeded`: of what opens and is granted, what a rehearsal needed, what it never had, and
-    what it had and nobody would miss.
+    `proven`, `unproven` and `unneeded`: what the change opens and grants, by the evidence of a rehearsal. It needed
+    this, it did not have this, or it had this without need.
 
-    `judged` is false where a side could not be read at all: then no gate may pass.
+    `judged` is false if a side could not be read. Then no gate may pass.
     """
 
     stack: str
@@ -189,7 +190,7 @@ class Review:
 
     @property
     def has_decisions(self) -> bool:
-        """Whether a person must decide anything. What is made, or changed in place, takes no decision alone."""
+        """Whether a person must decide anything. Creating resources, or changing them in place, needs no decision."""
         return bool(
             self.refused or self.opened or self.closed or self.hanging or self.gained or self.lost or self.warnings
             or self.of_kind("replaced", "deleted", "kept", "blocked") or self.costs.starts or self.findings

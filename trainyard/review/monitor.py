@@ -19,12 +19,12 @@ from components.platform.review import OfflineCloud, OfflineStack, unknown
 STACK_OUTPUTS = "pulumi:pulumi:readStackOutputs"
 STACK_RESOURCES = "pulumi:pulumi:readStackResourceOutputs"
 ORGANIZATION = "organization"
-# A shorter text is no encrypted one.
+# A shorter text cannot be an encrypted value.
 _SHORTEST = 8
 
 
 def plain(value: Any) -> Any:
-    """A value of the wire with secrets and unknowns as one-key mappings, whole numbers as integers."""
+    """A value of the engine's protocol. Secrets and unknowns become one-key mappings, whole numbers integers."""
     if isinstance(value, dict):
         if value.get(engine_values.SIGNATURE) == engine_values.SECRET:
             return {"(secret)": plain(value.get("value"))}
@@ -41,7 +41,7 @@ def unpack(message: Any) -> Any:
 
 
 class RecordingMonitor(pulumi.runtime.mocks.MockMonitor):
-    """Calls arrive from several threads; each is written down whole."""
+    """Records the requests of a program, which come from several threads."""
 
     def __init__(self, mocks: pulumi.runtime.Mocks) -> None:
         super().__init__(mocks)
@@ -79,12 +79,12 @@ class RecordingMonitor(pulumi.runtime.mocks.MockMonitor):
         return answer
 
     def _aliases_of(self, request: Any, urn: str) -> list[str]:
-        """The URNs under which it may be in a state: its own earlier names, and those that follow from its parent's."""
+        """The URNs under which a state may have the resource, by earlier names of itself and of its parents."""
         names = [request.name, *(one.spec.name for one in request.aliases if one.HasField("spec") and one.spec.name)]
         above = request.parent.rpartition("::")[2]
         for earlier in self._aliases.get(request.parent, ()):
             was = earlier.rpartition("::")[2]
-            # A child whose name begins with its parent's is renamed with it, as the engine does.
+            # As in the engine, a child whose name begins with its parent's is renamed with the parent.
             names += [was + name[len(above) :] for name in names if above and name.startswith(above)]
         found = {f"{urn.rpartition('::')[0]}::{name}" for name in names}
         found |= {one.urn for one in request.aliases if one.HasField("urn")}
@@ -111,7 +111,10 @@ def _sorted(urns: Iterable[str]) -> list[str]:
 
 
 class MockedCloud(pulumi.runtime.Mocks):
-    """Answers a program: ids of its resources, what it looks up, and what its state has: `state`, of the other side."""
+    """Answers a program: ids and outputs of its resources, its lookups, and its own state.
+
+    `state`: the recording of the other side.
+    """
 
     def __init__(self, cloud: OfflineCloud, stack: OfflineStack, project: str, state: Mapping[str, Any]) -> None:
         self._cloud, self._stack, self._state = cloud, stack, state
@@ -149,7 +152,7 @@ class MockedCloud(pulumi.runtime.Mocks):
 
 
 def configuration(file: Path) -> tuple[dict[str, str], list[str]]:
-    """The values, and the keys that hold a secret anywhere below."""
+    """A stack file's configuration as Pulumi passes it to a program (objects as JSON), and the keys with secrets."""
     written = yaml.safe_load(file.read_text("utf-8"))["config"]
     values = {key: value if isinstance(value, str) else "" for key, value in written.items()}
     secret = [key for key, value in written.items() if _holds_secret(value)]
@@ -170,7 +173,7 @@ def _holds_secret(value: Any) -> bool:
 
 
 def _opened(value: Any) -> Any:
-    """No key is at hand to decrypt with, and none is needed: the text in the file stands for the secret itself."""
+    """Secrets stay encrypted: there is no key here, and the encrypted text can stand for the secret."""
     if _is_secret(value):
         return value["secure"]
     if isinstance(value, Mapping):
@@ -179,7 +182,7 @@ def _opened(value: Any) -> Any:
 
 
 def encrypted_texts(file: Path) -> tuple[str, ...]:
-    """Every text that is encrypted in the file, the longest first. One of a few letters is no encrypted text."""
+    """The encrypted texts of the file, the longest first."""
     found = set(_encrypted(yaml.safe_load(file.read_text("utf-8")).get("config")))
     return tuple(sorted((text for text in found if len(text) >= _SHORTEST), key=lambda text: (-len(text), text)))
 

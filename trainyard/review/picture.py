@@ -16,7 +16,7 @@ from trainyard.review.model import Edge, Picture
 _EVERY_NODE = "every node"
 _WORDS = {SUBNET: _EVERY_NODE, SERVICES: "the platform's services", INTERNET: "the internet"}
 _PEOPLE = {"users": "people", "runs": "runs", "service": "the platform", "bucket-service": "the bucket's service"}
-# What a grant is about -> where the picture shows it.
+# The subject of a grant -> its place in the picture.
 _PLACES = {
     "objects": "bucket", "buckets": "bucket", "images": "registry", "repositories": "registry", "logs": "logs",
     "secrets": "secrets", "keys": "secrets",
@@ -82,7 +82,7 @@ def _grant_edges(plan: Mapping[str, Any]) -> Iterator[Edge]:
 
 
 def svg(shown: Picture) -> str:
-    """Empty if there is nothing to draw. All text is escaped; colours are the page's."""
+    """The picture as SVG; empty if there is nothing to draw. All text is escaped. The page's style sets the colours."""
     if not shown.edges:
         return ""
     places: dict[str, tuple[float, float, float]] = {}

@@ -13,21 +13,21 @@ from catalog import engine_values
 from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapshot
 
 _ROOT = "pulumi:pulumi:Stack"
-_PASSED_OVER = frozenset({"read", "read-discard", "read-replacement", "refresh", "discard-replaced"})
+_IGNORED_STEPS = frozenset({"read", "read-discard", "read-replacement", "refresh", "discard-replaced"})
 _MAKE = "make it with: pulumi preview --json --show-sames"
-# What a preview has in place of a secret, unless it was told to show them.
+# The preview's text for a secret.
 _HIDDEN = "[secret]"
-# Of a file or an archive, what tells it from another one.
-_TELLING = ("hash", "path")
+# The keys that identify the content of a file or an archive.
+_IDENTIFYING = ("hash", "path")
 
 
 class PreviewError(Exception):
-    """A file that is no preview of this stack; the text is for people."""
+    """The file is not a preview of this stack. The message is for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Its two sides, and the engine's own reasons for what it replaces, by URN."""
+    """Both sides, and the engine's own reasons for replacements, by URN."""
 
     before: Snapshot
     after: Snapshot
@@ -35,7 +35,7 @@ class Preview:
 
 
 def read_preview(file: Path, name: str, platform: str, plan: Mapping[str, Any]) -> Preview:
-    """`plan`: that of the stack file, which the engine does not write down."""
+    """`plan`: the plan of the stack file, which is not in the engine's output."""
     try:
         document = json.loads(file.read_text("utf-8"))
         steps = list(document["steps"])
@@ -43,7 +43,7 @@ def read_preview(file: Path, name: str, platform: str, plan: Mapping[str, Any]) 
         raise PreviewError(f"{file}: {problem.strerror}") from None
     except (ValueError, TypeError, KeyError, RecursionError):
         raise PreviewError(f"{file} is not what `pulumi preview --json` writes; {_MAKE}") from None
-    rows = [step for step in steps if isinstance(step, Mapping) and step.get("op") not in _PASSED_OVER]
+    rows = [step for step in steps if isinstance(step, Mapping) and step.get("op") not in _IGNORED_STEPS]
     _require_whole(file, document, rows)
     _require_stack(file, rows, name)
     before, after, replaced = _sides(rows)
@@ -75,7 +75,7 @@ def _sides(
         replaces = "replace" in str(row.get("op"))
         old, new = row.get("oldState"), row.get("newState")
         if isinstance(old, Mapping) and isinstance(new, Mapping) and not replaces:
-            # The engine says it before it knows that what it changes in place stays the same thing.
+            # The engine prints the new state before it has an id. A resource that is changed in place keeps its id.
             new = {**new, "id": new.get("id") or old.get("id")}
         for side, state in ((before, old), (after, new)):
             if isinstance(state, Mapping) and state.get("type") != _ROOT:
@@ -89,7 +89,7 @@ def _sides(
 
 
 def _remarks(diagnostics: Sequence[Any]) -> list[str]:
-    """What the program and its providers warned of. Their texts are the engine's, without its prefix."""
+    """The warnings and errors of the program and its providers."""
     rows = [one for one in diagnostics if isinstance(one, Mapping)]
     return [str(one.get("message", "")).strip() for one in rows if one.get("severity") in ("warning", "error")]
 
@@ -110,13 +110,13 @@ def resource_of(urn: str, state: Mapping[str, Any]) -> ReviewedResource:
 
 
 def plain(value: Any) -> Any:
-    """A value of the engine, with the texts that stand for secrets and unknowns."""
+    """A value of the engine, with SECRET and UNKNOWN in place of secrets and unknowns."""
     if isinstance(value, Mapping):
         kind = value.get(engine_values.SIGNATURE)
         if kind == engine_values.SECRET:
             return SECRET
         if kind is not None:
-            return {key: item for key, item in value.items() if key in _TELLING}
+            return {key: item for key, item in value.items() if key in _IDENTIFYING}
         return {key: plain(item) for key, item in value.items() if not str(key).startswith("__")}
     if isinstance(value, list):
         return [plain(item) for item in value]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of what a change opens and grants: what a rehearsal needed, what it had and nobody would miss, what it never had."""
+"""Compares what a change opens and grants with a rehearsal: needed there, not needed, or not part of it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _SIGNS = {"proven": "proven", "unproven": "not proven", "unneeded": "nobody woul
 
 
 class RehearsalError(Exception):
-    """A file that is no report of a rehearsal; the text is for people."""
+    """The file is not a report of a rehearsal of this stack. The message is for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class RehearsalProof:
-    """In words. `unneeded`: the rehearsal had it, and would have gone the same without it."""
+    """In words. `unneeded`: the rehearsal had it, and would have passed without it."""
 
     proven: tuple[str, ...] = ()
     unproven: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ def read_rehearsal(file: Path, stack: str) -> Mapping[str, Any]:
 def proof_of(
     before: Snapshot, after: Snapshot, platform: ReviewPlatform, rehearsal: Mapping[str, Any]
 ) -> RehearsalProof:
-    """Only of the change: what both sides let through or allow takes no proof."""
+    """Judges only the change: what both sides allow needs no proof."""
     rows = [*_of_network(before, after, platform, rehearsal), *_of_access(before, after, platform, rehearsal)]
     return RehearsalProof(
         **{kind: tuple(f"{sign}: {words}" for name, words in rows if name == kind) for kind, sign in _SIGNS.items()}
@@ -91,7 +91,7 @@ def _of_network(
 
 
 def _lets(passage: Passage, flow: Mapping[str, Any], network: Network) -> bool:
-    """Whether a passage lets a connection of the rehearsal through."""
+    """Whether a passage allows a connection of the rehearsal."""
     return (
         passage.direction == flow["direction"]
         and _is_protocol(passage.protocol, str(flow["protocol"]))
@@ -106,7 +106,7 @@ def _is_protocol(protocol: str, wanted: str) -> bool:
 
 
 def _is_peer(passage: Passage, flow: Mapping[str, Any], network: Network) -> bool:
-    """A name stands for the nodes, or for something that is none of them: which, the rehearsal cannot tell."""
+    """Whether the flow's peer is the passage's. Of a name, a rehearsal knows only whether it is a node."""
     block = block_of(passage.peer)
     if block is None:
         return (passage.peer in network.addresses) == bool(flow["toNode"])
@@ -116,7 +116,7 @@ def _is_peer(passage: Passage, flow: Mapping[str, Any], network: Network) -> boo
 
 
 def _covers(rule: Mapping[str, Any], passage: Passage) -> bool:
-    """Whether a rule of the rehearsal is at least as wide."""
+    """Whether a rule of the rehearsal is at least as wide as the passage."""
     ports = rule["ports"] or EVERY_PORT
     block, wanted = block_of(str(rule["peer"])), block_of(passage.peer)
     peers = block is None if wanted is None else block is not None and is_within(wanted, (), (block,))
@@ -137,7 +137,7 @@ def _of_access(
     without = platform.without_statements(after, frozenset(granted))
     then, now, rest = platform.abilities((before, after, without)) or (frozenset(), frozenset(), frozenset())
     if now - then:
-        # A statement that only says what others say already grants nothing.
+        # Without a new ability, new statements only repeat others.
         for text in dict.fromkeys(granted):
             pattern = _pattern(text)
             rows = [row for row in rehearsal["statements"] if pattern.fullmatch(str(row["statement"]))]
@@ -148,7 +148,7 @@ def _of_access(
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """What only a cloud knows, such as an account in an ARN, may be anything in the rehearsal."""
+    """Matches the statement in the rehearsal. Values that only a cloud knows, such as an account id, may differ."""
     parts = _NOT_KNOWN.split(text)
     return re.compile(r"[^:\"'/\s]+".join(map(re.escape, parts)))
 

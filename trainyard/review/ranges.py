@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of numbers as ranges, and address blocks as a tree: what a difference of many rules is computed with."""
+"""Sets of port ranges and trees of address blocks, from which differences of rules are computed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def common(these: Ranges, those: Ranges) -> Ranges:
 
 
 def cells(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """The pieces into which the bounds of all these ranges cut what they cover together."""
+    """Cuts the union of the ranges at all their bounds."""
     wanted = set(ranges)
     starts = sorted({first for first, _ in wanted} | {last + 1 for _, last in wanted})
     pieces = zip(starts, (start - 1 for start in starts[1:]), strict=False)
@@ -52,7 +52,7 @@ def cells(ranges: Iterable[Range]) -> tuple[Range, ...]:
 
 
 def block_of(peer: str) -> Block | None:
-    """The address block that a peer is. None: it is a name."""
+    """The peer as an address block. None if the peer is a name."""
     try:
         return ip_network(peer, strict=False)
     except ValueError:
@@ -64,31 +64,31 @@ def span(block: Block) -> Range:
 
 
 def is_within(block: Block, but: Iterable[Block], inside: Iterable[Block]) -> bool:
-    """Whether all addresses of a block, without those of `but`, lie in these blocks."""
+    """Whether all addresses of a block, except those in `but`, lie in `inside`."""
     same = [one for one in inside if one.version == block.version]
     without = minus((span(block),), union(span(one) for one in but if one.version == block.version))
     return not minus(without, union(map(span, same)))
 
 
 @dataclass(slots=True)
-class Node:
-    """A block among others. `whole`: the blocks below it cover it, so that it has no address of its own."""
+class BlockNode:
+    """A block in a tree. `whole`: its children cover it, so it has no addresses of its own."""
 
     block: Block
-    above: Node | None
-    below: list[Node] = field(default_factory=list)
+    above: BlockNode | None
+    below: list[BlockNode] = field(default_factory=list)
     whole: bool = False
 
 
-def tree(blocks: Iterable[Block]) -> list[Node]:
-    """All blocks, each after the one that contains it."""
+def tree(blocks: Iterable[Block]) -> list[BlockNode]:
+    """The blocks as nodes, each after the block that contains it."""
     order: Any = lambda block: (block.version, int(block.network_address), block.prefixlen)  # noqa: E731
-    nodes: list[Node] = []
-    line: list[Node] = []
+    nodes: list[BlockNode] = []
+    line: list[BlockNode] = []
     for block in sorted(set(blocks), key=order):
         while line and not _contains(line[-1].block, block):
             line.pop()
-        node = Node(block, line[-1] if line else None)
+        node = BlockNode(block, line[-1] if line else None)
         if node.above:
             node.above.below.append(node)
         nodes.append(node)
@@ -105,10 +105,10 @@ def _contains(outer: Block, inner: Block) -> bool:
     return first <= start and end <= last
 
 
-def described(nodes: Sequence[Node], chosen: Set[int]) -> Iterator[tuple[Block, tuple[Block, ...]]]:
-    """The addresses of the chosen nodes (by `id`) as few blocks, each with the blocks in it that are not meant.
+def described(nodes: Sequence[BlockNode], chosen: Set[int]) -> Iterator[tuple[Block, tuple[Block, ...]]]:
+    """The addresses of the chosen nodes (by `id`) as few blocks, each with the blocks that are excluded from it.
 
-    A node stands for the addresses that are in no node below it.
+    A node stands for the addresses that are in none of its children.
     """
     alone: list[Block] = []
     for node in nodes:
@@ -123,7 +123,7 @@ def described(nodes: Sequence[Node], chosen: Set[int]) -> Iterator[tuple[Block, 
         yield from ((block, ()) for block in collapse_addresses(same))
 
 
-def _left_out(node: Node, chosen: Set[int]) -> Iterator[Block]:
+def _left_out(node: BlockNode, chosen: Set[int]) -> Iterator[Block]:
     for one in node.below:
         if id(one) in chosen:
             yield from _left_out(one, chosen)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who can reach what, before and after: the difference of two sets of rules, by evaluation and not by comparing texts.
+"""Which passages a change opens and closes: the difference of two sets of rules, by what they allow.
 
-Rules that are split, merged, reordered or renamed let the same through, so they make no difference here.
+Rules that are split, merged, reordered or renamed allow the same, so they make no difference.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ipaddress import IPv4Network, IPv6Network
 from components.platform.review import EVERY_PORT, Network, Passage
 from trainyard.review.ranges import (
     Block,
-    Node,
+    BlockNode,
     Range,
     Ranges,
     block_of,
@@ -41,7 +41,7 @@ _Item = tuple[str, Range, Range]
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """`ways`: routes that lead out of or into the networks, and public addresses of nodes, in words."""
+    """The difference of two networks. `ways`: routes into or out of them, and public addresses of nodes, in words."""
 
     opened: tuple[Passage, ...] = ()
     closed: tuple[Passage, ...] = ()
@@ -65,7 +65,7 @@ def _ways(network: Network) -> tuple[str, ...]:
 
 
 def beyond(these: Iterable[Passage], those: Iterable[Passage]) -> tuple[Passage, ...]:
-    """What these passages let through and those do not, as passages as wide as possible."""
+    """What `these` allow and `those` do not, in the widest possible passages."""
     sides: dict[tuple[str, str], tuple[list[Passage], list[Passage]]] = defaultdict(lambda: ([], []))
     for side, passages in enumerate((these, those)):
         for one in passages:
@@ -97,7 +97,7 @@ def _named(protocol: str) -> tuple[str, ...]:
 
 
 def _by_peer(passages: Iterable[Passage], classes: Iterable[str], sources: tuple[Range, ...]) -> dict[str, _Open]:
-    """What each peer's own passages open. Blocks are written in one way, and without what is not meant."""
+    """What the passages open to each peer. Blocks are normalized, and their excluded parts removed."""
     found: dict[str, dict[tuple[str, Range], list[Range]]] = defaultdict(lambda: defaultdict(list))
     for one in passages:
         for peer in _peers(one):
@@ -121,7 +121,7 @@ def _peers(passage: Passage) -> Iterator[str]:
 
 
 def _without(block: Block, hole: Block | None) -> Iterable[Block]:
-    """The block without a smaller one in it. Blocks of two versions of IP have nothing in common."""
+    """The block without `hole`. Blocks of different IP versions have nothing in common."""
     if isinstance(block, IPv4Network) and isinstance(hole, IPv4Network):
         return block.address_exclude(hole) if hole.subnet_of(block) else () if block.subnet_of(hole) else (block,)
     if isinstance(block, IPv6Network) and isinstance(hole, IPv6Network):
@@ -142,7 +142,7 @@ def _less(these: _Open, those: _Open) -> _Open:
 
 
 def _items(opened: _Open, classes: tuple[str, ...], sources: tuple[Range, ...]) -> list[_Item]:
-    """As few rows as say the same: source ports that are alike together, then protocols that are alike."""
+    """As few rows as possible: joins equal source ports first, then equal protocols."""
     by_row: dict[tuple[Range, Range], list[str]] = defaultdict(list)
     for protocol in classes:
         for source, ports in _of_sources(opened, protocol, sources):
@@ -186,8 +186,8 @@ def _of_blocks(
             yield item, str(block), tuple(map(str, but))
 
 
-def _inherited(nodes: list[Node], rows: Mapping[str, _Open]) -> dict[int, _Open]:
-    """What is open to a block: by its own rules, and by those of the blocks around it."""
+def _inherited(nodes: list[BlockNode], rows: Mapping[str, _Open]) -> dict[int, _Open]:
+    """What is open to each block, by its own rules and those of the blocks around it."""
     found: dict[int, _Open] = {}
     for node in nodes:
         above: _Open = found[id(node.above)] if node.above else {}
@@ -202,7 +202,7 @@ def _inherited(nodes: list[Node], rows: Mapping[str, _Open]) -> dict[int, _Open]
 
 
 def is_outside(passage: Passage, network: Network) -> bool:
-    """Whether the other end of a passage lies outside of what belongs to the stack, or may lie there."""
+    """Whether the peer of a passage is, or may be, outside of the stack."""
     block = block_of(passage.peer)
     if block is None:
         return passage.peer not in network.inside

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m trainyard.review.record`: runs the programs of stacks against a monitor that only writes down.
+"""`python -m trainyard.review.record`: runs the programs of stacks against a monitor that only records.
 
-A line of JSON in (file, root, state), a line of JSON out (a `Recorded`, or an error). Each program runs in a fork, so
-none leaves anything behind for the next; Pulumi is imported once, before the first fork. No engine, no cloud, no
-credentials: what a program looks up is answered from its own stack file (components/platform/review.py), and what it
-asks of its own state from the other side's recording.
+A request is one line of JSON (file, root, state), and so is the answer (a `Recorded`, or an error). Each program runs
+in a fork, so it cannot affect the next one. Pulumi is imported once, before the first fork. No engine, cloud or
+credentials are needed: lookups are answered from the stack file (components/platform/review.py), and requests for the
+stack's own state from the recording of the other side.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from schemas.judge import judge_file
 from trainyard.review.monitor import ORGANIZATION, MockedCloud, RecordingMonitor, configuration, encrypted_texts, plain
 from trainyard.review.recorder import Recorded, masked, resource_of
 
-# A program takes a second. One that waits for what never comes ends too; a busy machine may take long for the second.
+# Timeout of a program. It needs a second, but far more on a busy machine.
 SECONDS = 900
 _STACK_TYPE = "pulumi:pulumi:Stack"
 _ABOVE = "pulumi:"
-# Packages of these names are read in parts, as programs need them.
+# Prefixes of packages that import their modules on first use.
 _SDKS = ("pulumi_", "components.")
 
 
 class _Remarks(logging.Handler):
-    """What the program tells people."""
+    """Collects the warnings that the program shows to people."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -68,7 +68,7 @@ async def _exports() -> dict[str, Any]:
 
 
 def record(request: Mapping[str, Any]) -> dict[str, Any]:
-    """All that the program of one stack file asks of Pulumi."""
+    """Records all requests of one stack's program to Pulumi."""
     file, state = Path(request["file"]), request.get("state") or {}
     name = file.stem.removeprefix("Pulumi.")
     judged = judge_file(file)
@@ -100,16 +100,16 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
 def _run(
     monitor: RecordingMonitor, file: Path, root: str, name: str, project: str
 ) -> tuple[list[str], dict[str, Any], str]:
-    told = _Remarks()
+    remarks = _Remarks()
     pulumi.runtime.set_mocks(
         monitor.mocks, project=project, stack=name, preview=False, monitor=monitor, organization=ORGANIZATION,
-        logger=told.logger,
+        logger=remarks.logger,
     )  # fmt: skip
     pulumi.runtime.settings.SETTINGS.root_directory = str(file.parent)
     os.chdir(root)
-    # Findings of the file are read where they are: the program need not repeat them.
+    # `check` reports the findings of the file, so the program need not.
     os.environ.update({STACKS: str(file.parent), WARNINGS_SHOWN: "1"})
-    # Packed code is named by its content, below the folder of this recording: the same on both sides.
+    # Packed code goes into the folder of this recording, named by its content, so its name is the same on both sides.
     os.environ.pop(ARTIFACTS, None)
     pulumi.runtime.set_all_config(*configuration(file))
 
@@ -118,9 +118,9 @@ def _run(
         return await _exports()
 
     try:
-        return told.texts, asyncio.get_event_loop().run_until_complete(main()), ""
+        return remarks.texts, asyncio.get_event_loop().run_until_complete(main()), ""
     except pulumi.RunError as refused:
-        return told.texts, {}, str(refused)
+        return remarks.texts, {}, str(refused)
 
 
 def _first_error(errors: Any) -> str:
@@ -128,7 +128,7 @@ def _first_error(errors: Any) -> str:
 
 
 def _without(value: Any, secret: tuple[str, ...]) -> Any:
-    """Nothing that is encrypted in the file leaves this process, wherever a program may have put it."""
+    """Removes the encrypted texts of the file from the recording, wherever the program put them."""
     if isinstance(value, Mapping):
         return {_without(key, secret): _without(item, secret) for key, item in value.items()}
     if isinstance(value, list):
@@ -142,7 +142,7 @@ def _without(value: Any, secret: tuple[str, ...]) -> Any:
 def answer(line: str) -> str:
     try:
         return json.dumps(record(json.loads(line)))
-    except BaseException:  # a program that exits is no end of this fork: its threads would keep it
+    except BaseException:  # SystemExit too: the fork must answer, and must not wait for threads
         return json.dumps({"error": traceback.format_exc()})
 
 
@@ -159,13 +159,13 @@ def serve(write: Callable[[str], object]) -> None:
 
 
 def _prepare(platform: str) -> None:
-    """A platform whose packages are not installed says so when its program is recorded."""
+    """Imports the platform's packages. If they are missing, recording a program reports it."""
     with suppress(ModuleNotFoundError):
         answers(platform).offline.prepare()
 
 
 def _import_all(names: list[str]) -> None:
-    """What one fork had to import, the next ones find here."""
+    """Imports what an earlier fork needed, so that later forks need not."""
     for name in names:
         if name.startswith(_SDKS):
             with suppress(Exception):
@@ -173,7 +173,7 @@ def _import_all(names: list[str]) -> None:
 
 
 def _record_in_fork(write: Callable[[str], object], line: str) -> list[str]:
-    """The names of what was imported for it."""
+    """Returns the names of the modules that the fork imported."""
     reading, writing = os.pipe()
     had = set(sys.modules)
     child = os.fork()
@@ -183,7 +183,7 @@ def _record_in_fork(write: Callable[[str], object], line: str) -> list[str]:
         write(answer(line))
         with os.fdopen(writing, "w") as used:
             used.write("\n".join(sys.modules.keys() - had))
-        # Threads of the program's own loop must not keep the fork, nor its copy of this loop, alive.
+        # Neither the program's threads nor this process's loop may continue in the fork.
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as used:
@@ -191,13 +191,13 @@ def _record_in_fork(write: Callable[[str], object], line: str) -> list[str]:
     status = os.waitpid(child, 0)[1]
     if status:
         code = os.waitstatus_to_exitcode(status)
-        ended = f"it did not end within {SECONDS} s" if code == -signal.SIGALRM else f"it ended itself, with {code}"
+        ended = f"it did not end within {SECONDS} s" if code == -signal.SIGALRM else f"it exited with {code}"
         write(json.dumps({"error": ended}))
     return names
 
 
 def main() -> None:
-    # What a program prints is not an answer.
+    # A program's prints go to stderr, because stdout is for answers.
     answers_to = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 

@@ -26,33 +26,33 @@ from components.platform.review import SECRET, UNKNOWN, ReviewedResource, Snapsh
 from schemas.convert import camel
 
 MODULE = "trainyard.review.record"
-# All that a program under review gets of this process's environment: no credentials, no settings.
-_KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH")
-# What one process says to the other. Another number: a release that speaks otherwise.
+# The variables that a program under review inherits: no credentials, no settings.
+_INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH")
+# The version of the JSON between the two processes.
 FORMAT = 1
 _SECRET_KEY, _UNKNOWN_KEY = "(secret)", "(unknown)"
 
 
 class RecordingError(Exception):
-    """The program of a stack failed otherwise than by refusing: a mistake of ours, or of the revision's code. `where`
-    says which stack's, and on which side."""
+    """The program of a stack failed, by a bug in trainyard or in the revision's code. `where`: the stack and the
+    revision."""
 
     where = ""
 
 
 class RecordingProcess:
-    """Runs the code of `tree`. Files that programs write land in a folder of its own, which goes with it."""
+    """Runs the code of `tree`. Programs write their files into a temporary folder, which is removed at the end."""
 
     def __init__(self, tree: Path) -> None:
         self._tree = tree
         self._one_at_a_time = Lock()
         self._folder = tempfile.TemporaryDirectory(prefix="trainyard-review-")
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (as long as the process)
-        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         self._process = subprocess.Popen(
             [sys.executable, "-m", MODULE],
             cwd=tree,
-            env={**kept, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "HOME": self._folder.name},
+            env={**inherited, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "HOME": self._folder.name},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -65,7 +65,7 @@ class RecordingProcess:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        # Also what its programs have started, or are still doing: all of that would keep its output open.
+        # Also kills what its programs have started, because that keeps the output open.
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
@@ -73,9 +73,9 @@ class RecordingProcess:
         self._folder.cleanup()
 
     def record(self, file: Path, platform: str, before: Recorded | None = None) -> Recorded:
-        """What the program of this stack file asks for, where the state is what `before` left.
+        """Records the program of this stack file. Its state is that of the recording `before`.
 
-        A change that the program refuses is recorded as if nothing were there, so that it can be shown all the same.
+        If the program refuses the change, it is recorded again without a state, so that the change can be shown.
         """
         recorded = self._ask(file, platform, before)
         if recorded.snapshot.refused and not recorded.snapshot.resources and before is not None:
@@ -113,14 +113,14 @@ class RecordingProcess:
         return self._errors.read()[-2000:] or "the process that records programs ended"
 
 
-def nothing(name: str, platform: str) -> Recorded:
-    """The other side of a stack that is new, or removed."""
+def empty_recording(name: str, platform: str) -> Recorded:
+    """The recording for the missing side of a new or removed stack."""
     return Recorded(Snapshot(name, platform, {}, ()))
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A snapshot with what a cloud would have given, by which the other side's program knows what is there."""
+    """A snapshot, with the outputs and resources that the program of the other side gets as its state."""
 
     snapshot: Snapshot
     outputs: Mapping[str, Any] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class Recorded:
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Recorded:
-        """Columns that this release does not know are left out."""
+        """Ignores columns that this release does not know."""
         snapshot = value["snapshot"]
         rows = tuple(_columns(ReviewedResource, row) for row in snapshot["resources"])
         whole = {**snapshot, "resources": rows}
@@ -144,7 +144,7 @@ def _columns(kind: Any, row: Mapping[str, Any]) -> Any:
 
 
 def resource_of(row: Mapping[str, Any]) -> ReviewedResource:
-    """A row of the recorder, with secrets and unknowns as the texts that stand for them."""
+    """A resource from a row of the recording, with SECRET and UNKNOWN in place of such values."""
     inputs = masked(row["inputs"])
     return ReviewedResource(
         type=row["type"],
@@ -165,7 +165,7 @@ def resource_of(row: Mapping[str, Any]) -> ReviewedResource:
 
 
 def masked(value: Any) -> Any:
-    """The value with SECRET and UNKNOWN in place of what was marked so."""
+    """The value with SECRET and UNKNOWN in place of the marked values."""
     if isinstance(value, Mapping):
         if set(value) == {_SECRET_KEY}:
             return SECRET
@@ -176,7 +176,7 @@ def masked(value: Any) -> Any:
 
 
 def secret_digests(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Where secrets stand, with a digest of each."""
+    """The path of each secret, with a digest of its value."""
     if isinstance(value, Mapping):
         if set(value) == {_SECRET_KEY}:
             yield path, sha256(str(value[_SECRET_KEY]).encode()).hexdigest()[:12]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the rules let every connection through that the frameworks of a plan make: the pair that would hang."""
+"""Finds connections that the frameworks of a plan need and no rule allows: the job would hang."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _Direction = Literal["ingress", "egress"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Hang:
-    """A connection that rules of the plan ask for and no rule lets through. `missing`: at which end, in words.
+    """A connection that the plan needs and no rule allows. `missing`: the direction and the end without a rule.
 
-    `job` is empty where every node of the subnet makes it. `why`: what it is for.
+    `job` is empty if every node of the subnet makes the connection. `why`: its purpose.
     """
 
     job: str
@@ -32,7 +32,7 @@ class Hang:
 
 
 def hanging(side: Snapshot, network: Network) -> tuple[Hang, ...]:
-    """None where the rules are not known: a network that is somebody else's."""
+    """Empty if the rules are unknown, because the network belongs to somebody else."""
     if network.unjudged or not network.nodes:
         return ()
     rules = side.plan.get("network", {}).get("rules", ())
@@ -53,7 +53,7 @@ def _job(end: str) -> str:
 
 
 def _ends(target: str, network: Network) -> Iterator[tuple[_Direction, Iterable[str], str]]:
-    """What has to be open: the direction, peers of which one is enough, and whose end it is (empty: the source's)."""
+    """What must be open: the direction, the peers (one of them is enough), and the role (empty: the source)."""
     if target == SERVICES:
         yield from (("egress", row, "") for row in network.services)
     elif target == INTERNET:
@@ -75,7 +75,7 @@ def _shut(
 
 
 def _ports(text: Any) -> tuple[int, int]:
-    """As plans say them: `443`, `29500-29563`, or nothing for every port."""
+    """Parses the ports of a plan: `443`, `29500-29563`, or None for all."""
     if text is None:
         return _ALL
     first, _, last = str(text).partition("-")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the names of stacks to their reviews: both sides recorded, side by side, then evaluated."""
+"""Reviews stacks: records both sides of each, in two processes, and evaluates them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schemas.several import check_together, find_neighbours
 from trainyard.review.evaluate import CheckFindings, ReviewContext, review
 from trainyard.review.model import Review, StackKind
 from trainyard.review.preview import read_preview
-from trainyard.review.recorder import Recorded, RecordingError, RecordingProcess, nothing
+from trainyard.review.recorder import Recorded, RecordingError, RecordingProcess, empty_recording
 from trainyard.review.revisions import Side
 
 Progress = Callable[[str], None]
@@ -29,7 +29,7 @@ _FEW = 10
 
 @dataclass(frozen=True, slots=True)
 class ReviewRequest:
-    """What one review is about. `names`: of stack files. `before` None: nothing is compared, all is new."""
+    """What to review. `names`: of stack files. `before` None: nothing is compared, everything is new."""
 
     names: Sequence[str]
     after: Side
@@ -40,8 +40,8 @@ class ReviewRequest:
     shown: Callable[[Path], str] = str
 
     def in_words(self, text: str, side: Side) -> str:
-        """A text about files of a side, with their names as people see them: a folder aside has another name each
-        time, and a finding that names it would never be the same as the other side's."""
+        """The text with the paths of a side's files as people know them. A revision is in a temporary folder with a
+        new name each time. A finding with that name would always differ from the other side's."""
         shown = self.shown(self.after.stacks / "file").removesuffix("file")
         for folder in {str(side.stacks.resolve()), os.path.abspath(side.stacks)}:
             text = text.replace(f"{folder}{os.sep}", shown)
@@ -50,7 +50,7 @@ class ReviewRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """One stack's file on both sides, judged. None: the side has none."""
+    """One stack's file on both sides, judged. None: the side does not have the file."""
 
     name: str
     before: Judged | None
@@ -62,13 +62,13 @@ class _Sides:
 
 
 def review_stacks(wanted: ReviewRequest, progress: Progress) -> Iterator[Review]:
-    """One after the other; while one side of a stack is recorded, so is the other side of the next."""
+    """Yields one review after the other. A thread records the earlier sides in advance."""
     sides = _judged(wanted)
     with ExitStack() as open_until_the_end:
-        # The last to be closed: closing the processes is what ends a recording that nobody waits for any more.
+        # Closed last, because closing the processes ends the recordings that still run.
         pool = open_until_the_end.enter_context(ThreadPoolExecutor(1))
         after = before = open_until_the_end.enter_context(RecordingProcess(wanted.after.code))
-        # A second process for the same code costs its imports, which a few stacks do not earn.
+        # For the same code, a second process is worth its imports only with many stacks.
         if wanted.before and (wanted.before.code != wanted.after.code or len(sides) > _FEW):
             before = open_until_the_end.enter_context(RecordingProcess(wanted.before.code))
         then = wanted.circumstances.against
@@ -82,7 +82,7 @@ def review_stacks(wanted: ReviewRequest, progress: Progress) -> Iterator[Review]
 
 
 def review_preview(wanted: ReviewRequest, file: Path) -> Review:
-    """As the engine saw it. Raises PreviewError."""
+    """Reviews what the engine saw in a preview. Raises PreviewError."""
     (one,) = _judged(replace(wanted, before=None))
     assert one.after is not None
     plan = plain(plan_of(one.after)) if not one.after.errors else {}
@@ -95,7 +95,7 @@ def review_preview(wanted: ReviewRequest, file: Path) -> Review:
 
 
 def _judged(wanted: ReviewRequest) -> list[_Sides]:
-    """`check` reads both sides, and says of each what is new."""
+    """Runs `check` on both sides."""
     found = [
         (name, wanted.before.file(name) if wanted.before else None, wanted.after.file(name)) for name in wanted.names
     ]
@@ -122,14 +122,16 @@ def _with_words(one: Judged, words: Callable[[str], str]) -> Judged:
 
 def _reviewed(wanted: ReviewRequest, one: _Sides, after: RecordingProcess, earlier: Future[Recorded] | None) -> Review:
     platform = _platform(one.after or one.before)
-    recorded = earlier.result() if earlier else nothing(one.name, platform)
+    recorded = earlier.result() if earlier else empty_recording(one.name, platform)
     now = _record(after, one.name, one.after, "", recorded if earlier else None) if one.after else None
-    then = _told(wanted, wanted.before or wanted.after, recorded.snapshot)
-    snapshot = _told(wanted, wanted.after, now.snapshot) if now else nothing(one.name, platform).snapshot
+    then = _with_known_paths(wanted, wanted.before or wanted.after, recorded.snapshot)
+    snapshot = (
+        _with_known_paths(wanted, wanted.after, now.snapshot) if now else empty_recording(one.name, platform).snapshot
+    )
     return review(then, snapshot, one.kind, _findings(wanted, one), wanted.circumstances, wanted.rehearsal)
 
 
-def _told(wanted: ReviewRequest, side: Side, snapshot: Snapshot) -> Snapshot:
+def _with_known_paths(wanted: ReviewRequest, side: Side, snapshot: Snapshot) -> Snapshot:
     remarks = tuple(wanted.in_words(text, side) for text in snapshot.remarks)
     return replace(snapshot, remarks=remarks, refused=wanted.in_words(snapshot.refused, side))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two sides of a change: the working tree, and a revision of it in a folder aside."""
+"""The two sides of a change: the working tree, and a revision of it in a temporary folder."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from trainyard.review.recorder import MODULE
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 _RECORDER = Path(*MODULE.split(".")).with_suffix(".py")
-# What would make git run other programs, or look elsewhere.
+# Options that keep git from running other programs.
 _GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 _OLDER = "that revision has no review yet: today's code reads its stack files, so its own code is not compared"
 
 
 class RevisionError(Exception):
-    """A revision that cannot be read; the text is for people."""
+    """A revision cannot be read. The message is for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Where stack files lie and whose code reads them. `commit`: short, or empty. `remark`: for people. `aside`: the
-    folder that holds all of a revision; None for the working tree."""
+    """The stack files of a side, and the code that reads them. `commit`: short, or empty. `remark`: for people.
+    `aside`: the temporary folder with the whole revision; None for the working tree."""
 
     code: Path
     stacks: Path
@@ -44,7 +44,7 @@ class Side:
 
 
 def working_tree(stacks: Path) -> Side:
-    """As it lies there, whether committed or not."""
+    """The stack files as they are now, committed or not."""
     try:
         commit = _git(stacks, "rev-parse", "--short=12", "HEAD")
     except RevisionError:
@@ -58,7 +58,7 @@ def working_tree(stacks: Path) -> Side:
 
 @contextmanager
 def revision(stacks: Path, name: str) -> Iterator[Side]:
-    """The same folder at a revision. The folder aside goes again, whatever happens."""
+    """The same folder at a revision, in a temporary folder that is always removed."""
     top = Path(_git(stacks, "rev-parse", "--show-toplevel"))
     commit = _commit(stacks, name)
     with tempfile.TemporaryDirectory(prefix="trainyard-against-") as folder:
@@ -76,7 +76,7 @@ def _commit(stacks: Path, name: str) -> str:
         return _git(stacks, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     except RevisionError:
         if name == "HEAD" and not _git(stacks, "rev-list", "--all", "--max-count=1"):
-            # Before the first commit, where a hook may ask: there all is new.
+            # A repository without commits, for example in a hook, is compared with an empty tree.
             return _git(stacks, "hash-object", "-t", "tree", "--stdin")
         raise RevisionError(f"no revision `{name}` is here{_remedy(stacks, name)}") from None
 
@@ -94,7 +94,7 @@ def _remedy(stacks: Path, name: str) -> str:
 
 
 def _code_of(top: Path, tree: Path) -> tuple[Path, str]:
-    """Each side runs its own code, so that a change of a component shows."""
+    """The code of a revision, and a remark. Each side runs its own code, so that a changed component shows."""
     if not CHECKOUT.is_relative_to(top):
         return CHECKOUT, ""
     own = tree / CHECKOUT.relative_to(top)
@@ -106,13 +106,13 @@ def _code_of(top: Path, tree: Path) -> tuple[Path, str]:
 
 
 def _git(folder: Path, *words: str, variables: dict[str, str] | None = None) -> str:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    # A folder that a change removes is still one of the repository around it.
-    there = next(one for one in (folder, *folder.absolute().parents) if one.is_dir())
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    # The change may have removed the folder: use the nearest parent that exists.
+    nearest = next(one for one in (folder, *folder.absolute().parents) if one.is_dir())
     try:
         done = subprocess.run(
-            [*_GIT, "-C", str(there), *words],
-            env={**kept, **(variables or {})},
+            [*_GIT, "-C", str(nearest), *words],
+            env={**own, **(variables or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -122,6 +122,6 @@ def _git(folder: Path, *words: str, variables: dict[str, str] | None = None) -> 
     except FileNotFoundError:
         raise RevisionError("git is not installed, and `--against` needs it") from None
     if done.returncode:
-        said = next(iter(done.stderr.strip().splitlines()), "")
-        raise RevisionError(said.removeprefix("fatal: ") or f"git {words[0]} failed")
+        first_line = next(iter(done.stderr.strip().splitlines()), "")
+        raise RevisionError(first_line.removeprefix("fatal: ") or f"git {words[0]} failed")
     return done.stdout.strip()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A review in words: the verdict, then what a person must decide, in the order of what may hurt. No form's markup."""
+"""A review in words, without markup: the verdict, then what a person must decide, the most dangerous first."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from trainyard.review.access import access_sentence
 from trainyard.review.changes import called
 from trainyard.review.model import Access, Change, ChangeKind, JobCost, Remark, Review
 
-# Beyond so many, items of a section are folded where a form can fold.
+# Items shown per section. Formats that can collapse text collapse the others.
 SHOWN = 8
-# So many inputs are named as the reason of a replacement.
+# Inputs named as the reason of a replacement.
 _PATHS = 4
 _INDEX = re.compile(r"\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One line, what to know about it, and whether it must be seen first."""
+    """One line of a section, and its details. `urgent`: it must be seen first."""
 
     words: str
     details: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Section:
 
 
 def verdict(one: Review) -> str:
-    """One line with numbers."""
+    """One line with counts."""
     counts = list(_counts(one))
     if one.refused:
         return f"{one.stack}: would be refused" + (f"; {', '.join(counts)}" if counts else "")
@@ -94,8 +94,8 @@ def sections(one: Review) -> tuple[Section, ...]:
     return tuple(section for section in made if section.items)
 
 
-def also(one: Review) -> tuple[str, ...]:
-    """What takes no decision, and what is not known."""
+def footnotes(one: Review) -> tuple[str, ...]:
+    """What needs no decision, and what is unknown."""
     lines = []
     if not one.refused and (counted := len(one.of_kind("created"))):
         lines.append(f"{plural(counted, 'resource')} made")
@@ -136,21 +136,21 @@ def sentence(access: Access, gained: bool = True) -> str:
 
 def _ends(one: Review) -> Iterator[Item]:
     if one.refused:
-        yield _told(f"refused: {one.refused}")
-    yield from map(_told, one.warnings)
+        yield _message_item(f"refused: {one.refused}")
+    yield from map(_message_item, one.warnings)
     yield from _grouped(one.of_kind("blocked", "replaced", "deleted", "kept"))
     if one.forecast_changed and one.kind not in ("new", "removed"):
         yield from _forecast(one)
 
 
-def _told(text: str) -> Item:
-    """What a program says to people: its first line, and the others below it."""
+def _message_item(text: str) -> Item:
+    """An item from a message of the program: its first line, with the other lines as details."""
     first, _, rest = text.partition("\n")
     return Item(first, tuple(line.strip() for line in rest.splitlines() if line.strip()), True)
 
 
 def _grouped(changes: Iterable[Change]) -> Iterator[Item]:
-    """Changes for the same reason with the same loss are one line."""
+    """One item for all changes with the same reason and the same loss."""
     groups: dict[tuple[object, ...], list[Change]] = {}
     for one in changes:
         groups.setdefault((one.kind, one.because, one.follows, one.loss, one.type), []).append(one)
@@ -176,7 +176,7 @@ def _change_item(group: list[Change]) -> Item:
 
 
 def _short(paths: Iterable[str]) -> str:
-    """Which of a list's elements differ is of no use to a reader."""
+    """The paths without list indexes, which do not help a reader."""
     named = list(dict.fromkeys(_INDEX.sub("", path) for path in paths))
     rest = f" and {len(named) - _PATHS} more" if len(named) > _PATHS else ""
     return ", ".join(named[:_PATHS]) + rest

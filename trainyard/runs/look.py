@@ -33,7 +33,7 @@ RunReport = Mapping[str, Any]
 
 @dataclass
 class Look:
-    """The wanted runs of one client, read again and again."""
+    """Reads the wanted runs of one client repeatedly."""
 
     runs: Runs
     reader: RunReader
@@ -72,7 +72,7 @@ class Look:
 
 
 def look_for(where: Where, wanted: WantedRuns) -> Look:
-    """Raises UnknownPlaceError if nobody says where the runs are."""
+    """Raises UnknownPlaceError if the place of the runs is unknown."""
     runs = answers(platform_in(where.config)).runs_of_caller(where)
     if not runs.place:
         raise UnknownPlaceError(runs.unknown_place)
@@ -82,7 +82,7 @@ def look_for(where: Where, wanted: WantedRuns) -> Look:
 
 @dataclass
 class ProgressHistory:
-    """Collects the points of each rank. `recall` is asked once for each run."""
+    """Collects the points of each rank. `recall` is called once for each run."""
 
     recall: Callable[[RunStatus], Series]
     _points: dict[str, dict[int, list[ProgressPoint]]] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class ProgressHistory:
 
 
 def recalled(look: Look | SeveralLooks, cloud: LocalCloud | None) -> Callable[[RunStatus], Series]:
-    """What the local cloud remembers of a run's reports. Real clouds remember none."""
+    """Returns a function that reads a run's earlier reports from the local cloud. Real clouds keep none."""
 
     def recall(run: RunStatus) -> Series:
         place = look.place_of(run)
@@ -112,7 +112,7 @@ def recalled(look: Look | SeveralLooks, cloud: LocalCloud | None) -> Callable[[R
             return {}
         try:
             return admin.read_progress(cloud, place.bucket, place.prefix)
-        except CloudError:  # progress is a help, states are told without it
+        except CloudError:  # states are shown without progress
             return {}
 
     return recall
@@ -120,7 +120,7 @@ def recalled(look: Look | SeveralLooks, cloud: LocalCloud | None) -> Callable[[R
 
 @dataclass
 class SeveralLooks:
-    """A `Look` into several places: each run is asked for where it was seen last."""
+    """A `Look` at several places. The `Look` that saw a run last answers for it."""
 
     where: str
     looks: Sequence[Look]
@@ -156,7 +156,7 @@ class SeveralLooks:
 
 
 def runs_now(outputs: Mapping[str, Any], where: Where, wanted: WantedRuns) -> list[tuple[str, str, RunReport]]:
-    """Job, name and report of each run. A run that cannot be seen stays as its report says."""
+    """Job, name and current report of each run. A run that cannot be read keeps the report in `outputs`."""
     seen = _seen(where, wanted, deeply=False)
     if any(run.state == "FAILED" for run in seen):
         # Only the launchers know which rank failed first.
@@ -191,14 +191,17 @@ def _now(node: Mapping[str, Any], seen: NodeRun | None) -> Mapping[str, Any]:
 
 
 def _reasons(nodes: Sequence[Mapping[str, Any]], causes: Mapping[str, str]) -> Iterator[str]:
-    """What the launchers say, and what the platform says of the nodes that failed."""
+    """Reasons of a failure: the launchers' first, then the platform's."""
     yield from (causes[node["id"]] for node in nodes if node["id"] in causes)
     yield from (str(node["details"]) for node in nodes if node["state"] == "FAILED" and node.get("details"))
 
 
 @dataclass
-class Witness:
-    """Asks the local cloud for the counts of a run. Those of an ended run are asked for once."""
+class TrafficReader:
+    """Reads how many connections of a run were allowed and dropped, from the local cloud's firewalls.
+
+    The counts of an ended run are cached.
+    """
 
     cloud: LocalCloud
     _over: dict[str, ConnectionsSeen | None] = field(default_factory=dict)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs in the order of a metric, the best first. What a run left in `result.json` counts before what it reported."""
+"""Sorts runs by a metric, the best first. A value in `result.json` takes precedence over reported progress."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from components.platform.progress import highest_is_best, metric_names, numbers_
 from components.platform.status import RunStatus
 
 RESULT, PROGRESS = "result.json", "progress"
-# What `result.json` of a start holds, by the id of the start's first node.
+# The content of `result.json` for each start, by the id of the start's first node.
 Results = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class MetricValue:
-    """`source`: `result.json`, or `progress` for what the run reported last."""
+    """`source`: `result.json`, or `progress` for the last reported value."""
 
     name: str
     value: float
@@ -26,7 +26,7 @@ class MetricValue:
 
 @dataclass(frozen=True, slots=True)
 class RankedRun:
-    """`metric` None: the run has no number of this name."""
+    """`metric` None: the run does not have the metric."""
 
     run: RunStatus
     metric: MetricValue | None
@@ -34,7 +34,7 @@ class RankedRun:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """`by`: empty where no run has any metric. The runs without it come last, in the order in which they were given."""
+    """`by`: empty if no run has any metric. Runs without the metric come last, in their original order."""
 
     by: str
     highest: bool
@@ -42,7 +42,7 @@ class Ranking:
 
 
 def rank_runs(runs: Sequence[RunStatus], results: Results, by: str | None, highest: bool | None) -> Ranking:
-    """`by` None: the most telling metric of these runs. `highest` None: as the metric's name says."""
+    """`by` None: the most important metric of these runs. `highest` None: the metric's name decides."""
     by = by or next(iter(metric_choices(runs, results)), "")
     highest = highest_is_best(by) if highest is None else highest
     found = [RankedRun(run, _metric(run, results, by)) for run in runs]
@@ -52,13 +52,13 @@ def rank_runs(runs: Sequence[RunStatus], results: Results, by: str | None, highe
 
 
 def metric_choices(runs: Sequence[RunStatus], results: Results) -> list[str]:
-    """The metrics that these runs have, the most telling first."""
+    """The metrics of these runs, the most important first."""
     points = [read_point(0.0, line) for run in runs for _, line in _lines(run, results)]
     return metric_names([point for point in points if point is not None])
 
 
 def start_id(run: RunStatus) -> str:
-    """What tells this start of a run from others."""
+    """The id of this start of a run."""
     return run.nodes[0].run.id if run.nodes else ""
 
 
@@ -71,7 +71,7 @@ def _metric(run: RunStatus, results: Results, by: str) -> MetricValue | None:
 
 
 def _lines(run: RunStatus, results: Results) -> list[tuple[str, Any]]:
-    """What may hold the metric, the surest first: of the ranks the lowest that reports."""
+    """The documents that may hold the metric, in order of precedence: `result.json`, then the reports by rank."""
     result = results.get(start_id(run))
     reports = [(node.launcher_status or {}).get("progress") for node in run.nodes]
     return [*([(RESULT, result)] if result else []), *((PROGRESS, line) for line in reports if line is not None)]

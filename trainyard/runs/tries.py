@@ -122,13 +122,13 @@ def _like(wanted: WantedTry, job: Job) -> str | None:
 
 
 def _run(wanted: WantedTry, like: Run) -> Run:
-    """The run that it is like, with other arguments and variables, and a place of its own from its first start."""
+    """The run `like`, with the arguments and variables of the try."""
     args = like.args if wanted.args is None else wanted.args
     return Run(args=args, env={**like.env, **(wanted.env or {})}, until="accepted")
 
 
 def _refuse_findings(judged: Judged, job: str, name: str) -> None:
-    """What `check` would say of such a run."""
+    """Raises TryError if `check` finds errors in the try."""
     here = at("jobs", job, "runs", name)
     if judged.stack is None or judged.facts is None:
         raise ValueError("a stack with errors has no tries")

@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from trainyard.cli.errors import _IN_WORDS, INTERRUPTED, ErrorReportingGroup, ToldByExitCode, words
+from trainyard.cli.errors import _IN_WORDS, INTERRUPTED, ErrorReportingGroup, ResultCommand, words
 
 
 @pytest.mark.parametrize("name", sorted(_IN_WORDS))
@@ -33,7 +33,7 @@ def test_a_room_that_is_newer_than_the_environment_is_told_with_the_remedy() -> 
 @pytest.mark.parametrize("problem", [click.ClickException("no cloud runs"), OSError(errno.ENOENT, "no such", "/tmp")])
 def test_where_1_is_an_answer_a_failure_is_2(problem: Exception) -> None:
     assert _invoke(problem)[0] == 1
-    assert _invoke(problem, cls=ToldByExitCode)[0] == 2
+    assert _invoke(problem, cls=ResultCommand)[0] == 2
 
 
 def _invoke(problem: BaseException, cls: type[click.Command] = click.Command) -> tuple[int, str]:
