@@ -42,11 +42,11 @@ class Gpus:
     def busiest(self) -> int | None:
         """The recent use of the busiest GPU in percent; None if no GPU can be read."""
         self._find()
-        found = [self._nvidia(device) for device in self._devices or ()]
+        percentages = [self._nvidia(device) for device in self._devices or ()]
         for file in self._files:
             with suppress(OSError, ValueError):
-                found.append(int(file.read_text()))
-        return max((percent for percent in found if percent is not None), default=None)
+                percentages.append(int(file.read_text()))
+        return max((percent for percent in percentages if percent is not None), default=None)
 
     def _find(self) -> None:
         if self._devices is None:
@@ -60,12 +60,12 @@ class Gpus:
         count = ctypes.c_uint()
         if library.nvmlInit_v2() or library.nvmlDeviceGetCount_v2(ctypes.byref(count)):
             return []
-        self._library, found = library, []
+        self._library, devices = library, []
         for index in range(count.value):
             device = ctypes.c_void_p()
             if library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(index), ctypes.byref(device)) == 0:
-                found.append(device)
-        return found
+                devices.append(device)
+        return devices
 
     def _nvidia(self, device: ctypes.c_void_p) -> int | None:
         assert self._library is not None
@@ -120,21 +120,21 @@ def noise_of(framework: str, processes: int) -> Noise:
     return NOISE.get(framework, _QUIET).times(processes)
 
 
-def used(before: Reading, after: Reading, seconds: float, noise: Noise) -> tuple[str, ...]:
-    """The names of what the node used between two readings; empty if it was idle."""
+def active_resources(before: Reading, after: Reading, seconds: float, noise: Noise) -> tuple[str, ...]:
+    """The resources that the node used between two readings, by name; empty if it was idle."""
     used_names = {
         "output": after.output != before.output,
         "progress": after.progress != before.progress,
-        "processor": spent(before.ticks, after.ticks) / _TICKS >= noise.processor * seconds,
-        "disk": spent(before.disk, after.disk) >= DISK_BYTES_PER_SECOND * seconds,
+        "processor": increase(before.ticks, after.ticks) / _TICKS >= noise.processor * seconds,
+        "disk": increase(before.disk, after.disk) >= DISK_BYTES_PER_SECOND * seconds,
         "network": after.network - before.network >= noise.network * seconds,
         "GPU": (after.gpu or 0) >= GPU_PERCENT,
     }
     return tuple(name for name, active in used_names.items() if active)
 
 
-def spent(before: Counts, after: Counts) -> int:
-    """The sum of the increases. The count of an ended process is in its parent's once the parent has waited for it."""
+def increase(before: Counts, after: Counts) -> int:
+    """The sum of the increases. When a parent has waited for a process, its own count includes that of the process."""
     return sum(max(0, count - before.get(process, 0)) for process, count in after.items())
 
 
@@ -158,7 +158,7 @@ class Meter:
 
     @property
     def measures(self) -> str:
-        """The names of what is measured, for messages."""
+        """The measured resources, for messages."""
         names = ["output", "progress", "processor", "disk"]
         names += ["GPU"] if self._gpus.readable else []
         names += ["network"] if self.own_network else []
@@ -167,10 +167,10 @@ class Meter:
 
 def _state(path: str) -> tuple[int, int]:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return 0, 0
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
 def network_bytes(proc: Path) -> int:
@@ -186,7 +186,7 @@ def network_bytes(proc: Path) -> int:
 
 
 def disk_bytes(proc: Path, pid: int) -> int:
-    """The bytes that a process has read from disks and written to them; 0 if we may not know."""
+    """The bytes that a process has read from disks and written to them; 0 if this program may not read that."""
     with suppress(OSError, ValueError):
         rows = dict(line.split(": ") for line in (proc / str(pid) / "io").read_text().splitlines())
         return int(rows.get("read_bytes", 0)) + int(rows.get("write_bytes", 0))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The board: small objects in the run's folder that say which nodes are there, which are idle, and how nodes ended.
+"""The board: small objects in the run's folder that say which nodes have arrived, which are idle, and how nodes ended.
 
-The names of small objects below `peers/` carry all of it, so one list request reads everything:
+The names of the objects below `peers/` contain all that, so one list request reads everything:
 
     peers/g<generation>/<rank>/<nonce>/here/<address>
     peers/g<generation>/<rank>/<nonce>/end/<how>/<code>
@@ -25,7 +25,7 @@ from launcher.stores import Stored
 SUCCEEDED, FAILED, RETRY, STOPPED = "succeeded", "failed", "retry", "stopped"
 FOLDER = "peers/"
 # An arrival that is this much older than our own belongs to a dead launcher: a living one renews its arrival three
-# times as often. A node that starts again may find such arrivals, as after a local cloud was killed with its hosts.
+# times as often. A node that starts again may find such arrivals, for example after a local cloud was killed.
 STALE_SECONDS = 90.0
 RENEW_SECONDS = 30.0
 
@@ -138,7 +138,7 @@ class Board:
         return {rank: event for rank, event in latest.items() if event.idle_number % 2}
 
     def gone(self, launch: Launch, lost: Iterable[int]) -> frozenset[int]:
-        """The ranks that an elastic run goes on without: those that failed, and `lost`. Empty for other runs."""
+        """The ranks without which an elastic run goes on: those that failed, and `lost`. Empty for other runs."""
         failed = (final.rank for final in self.finals(launch) if not final.succeeded)
         return frozenset((*failed, *lost)) if launch.elastic else frozenset()
 

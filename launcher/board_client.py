@@ -159,7 +159,7 @@ class BoardClient:
             return self._changed.wait_for(lambda: not self._posts or bool(self.refused), seconds)
 
     def fresh(self, seconds: float) -> Board:
-        """Waits for a board that was read after everything was posted; returns an older one after `seconds`."""
+        """Waits for a board that was read after everything was posted. After `seconds` it returns the last one read."""
         self.flush(seconds)
         with self._changed:
             wanted = self._round + (2 if self.watches else 0)
@@ -200,13 +200,13 @@ class BoardClient:
         while not self._closed:
             try:
                 posted = self._post_one()
-                if self.watches and self._here and time.monotonic() >= next_read and not self._waiting(posted):
+                if self.watches and self._here and time.monotonic() >= next_read and not self._has_more(posted):
                     self._read()
                     next_read = time.monotonic() + self.interval * random.uniform(0.8, 1.2)
                 self._refused_since = 0.0
             except StoreError as error:
                 self._heartbeats.clear()
-                self._trouble(error)
+                self._handle_error(error)
             except LaunchError as error:
                 self._refuse(str(error))
             with self._changed:
@@ -216,7 +216,7 @@ class BoardClient:
                 if self._hurried:
                     next_read = 0.0
 
-    def _waiting(self, posted: bool) -> bool:
+    def _has_more(self, posted: bool) -> bool:
         return posted and bool(self._posts)
 
     def _post_one(self) -> bool:
@@ -255,7 +255,7 @@ class BoardClient:
             if heartbeat is None or heartbeat.at != event.at:
                 self._heartbeats[rank] = _Heartbeat(event.at, now)
 
-    def _trouble(self, error: StoreError) -> None:
+    def _handle_error(self, error: StoreError) -> None:
         """Retries after an error. A refusal counts as final only after the time that new access may take."""
         now = time.monotonic()
         if error.status in REFUSED:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clones a run's code from git on each node, before anything starts, if the stack file names a repository."""
+"""Clones a run's code from git on each node, if the stack file names a repository. And matches files by globs."""
 
 from __future__ import annotations
 

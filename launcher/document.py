@@ -120,7 +120,7 @@ class Launch:
         least = int(self.options.get("minNodes") or 0)
         return min(least or self.nodes, self.nodes) if self.elastic else self.nodes
 
-    def says(self, placeholder: str) -> bool:
+    def uses_placeholder(self, placeholder: str) -> bool:
         """Whether anything that this node starts contains the placeholder."""
         texts = (*self.start, *self.wrap, *self.command, *self.awaits_command, *self.environment.values())
         return any(placeholder in text for text in texts)

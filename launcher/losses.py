@@ -43,7 +43,7 @@ def describe_losses(losses: Sequence[Loss], bucket: bool) -> Iterator[str]:
 
 
 def loss_record(losses: Sequence[Loss], bucket: bool) -> dict[str, Any] | None:
-    """The same for the node's status object, which programs read; None if nothing is lost."""
+    """The losses for the node's status object, which programs read; None if nothing is lost."""
     if not losses:
         return None
     largest = _largest_first(losses)

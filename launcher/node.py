@@ -31,7 +31,7 @@ _RESTORE_REMEDY = "cancel the run's earlier starts that are still running, then 
 LINGER_VARIABLE = "TRAINYARD_LINGER_SECONDS"
 LINGER_SECONDS = 30.0
 _POST_SECONDS = 20.0
-# A service may fail because the others have ended. It waits this long for the news of that.
+# A service may fail because the others have ended. It waits this long to learn that.
 _NEWS_SECONDS = 8.0
 # How long the nodes that serve a command may take to end, before the command's node ends its own service.
 _RELEASE_SECONDS = 15.0
@@ -84,16 +84,16 @@ class Node:
             return self._finish(FAILED, exits.CONFIGURATION, str(error))
 
     def _meet(self) -> Place:
-        self.reporter.change(state="retrying" if self.retries.any or self._generation else "waiting")
+        self.reporter.change(state="retrying" if self.retries.has_retried or self._generation else "waiting")
         self._claimed = False
         wait = self._wait("the other nodes", _REMEDY)
         request = peers.PeerRequest(self.launch, self.environment, self._generation, wait, self.board_client)
         members = peers.find(request)
         address, self._main = members[self.launch.rank], members.get(0, "")
         other = next((peer for peer in members.values() if peer != address), address)
-        told = self.launch.identity.address()
-        ways = (told or network.source_towards(other), address)
-        interface = next(filter(None, map(network.interface_of, ways)), "")
+        platform_address = self.launch.identity.address()
+        addresses_of_node = (platform_address or network.source_towards(other), address)
+        interface = next(filter(None, map(network.interface_of, addresses_of_node)), "")
         if self.launch.nodes > 1:
             everyone = len(members) == self.launch.nodes
             who = f"all {len(members)} nodes" if everyone else f"{len(members)} of {self.launch.nodes} nodes"
@@ -171,15 +171,15 @@ class Node:
         culprit = self._restarting(self.board_client.board)
         if culprit is not None:
             return f"rank {self.launch.label(culprit)} failed, so all ranks start again"
-        found = self._verdict(self.board_client.board)
-        if found is None or (found.succeeded and self.launch.elastic):
+        outcome = self._verdict(self.board_client.board)
+        if outcome is None or (outcome.succeeded and self.launch.elastic):
             return ""
-        if found.succeeded and not self.launch.service:
+        if outcome.succeeded and not self.launch.service:
             self._complete_since = self._complete_since or time.monotonic()
             linger = number(self.environment, LINGER_VARIABLE, LINGER_SECONDS)
             if time.monotonic() - self._complete_since < linger:
                 return ""
-        return self._explained(found)
+        return self._explain(outcome)
 
     def _restarting(self, known: Board) -> int | None:
         """The rank whose failure makes this node start again, if there is one."""
@@ -204,14 +204,14 @@ class Node:
             self.say(f"{named(self.launch, lost)} sent no heartbeat for {self.board_client.lost_after:.0f} s")
         return verdict(self.launch, [*known.finals(self.launch), *(Final(rank, False, None) for rank in lost)])
 
-    def _explained(self, found: Verdict) -> str:
-        label = self.launch.label(found.rank)
-        if found.code == 0 or (found.succeeded and found.code is None):
+    def _explain(self, outcome: Verdict) -> str:
+        label = self.launch.label(outcome.rank)
+        if outcome.code == 0 or (outcome.succeeded and outcome.code is None):
             return f"the run is complete: rank {label} was the last one it needed"
-        how = "was lost" if found.code is None else f"failed with {exits.describe(found.code)}"
-        if self.launch.elastic and found.rank:
+        how = "was lost" if outcome.code is None else f"failed with {exits.describe(outcome.code)}"
+        if self.launch.elastic and outcome.rank:
             how += f", and training needs {self.launch.fewest} nodes (`minNodes`)"
-        return f"rank {label} {how}" + (", which does not fail the run (completion policy)" * found.succeeded)
+        return f"rank {label} {how}" + (", which does not fail the run (completion policy)" * outcome.succeeded)
 
     def _decide(self, ended: Ended) -> int | None:
         """The exit code; None to start again."""
@@ -259,8 +259,8 @@ class Node:
         while not self._news(_LOOK_SECONDS):
             if self.board_client is None or not self.board_client.watches or self._main_serves():
                 return self._after_failure(code)
-        found = self._verdict(self._known())
-        if found is not None and found.succeeded and code != exits.TEMPORARY:
+        outcome = self._verdict(self._known())
+        if outcome is not None and outcome.succeeded and code != exits.TEMPORARY:
             return self._finish(FAILED, code, why)
         return self._after_stop(why)
 
@@ -274,13 +274,13 @@ class Node:
             self.say(f"stopped: {why}" if why else "the nodes that this service serves start again, so it does too")
             self._generation += 1
             return None
-        found = self._verdict(known)
-        if found is None or found.succeeded:
+        outcome = self._verdict(known)
+        if outcome is None or outcome.succeeded:
             return self._finish(STOPPED, 0, f"stopped: {why}" if why else "")
-        return self._finish(STOPPED, found.code or 1, f"stopped: {self._explained(found)}", found.rank)
+        return self._finish(STOPPED, outcome.code or 1, f"stopped: {self._explain(outcome)}", outcome.rank)
 
     def _after_failure(self, code: int, why: str = "") -> int | None:
-        retries = self.retries.may(code, self._ran)
+        retries = self.retries.allows_retry(code, self._ran)
         alone = self.board_client is None or not self.board_client.watches or not self._takes_all(self.launch.rank)
         if retries and not alone and any(final.succeeded for final in self._known().finals(self.launch)):
             self.say("another node has finished already, so this node cannot start again")
@@ -304,8 +304,8 @@ class Node:
                 self._generation += 1
                 return None
         if not retries:
-            said = f"ended with {exits.describe(code)}{self.retries.last_words(code)}"
-            return self._finish(FAILED, code, why or said)
+            text = f"ended with {exits.describe(code)}{self.retries.why_no_retry(code)}"
+            return self._finish(FAILED, code, why or text)
         self._generation += 0 if alone else 1
         self._pause(code)
         return None
@@ -313,7 +313,7 @@ class Node:
     def _pause(self, code: int) -> None:
         """Waits for the next retry. Ends early if other nodes decide something; the next meeting deals with that."""
         pause = self.retries.charge(code, self._ran)
-        why = f"{exits.describe(code)}, {self.retries.words(code, pause)}"
+        why = f"{exits.describe(code)}, {self.retries.describe(code, pause)}"
         self.say(f"ended with {why}")
         self.reporter.change(state="retrying", code=code, reason=why)
         wait = Wait(self.say, lambda: "the retry", pause, "", self.signals.ended)

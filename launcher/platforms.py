@@ -72,7 +72,7 @@ class Identity:
         return ()
 
     def address(self) -> str:
-        """The address of this node that the platform tells the others; empty if it does not."""
+        """This node's address, if the platform itself tells it to the other nodes; otherwise empty."""
         return ""
 
     def exit_code(self, code: int) -> int:

@@ -36,7 +36,7 @@ class Spec:
 
 
 @dataclass
-class Attempt:
+class SideProcess:
     """A process beside the node's work. Its output is not printed, and its end does not end the node's part."""
 
     process: subprocess.Popen[bytes]
@@ -69,7 +69,7 @@ class ChildProcesses:
         # Become the parent of our processes' orphans, so that they can be ended.
         self._libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._started: list[tuple[Spec, subprocess.Popen[bytes]]] = []
-        self._attempts: list[Attempt] = []
+        self._side_processes: list[SideProcess] = []
         self._output = Output(complaint)
 
     def start(self, spec: Spec) -> None:
@@ -78,10 +78,10 @@ class ChildProcesses:
         self._started.append((spec, process))
         self._output.show(process, spec.prefix)
 
-    def attempt(self, spec: Spec) -> Attempt:
+    def start_side_process(self, spec: Spec) -> SideProcess:
         """Starts a process that may fail; `clear` ends it too. OSError if it cannot be started."""
-        made = Attempt(self._process(spec))
-        self._attempts = [*(one for one in self._attempts if one.code is None), made]
+        made = SideProcess(self._process(spec))
+        self._side_processes = [*(one for one in self._side_processes if one.code is None), made]
         self._output.give(made.process, made.keep)
         return made
 
@@ -161,10 +161,10 @@ class ChildProcesses:
             time.sleep(_POLL_SECONDS)
         self._output.drain(_DRAIN_SECONDS)
         self._started.clear()
-        self._attempts.clear()
+        self._side_processes.clear()
 
     def _reap_adopted(self) -> None:
-        processes = [*(process for _, process in self._started), *(one.process for one in self._attempts)]
+        processes = [*(process for _, process in self._started), *(one.process for one in self._side_processes)]
         own = {process.pid for process in processes}
         while True:
             try:

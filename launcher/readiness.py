@@ -15,7 +15,7 @@ from launcher.errors import LaunchError
 from launcher.network import missing_program
 from launcher.placeholders import Place
 from launcher.printing import LinePrinter
-from launcher.processes import Attempt, ChildProcesses, Spec
+from launcher.processes import ChildProcesses, SideProcess, Spec
 from launcher.settings import number
 
 _ASK_EVERY = 0.2
@@ -45,7 +45,7 @@ class Readiness:
     _asked: float = field(default=0.0, init=False)
     _said: float = field(default_factory=time.monotonic, init=False)
     _answered: set[tuple[int, int]] = field(default_factory=set, init=False)
-    _attempt: Attempt | None = field(default=None, init=False)
+    _side_process: SideProcess | None = field(default=None, init=False)
     _tried: float = field(default=0.0, init=False)
     _last: str = field(default="", init=False)
     _heard: str = field(default="", init=False)
@@ -84,14 +84,14 @@ class Readiness:
         """Starts the awaited command, checks how it ended, and retries it a little later."""
         if self.awaited is None or self._succeeded:
             return ""
-        if self._attempt is None:
-            self._attempt, self._tried = self._try(self.awaited), now
-        code, words = self._attempt.code, self._words(self.awaited)
+        if self._side_process is None:
+            self._side_process, self._tried = self._try(self.awaited), now
+        code, words = self._side_process.code, self._words(self.awaited)
         if code == 0:
             self._succeeded = True
             return ""
-        if self._attempt.last_line:
-            self._heard = f", and printed: {self._attempt.last_line}"
+        if self._side_process.last_line:
+            self._heard = f", and printed: {self._side_process.last_line}"
         if code in _NEVER:
             raise LaunchError(
                 f"{words} ended with {exits.describe(code)}{self._heard}: correct {_WRONG}, or what it runs"
@@ -100,12 +100,12 @@ class Readiness:
             return f"{words} to succeed: it has run for {now - self._tried:.0f} s{self._heard}"
         lacks = f"{words} to succeed: it ended with {exits.describe(code)}{self._heard}"
         if now - self._tried >= _TRY_EVERY:
-            self._attempt = None
+            self._side_process = None
         return lacks
 
-    def _try(self, spec: Spec) -> Attempt:
+    def _try(self, spec: Spec) -> SideProcess:
         try:
-            return self.children.attempt(spec)
+            return self.children.start_side_process(spec)
         except FileNotFoundError:
             raise LaunchError(missing_program(spec.words[0], spec.environment, _WRONG)) from None
         except OSError as error:

@@ -41,11 +41,11 @@ class Retries:
         return cls(count, number(environment, MAXIMUM_VARIABLE, MAXIMUM_MINUTES))
 
     @property
-    def any(self) -> bool:
+    def has_retried(self) -> bool:
         """Whether this node has started again."""
         return bool(self.counted or self.transient)
 
-    def may(self, code: int, ran: float) -> bool:
+    def allows_retry(self, code: int, ran: float) -> bool:
         """Whether a node that failed with this code starts again. `ran`: for how many seconds it had run."""
         kind = exits.kind(code)
         if kind == exits.TRANSIENT:
@@ -60,7 +60,7 @@ class Retries:
         self.counted += 1
         return _pause(exits.UNKNOWN, self.counted)
 
-    def words(self, code: int, pause: float) -> str:
+    def describe(self, code: int, pause: float) -> str:
         """Describes a retry, for the log and the node's status."""
         kind = exits.kind(code)
         when = f"the retry starts in {pause:.0f} s" if pause >= 1 else "the retry starts at once"
@@ -70,7 +70,7 @@ class Retries:
         allowed = "for ever" if self.count < 0 else f"of {self.count}"
         return f"a failure of the kind {kind}: retry {self.counted} {allowed}; {when}"
 
-    def last_words(self, code: int) -> str:
+    def why_no_retry(self, code: int) -> str:
         """Why there is no retry; empty if the code alone explains it."""
         if exits.kind(code) != exits.TRANSIENT:
             return ""

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from launcher import exits
-from launcher.activity import LOOPBACK, Meter, Noise, Reading, noise_of, used
+from launcher.activity import LOOPBACK, Meter, Noise, Reading, active_resources, noise_of
 from launcher.board import FAILED, RETRY, SUCCEEDED, Board
 from launcher.board_client import BoardClient
 from launcher.document import Launch
@@ -44,7 +44,7 @@ class Idleness:
     def add(self, reading: Reading, elapsed: float, interval: float) -> tuple[str, ...]:
         """Adds a reading, and returns what was used since the last one. If the whole node was paused meanwhile, at most
         two intervals count as idle."""
-        active = () if self.last is None else used(self.last, reading, elapsed, self.noise)
+        active = () if self.last is None else active_resources(self.last, reading, elapsed, self.noise)
         idle = self.last is not None and not active
         self.seconds = self.seconds + min(elapsed, interval * 2) if idle else 0.0
         self.last = reading

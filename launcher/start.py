@@ -28,7 +28,7 @@ What to start is read from TRAINYARD_LAUNCH, which the platform sets (schemas/la
 These variables change how (docs/launcher.md explains them):
 """
 VARIABLES = {
-    "TRAINYARD_NODE_ADDRESS": "this node's address, where it is not the one that leads to the bucket",
+    "TRAINYARD_NODE_ADDRESS": "this node's address, if it is not the one that this machine uses towards the bucket",
     "TRAINYARD_WAIT_SECONDS": "how long to wait for the other nodes (1800)",
     "TRAINYARD_READY_SECONDS": "how long to wait for the framework's own services (300)",
     "TRAINYARD_GRACE_SECONDS": "how long processes may take to end before they are killed (6)",
@@ -39,7 +39,7 @@ VARIABLES = {
     "TRAINYARD_ACCESS_SECONDS": "how long access to the bucket may take to come into force (300)",
     "TRAINYARD_START": "the name of this start of the run, the same on all nodes; for platforms that set none",
     "TRAINYARD_PLACE": "the folder in which the node's own folders are made (HOME)",
-    "TRAINYARD_ENVIRONMENT": "the environment of this machine that stands in for an image, where there is none",
+    "TRAINYARD_ENVIRONMENT": "the local environment that stands in for an image",
     "TRAINYARD_KEEP_MEGABYTES": "how much of the working directory is always kept (50 in one file, 500 in all)",
     "TRAINYARD_PIN_LIBRARY": "the library that keeps data ports to their range",
 }

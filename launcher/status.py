@@ -71,7 +71,7 @@ class StatusReporter:
         """Changes the status and writes it at once."""
         for name, value in changes.items():
             setattr(self._status, name, value)
-        self._tell()
+        self._write()
 
     def begin(self) -> None:
         """Called before the command starts: only lines of the progress file after this count."""
@@ -98,14 +98,14 @@ class StatusReporter:
         size = self._file_size()
         line = self._last_line() if size != self._size else None
         if line is None:
-            self._tell_bar(now)
+            self._write_bar(now)
             return
         self._size = size
         if first:
             self._status.firstStepSeconds = round(now - self._started, 3)
         self.change(progress=line)
 
-    def _tell_bar(self, now: float) -> None:
+    def _write_bar(self, now: float) -> None:
         bar = self.bar()[:_LONGEST_BAR]
         if bar != self._status.bar and now - self._written_at >= PROGRESS_SECONDS:
             self.change(bar=bar)
@@ -127,13 +127,13 @@ class StatusReporter:
             return None
 
     def last(self) -> None:
-        """Called after the command: reports its last progress and how long it ran. Only the first call sets that."""
+        """Called after the command: reports its last progress, and at the first call how long it ran."""
         if self._started and self._status.ranSeconds is None:
             self._status.ranSeconds = round(time.monotonic() - self._started, 3)
         self._looked, self._written_at = 0.0, 0.0
         self.tick()
 
-    def _tell(self) -> None:
+    def _write(self) -> None:
         self._written_at = time.monotonic()
         self._status.at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         if self.board_client is not None:

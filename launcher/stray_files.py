@@ -139,8 +139,7 @@ class KeptFile:
 
 @dataclass
 class StrayFiles:
-    """Looks at the places where scripts write besides the folders that they are given. `own`: folders that are kept
-    anyway."""
+    """Finds files that scripts wrote outside of the folders that the launcher gives them. `own`: those folders."""
 
     environment: Mapping[str, str]
     keep: Patterns
@@ -169,7 +168,7 @@ class StrayFiles:
                 self._places.append(WatchedFolder(path, _moment(path), shared=path in temporary))
 
     def look(self) -> tuple[list[KeptFile], list[Loss], bool]:
-        """The files to keep, the files that are lost, and whether there were too many to look at all."""
+        """The files to keep, the files that are lost, and whether there were too many to look at all of them."""
         if not self._places:
             return [], [], False
         budget = Budget(_ENTRIES, _SECONDS)

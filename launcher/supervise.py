@@ -20,7 +20,7 @@ from launcher.processes import ChildProcesses, Spec
 from launcher.readiness import Readiness
 
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_HANDED_OVER = (signal.SIGUSR1, signal.SIGUSR2)
+_FORWARDED = (signal.SIGUSR1, signal.SIGUSR2)
 GRACE_VARIABLE = "TRAINYARD_GRACE_SECONDS"
 GRACE_SECONDS = 6.0
 READY_VARIABLE = "TRAINYARD_READY_SECONDS"
@@ -34,7 +34,7 @@ class Signals:
     def __init__(self) -> None:
         self.received = 0
         self.target: Callable[[int], None] | None = None
-        for number in (*_ENDING, *_HANDED_OVER):
+        for number in (*_ENDING, *_FORWARDED):
             # A signal that our parent ignores on purpose stays ignored, such as SIGHUP by nohup.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._on_signal)

@@ -217,7 +217,7 @@ def _stamp(path: Path) -> Stamp | None:
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
-    """What changes when the content of a file changes."""
+    """Size and modification time, which change with the content of a file."""
     return status.st_size, status.st_mtime_ns
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folders that this node gives its processes: restores checkpoints, and uploads what the processes write."""
+"""The folders of this node's processes: restores checkpoints, and uploads files that the processes write."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ class Workplace:
     def scratch(self) -> str:
         """A folder with a short path, for sockets. Its files are not kept."""
         if self._scratch is None:
-            self._scratch = self._made_scratch() if self.launch.says("{scratch}") else ""
+            self._scratch = self._make_scratch() if self.launch.uses_placeholder("{scratch}") else ""
         return self._scratch
 
     @staticmethod
-    def _made_scratch() -> str:
+    def _make_scratch() -> str:
         import tempfile
 
         return tempfile.mkdtemp(prefix="trainyard-", dir=_SHORT if os.access(_SHORT, os.W_OK) else None)
@@ -132,10 +132,10 @@ class Workplace:
         if count:
             self.say(f"{count} file{'s' * (count > 1)} of checkpoints restored from {self.launch.checkpoints}")
         if self._thread is None:
-            self._thread = threading.Thread(target=self._keep, name="checkpoints", daemon=True)
+            self._thread = threading.Thread(target=self._upload_regularly, name="checkpoints", daemon=True)
             self._thread.start()
 
-    def _keep(self) -> None:
+    def _upload_regularly(self) -> None:
         troubled = False
         while not self._done.wait(_LOOK_SECONDS):
             try:
@@ -180,7 +180,7 @@ class Workplace:
             lost += self._without_bucket(kept)
         else:
             saved = self._save(self.launch.folder)
-            saved = self._save_made(self.launch.folder, kept, lost) and saved
+            saved = self._save_kept(self.launch.folder, kept, lost) and saved
         bucket = self.launch.folder is not None
         self.lost = loss_record(lost, bucket)
         for line in describe_losses(lost, bucket):
@@ -209,7 +209,7 @@ class Workplace:
             self.say(f"{count(number_put)} of output put into {uri}/{self._below}")
         return True
 
-    def _save_made(self, uri: str, kept: list[KeptFile], lost: list[Loss]) -> bool:
+    def _save_kept(self, uri: str, kept: list[KeptFile], lost: list[Loss]) -> bool:
         """Uploads files from the working directory. Returns False only if a file that the job's `keep:` names could not
         be uploaded: nobody asked for the others."""
         if not kept:

@@ -122,7 +122,7 @@ def serve_ssh(environment: Mapping[str, str], shown: Path, home: Path, say: Line
     ssh.install_files(home / ".ssh", shown)
     sshd = next((program for program in _SSHD if os.access(program, os.X_OK)), "")
     if not sshd:
-        say("the image has no sshd, so other nodes cannot reach this container by SSH: most scripts need none")
+        say("the image has no sshd, so other nodes cannot reach this container by SSH: most scripts do not need that")
         return
     port, key, configuration = environment[PORT_VARIABLE], home / ".ssh" / "host_key", home / ".ssh" / "sshd_config"
     unlink(key)

@@ -2,8 +2,8 @@
 """Decides how HCCL moves data between machines, from the machine's kernel and the libfabric of the image.
 
 Source: the documents of Gaudi about scaling out by host NICs. HCCL itself takes the best way it finds, unless
-HCCL_OVER_OFI is set: that means libfabric over the host's memory. The container decides, because its launcher comes
-with the ticket: so machines that an earlier release made have this module, too.
+HCCL_OVER_OFI is set: that means libfabric over the host's memory. The container decides and not the machine, because
+its launcher comes with the ticket. So this module also applies to machines that an earlier release made.
 """
 
 from __future__ import annotations

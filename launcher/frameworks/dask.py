@@ -16,7 +16,7 @@ _COUNTS = "/json/counts.json"
 
 
 def waits_for(launch: Launch, place: Place) -> str:
-    """Waits for the workers. The scheduler's page of counts says how many have registered."""
+    """The workers that the command still waits for. The scheduler's page of counts says how many have registered."""
     port = _page_port(launch, place)
     if launch.role != _SCHEDULER or not launch.command or not port:
         return ""

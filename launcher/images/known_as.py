@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notes what an image has under the other names that requirements use: `python known_as.py known_as.txt`.
+"""Writes metadata for installed packages under other names that requirements use: `python known_as.py known_as.txt`.
 
-pip knows a package by one name and version. So `tensorflow` is noted where tensorflow-cpu is installed (a line of
-known_as.txt, from catalog/modules.toml), and 1.13.0 for a PyTorch whose base calls it 1.13.0a0+gitunknown. A note has
-no files. Prints constraints for builds of the base's own, which no index has. Runs with the Python of any base.
+pip knows a package by one name and version. So an image with tensorflow-cpu gets metadata of `tensorflow` (a line of
+known_as.txt, from catalog/modules.toml). A PyTorch that its base calls 1.13.0a0+gitunknown gets metadata of 1.13.0.
+No files belong to such metadata. Prints constraints for builds of the base's own, which no index has. Runs with the
+Python of any base.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ UNRELEASED = re.compile(r"(?P<release>\d+(\.\d+)*)(a|b|rc|\.?dev)\d+\+.+")
 
 
 def main(known_as: Path) -> None:
-    """Writes the notes."""
+    """Writes the metadata, and prints the constraints."""
     site = Path(sysconfig.get_path("purelib"))
     installed = _installed()
     for line in known_as.read_text("utf-8").splitlines():
         name, *others = line.split()
         for other in others:
             if name in installed and other not in installed:
-                _write_note(site, other, installed[name][0])
+                _write_metadata(site, other, installed[name][0])
     for name, (version, place) in installed.items():
         unreleased = UNRELEASED.fullmatch(version)
-        # Of two notes in one folder, either could be read.
+        # With metadata of two versions in one folder, either could be read.
         if unreleased and place != site:
-            _write_note(site, name, unreleased["release"])
+            _write_metadata(site, name, unreleased["release"])
         elif "+" in version:
             print(f"{name}=={version}")
 
@@ -46,7 +47,7 @@ def _installed() -> dict[str, tuple[str, Path]]:
     return installed
 
 
-def _write_note(site: Path, name: str, version: str) -> None:
+def _write_metadata(site: Path, name: str, version: str) -> None:
     folder = site / f"{name.replace('-', '_')}-{version}.dist-info"
     folder.mkdir(parents=True)
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", "utf-8")

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# What the images have; another machine would be told other wheels.
+# The images' Python and machine. On another machine pip would choose other wheels.
 PYTHON, MACHINE = (3, 11), "x86_64"
 HEADER = """\
 # SPDX-License-Identifier: Apache-2.0
@@ -24,16 +24,16 @@ REPORT = ("--dry-run", "--ignore-installed", "--only-binary=:all:", "--use-featu
 
 
 def locked(source: Path) -> str:
-    """The lock of one file of wishes."""
+    """The lock of one .in file."""
     whole, _, alone = source.read_text("utf-8").partition(ALONE)
     reported = _reported(whole) + (_reported(alone.partition("\n")[2], "--no-deps") if alone else [])
     return HEADER.format(source=source.name) + "\n".join(sorted(map(_line, reported))) + "\n"
 
 
-def _reported(wishes: str, *options: str) -> list[dict]:  # type: ignore[type-arg]  # pip's own report
+def _reported(requirements: str, *options: str) -> list[dict]:  # type: ignore[type-arg]  # pip's own report
     with tempfile.TemporaryDirectory() as folder:
-        report, listed = Path(folder, "report.json"), Path(folder, "wishes.in")
-        listed.write_text(wishes, "utf-8")
+        report, listed = Path(folder, "report.json"), Path(folder, "requirements.in")
+        listed.write_text(requirements, "utf-8")
         words = [sys.executable, "-m", "pip", "install", *REPORT, *options, "--report", str(report)]
         subprocess.run([*words, "--requirement", str(listed)], check=True)
         return list(json.loads(report.read_text("utf-8"))["install"])

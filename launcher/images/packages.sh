@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs a lock (exact versions with hashes), then what the team adds; the team cannot move what the lock pinned.
+# Installs a lock (exact versions with hashes), then the team's packages, which cannot change locked versions.
 set -eu
 lock=$1
 team=$2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Makes a base ready for a framework: Debian packages, a Python of at least 3.11, the user that runs are, an environment.
+# Makes a base ready for a framework: Debian packages, a Python of at least 3.11, the user of runs, an environment.
 # The base is Debian or Ubuntu, or has everything asked for already.
 set -eu
 

@@ -101,7 +101,7 @@ class NodeIdentity(Identity):
         if not flag(self.environment, ADS_VARIABLE) or launch.nodes == 1:
             return None
 
-        return exchange(launch, open_folder, self.environment)
+        return connect_ads(launch, open_folder, self.environment)
 
 
 def of_job_run(ocid: str) -> str:
@@ -181,7 +181,7 @@ def _read(content: bytes | None, key: str) -> str:
         return ""
 
 
-def exchange(launch: Launch, open_folder: Open, environment: Mapping[str, str]) -> Ads:
+def connect_ads(launch: Launch, open_folder: Open, environment: Mapping[str, str]) -> Ads:
     """Prepares the communication. LaunchError: the two kinds of nodes cannot train together."""
     absent = [name for name in _NEEDED if not environment.get(name)]
     if absent or launch.peers["from"] != "bucket":

@@ -94,7 +94,7 @@ def _instance(identity: Identity, signals: Signals, say: LinePrinter) -> Instanc
 
 
 def _check(here: MachinePaths) -> int:
-    checked = equipment.checked(read_settings(here), here)
+    checked = equipment.check(read_settings(here), here)
     for row in checked:
         print(terminal_lines(f"{row.what}: {row.problem}\n  {row.remedy}" if row.problem else f"{row.what}: there"))
     return 1 if any(row.problem for row in checked) else 0

@@ -29,8 +29,8 @@ _MAKE_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class Disks:
-    """`made`: the device that this program made at an earlier boot; `mounted`: whether that is in place. `idle`: unused
-    disks."""
+    """`made`: the device that this program made at an earlier boot. `mounted`: whether that device is mounted. `idle`:
+    unused disks."""
 
     made: str
     mounted: bool

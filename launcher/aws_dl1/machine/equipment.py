@@ -13,7 +13,7 @@ from launcher.aws_dl1.machine.options import RUNTIME
 
 CARDS = 8
 _IMAGE = "use an AMI made for Gaudi release {}, or install what is missing there"
-_PLACEMENT = "start the instance with so many interfaces of type `efa`, by its stack"
+_PLACEMENT = "start the instance through its stack, with as many interfaces of type `efa`"
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Equipment:
     remedy: str
 
 
-def checked(settings: Settings, paths: MachinePaths) -> list[Equipment]:
+def check(settings: Settings, paths: MachinePaths) -> list[Equipment]:
     """Checks everything that runs need."""
     remedy = _IMAGE.format(settings.release)
     rows: list[tuple[str, Callable[[], str], str]] = [

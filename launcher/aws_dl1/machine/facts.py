@@ -73,7 +73,7 @@ class MachinePaths:
 
 
 def machine_paths(environment: Mapping[str, str]) -> MachinePaths:
-    """Of this machine."""
+    """The paths of this machine."""
     return MachinePaths(Path(environment.get(ROOT_VARIABLE) or "/"))
 
 
@@ -109,7 +109,7 @@ def remove(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Settings:
-    """node.json."""
+    """The settings in node.json, which user data wrote."""
 
     region: str
     bucket: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records on the machine's own disk how far it is with a start. After a kill or a boot the program reads them first."""
+"""Records on the machine's own disk how far each start has got. The program reads them first after a kill or a boot."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Server:
     def _prepare(self) -> bool:
         """Whether the machine can take runs. Its report says what it lacks, so nobody waits in vain."""
         machine = self.machine
-        checked = equipment.checked(machine.settings, machine.paths)
+        checked = equipment.check(machine.settings, machine.paths)
         for row in checked:
             machine.say(f"{row.what}: {row.problem or 'there'}")
         problem = equipment.problems(checked)

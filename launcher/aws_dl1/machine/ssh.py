@@ -76,7 +76,7 @@ def write_files(folder: Path, key: KeyPair, configuration: str) -> None:
 
 
 def install_files(folder: Path, shown: Path) -> None:
-    """Installs the files that `show` wrote; runs in the container."""
+    """Installs the files that `write_files` wrote; runs in the container."""
     key = KeyPair(*((shown / name).read_text("utf-8") for name in (_PRIVATE, _PUBLIC)))
     install(folder, key, (shown / _CONFIG).read_text("utf-8"))
 

@@ -19,18 +19,18 @@ from launcher.retries import MAXIMUM_VARIABLE, Retries
 def test_what_is_tried_again(code: int, counted: int, count: int, again: bool) -> None:
     retries = Retries(count)
     retries.counted = counted
-    assert retries.may(code, 1.0) is again
+    assert retries.allows_retry(code, 1.0) is again
 
 
 def test_a_transient_failure_uses_up_no_retry() -> None:
     retries = Retries(1)
     for _ in range(40):
-        assert retries.may(exits.TEMPORARY, 1.0)
+        assert retries.allows_retry(exits.TEMPORARY, 1.0)
         retries.charge(exits.TEMPORARY, 1.0)
     assert retries.counted == 0
-    assert retries.may(3, 1.0)
+    assert retries.allows_retry(3, 1.0)
     retries.charge(3, 1.0)
-    assert not retries.may(3, 1.0)
+    assert not retries.allows_retry(3, 1.0)
 
 
 def test_pauses_grow_to_five_minutes_and_begin_anew_after_work() -> None:
@@ -43,8 +43,8 @@ def test_pauses_grow_to_five_minutes_and_begin_anew_after_work() -> None:
 
 def test_the_maximum_runtime_ends_what_is_not_counted() -> None:
     retries = Retries.of(0, {MAXIMUM_VARIABLE: "0.01"})
-    assert retries.may(exits.TEMPORARY, 0.1)
+    assert retries.allows_retry(exits.TEMPORARY, 0.1)
     retries.charge(exits.TEMPORARY, 0.1)
     retries.charge(exits.TEMPORARY, 0.1)
-    assert not retries.may(exits.TEMPORARY, 0.1), "the third pause lasts 0.8 s of 0.6 s"
-    assert "the maximum runtime of 0.01 min leaves no time" in retries.last_words(exits.TEMPORARY)
+    assert not retries.allows_retry(exits.TEMPORARY, 0.1), "the third pause lasts 0.8 s of 0.6 s"
+    assert "the maximum runtime of 0.01 min leaves no time" in retries.why_no_retry(exits.TEMPORARY)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from launcher import activity, board, exits
-from launcher.activity import Gpus, Meter, Reading, network_bytes, used
+from launcher.activity import Gpus, Meter, Reading, active_resources, network_bytes
 from launcher.board import Board, events, here_name, idle_name
 from launcher.printing import LinePrinter
 from launcher.retries import Retries
@@ -53,16 +53,16 @@ def reading(**changes: Any) -> Reading:
     ],
 )
 def test_what_counts_as_activity(change: dict[str, Any], signs: tuple[str, ...]) -> None:
-    assert used(BEFORE, reading(**change), 10.0, QUIET) == signs
+    assert active_resources(BEFORE, reading(**change), 10.0, QUIET) == signs
 
 
 def test_the_noise_of_horovod_is_its_own_and_grows_with_its_processes() -> None:
     noise = activity.noise_of("horovod", 2)
     polls = reading(ticks={(7, "a"): 500 + 9 * HZ}, network=1_000_000 + 10 * 700_000)
-    assert used(BEFORE, polls, 10.0, noise) == ()
-    assert used(BEFORE, polls, 10.0, QUIET) == ("processor", "network")
+    assert active_resources(BEFORE, polls, 10.0, noise) == ()
+    assert active_resources(BEFORE, polls, 10.0, QUIET) == ("processor", "network")
     works = reading(ticks={(7, "a"): 500 + 16 * HZ})
-    assert used(BEFORE, works, 10.0, noise) == ("processor",)
+    assert active_resources(BEFORE, works, 10.0, noise) == ("processor",)
 
 
 def test_idleness_adds_up_and_any_activity_ends_it() -> None:
@@ -238,8 +238,8 @@ def test_another_start_of_the_processes_begins_anew(idle_watch: Stalls) -> None:
 
 
 def test_a_stall_is_a_failure_that_a_retry_policy_counts() -> None:
-    assert not Retries(0).may(exits.STALLED, 1.0)
+    assert not Retries(0).allows_retry(exits.STALLED, 1.0)
     retries = Retries(1)
-    assert retries.may(exits.STALLED, 1.0)
+    assert retries.allows_retry(exits.STALLED, 1.0)
     retries.charge(exits.STALLED, 1.0)
-    assert not retries.may(exits.STALLED, 1.0)
+    assert not retries.allows_retry(exits.STALLED, 1.0)
