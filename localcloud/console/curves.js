@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Curves of what the ranks of a run report, over the time since the run was accepted.
+// Curves of the metrics of a run's ranks, over the time since the run was accepted.
 import { clean, draw, duration, make, number } from "./elements.js";
 
 const WIDTH = 340, HEIGHT = 150, LEFT = 58, RIGHT = 10, TOP = 8, BOTTOM = 22;
 const NOTHING =
   'No numbers were reported. Scripts append lines such as {"step": 10, "loss": 0.2} to $TRAINYARD_PROGRESS.';
-const COLOURS = 8; // more ranks than these are drawn alike
-const DOTTED = 25; // a line of so few points shows each of them
+const COLOURS = 8; // further ranks repeat the colours
+const DOTTED = 25; // a line with at most this many points shows each point
 
 export function curves({ names, left, ranks }) {
   const made = make("div", undefined, "curves");
@@ -64,7 +64,7 @@ function describe(name, lines) {
   return `${name} over time: ${parts.join(", ")}${rest > 0 ? `, and ${rest} more ranks` : ""}`;
 }
 
-// Halves are compared, because the distance between two large numbers may be no number.
+// Compares halves, because the distance between two large numbers may overflow.
 function scale(values, from, to) {
   const low = Math.min(...values), high = Math.max(...values);
   const distance = high / 2 - low / 2;

@@ -88,7 +88,7 @@ def _curves(run: TrainingRun, points: Points) -> dict[str, Any]:
 
 
 def _rounded(value: float | None) -> float | None:
-    """Rounds to six digits: more than a curve shows, and shorter on the wire."""
+    """Rounds to six digits, which is enough for a curve, and shorter on the wire."""
     return None if value is None else float(f"{value:.6g}")
 
 
@@ -103,7 +103,7 @@ class _Drawn:
 
 @dataclass
 class NetworkCache:
-    """Caches the drawn networks of runs, so that several viewers of a run cause one reading."""
+    """Caches the drawn networks of runs, so that several viewers share one reading of the firewalls."""
 
     cloud: ServedCloud
     _drawn: dict[str, _Drawn] = field(default_factory=dict)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network of a run, as a drawing and as a table that says the same.
+// The network of a run, as a drawing and as a table with the same content.
 import { clean, cut, draw, make, plural, table } from "./elements.js";
 import { layoutOf } from "./layout.js";
 
 const NARROW = matchMedia("(max-width: 40rem)");
-const LETTER = 7; // the width of one
-const TITLED = 8; // so many rows are in the title of a line
+const LETTER = 7; // the width of a character
+const TITLED = 8; // rows shown in the title of a line
 const WORDS = { used: "used", allowed: "allowed, never used", dropped: "dropped" };
 
 export function network(content, ranks) {
@@ -106,7 +106,7 @@ function edge({ pair, path, head, tail }) {
   return made;
 }
 
-// Dropped packets have a mark of another shape: colour alone tells nothing to some.
+// Dropped packets have a mark of another shape, for readers who cannot distinguish colours.
 function badge({ pair, number, badge: [x, y] }) {
   const made = draw("g", { class: `edge ${pair.kind}` }, draw("title", {}, titleOf(pair)));
   if (pair.kind === "dropped") made.append(draw("rect", { x: x - 8, y: y - 8, width: 16, height: 16, class: "badge" }));

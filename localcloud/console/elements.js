@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes elements, and brings what is shown up to date. Strangers chose the texts: they reach the page as text only.
+// Makes elements, and updates the shown ones. Texts may come from strangers, so they reach the page as text only.
 
 const SVG = "http://www.w3.org/2000/svg";
-const SHORT = 24, LONG = 40; // so many characters are not broken into lines, and more than so many need room
-// Control characters, and those that turn the direction of the text around them.
+const SHORT = 24, LONG = 40; // texts up to SHORT characters stay on one line; texts beyond LONG get a wide cell
+// Control characters, and characters that change the direction of the text around them.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 export function clean(text) {
@@ -31,7 +31,7 @@ export function facts(pairs) {
   return list;
 }
 
-// A frame that scrolls by itself, also with the keyboard, so that the page need not.
+// A frame with its own scroll bars, which also works with the keyboard.
 export function scrolling(label, made, className = "wide") {
   const frame = make("div", undefined, className, { tabindex: "0", role: "region", "aria-label": clean(label) });
   frame.append(made);
@@ -39,7 +39,7 @@ export function scrolling(label, made, className = "wide") {
 }
 
 // A cell is a text, or an element.
-// `isNamed`: a heading stands above, so the caption is for those who do not see the page.
+// `isNamed`: a heading stands above, so the caption is for screen readers only.
 export function table({ title, columns, rows, numbers = [], className, isNamed }) {
   const made = make("table");
   if (title) made.append(make("caption", title, isNamed ? "unseen" : ""));
@@ -68,7 +68,7 @@ function cellOf(cell, className) {
   return made;
 }
 
-// Changes `old` into `next`, and touches nothing that stays as it is: what is open, scrolled, focused or selected.
+// Changes `old` into `next`. Equal parts are not touched, so they stay open, scrolled, focused or selected.
 export function patch(old, next) {
   if (old.isEqualNode(next)) return;
   if (old.nodeName !== next.nodeName) {
@@ -87,7 +87,7 @@ function isSelected(node) {
 }
 
 function patchAttributes(old, next) {
-  const readers = old.nodeName === "DETAILS" ? "open" : ""; // it is the reader who opens and closes
+  const readers = old.nodeName === "DETAILS" ? "open" : ""; // the reader opens and closes it
   for (const { name } of [...old.attributes]) {
     if (name !== readers && !next.hasAttribute(name)) old.removeAttribute(name);
   }

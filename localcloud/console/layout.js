@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the boxes and lines of a network's drawing are. Roles stand in a column, places outside the run right of it.
-// Lines between roles run left of the column, lines to places outside run right of it.
+// The positions of boxes and lines in the drawing of a network. Roles are in a column, other places right of it.
+// Lines between roles run left of the column, lines to other places right of it.
 
 const SIZES = {
   narrow: { gutter: 84, role: 116, gap: 46, outside: 86 },
   wide: { gutter: 150, role: 210, gap: 130, outside: 150 },
 };
 const HEAD = 24, BETWEEN = 26, OUTSIDE_HEIGHT = 34, SLOT = 20, MARGIN = 6;
-const NUMBERED = 16; // so many nodes of a role show their ranks
-const FIRST_DEPTH = 34, DEPTH = 24; // how far lines between roles run aside
+const NUMBERED = 16; // a role with at most this many nodes shows their ranks
+const FIRST_DEPTH = 34, DEPTH = 24; // how far lines between roles run to the left
 
-// The pairs of boxes that have something in common, each once for each kind. `rows` are those of the table.
+// The connected pairs of boxes, each once per kind of row. `rows`: the rows of the table.
 export function pairsOf(rows, roles) {
   const pairs = new Map();
   const add = (kind, from, to, row, at) => {
@@ -54,7 +54,7 @@ export function layoutOf(roles, rows, isNarrow) {
   return { width: size.gutter + size.role + size.gap + size.outside, height, boxes, lines };
 }
 
-// The farther two boxes are apart, the farther aside their line runs: so lines lie in one another and rarely cross.
+// The farther apart two boxes are, the farther out their line runs, so that lines rarely cross.
 function setDepths(lines, size) {
   const most = (size.gutter - 12) / 0.75;
   const step = Math.min(DEPTH, (most - FIRST_DEPTH) / Math.max(1, lines.length - 1));
@@ -112,7 +112,7 @@ function outsideColumn(names, size, ends, boxes, height) {
   return Math.max(height, y + MARGIN);
 }
 
-// A point of a curve near its middle. Neighbouring lines have theirs a little apart.
+// A point near the middle of a curve. It is shifted a little for each line, so that marks do not overlap.
 function pointOf(x1, x2, x3, x4, start, end, at) {
   const t = 0.5 + ((at % 3) - 1) * 0.13, rest = 1 - t;
   const [a, b, c, d] = [rest ** 3, 3 * rest * rest * t, 3 * rest * t * t, t ** 3];

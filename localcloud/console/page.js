@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks for what changed, and shows it. It does nothing while nobody sees the page.
+// Requests changes and shows them. It does nothing while the page is hidden.
 import { facts, make, patchChildren } from "./elements.js";
 import { MOST_OPEN, keyOf, openAtFirst, runsSection } from "./runs.js";
 import { idOf, isOpen, plainSection, remember } from "./sections.js";
 
 const EVERY_MILLISECONDS = 3000;
-const TIMES = 20; // a slow answer is asked for less often
-const sections = new Map(); // by title, with the tag of what is shown
-const shown = new Map(); // the elements of the sections beside the runs, by title
-const details = new Map(); // of runs that are or were open, by key
+const TIMES = 20; // the pause between requests, as a multiple of the answer's time
+const sections = new Map(); // by title, with the tag of the shown content
+const shown = new Map(); // the elements of all other sections, by title
+const details = new Map(); // of runs that were opened, by key
 let place = [];
 let atFirst = null;
 let timer = 0;
@@ -100,7 +100,7 @@ async function refresh() {
 
 document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : refresh()));
 matchMedia("(max-width: 40rem)").addEventListener("change", () => sections.size && show());
-// `toggle` does not bubble: it is caught on its way down.
+// `toggle` does not bubble, so it is handled in the capture phase.
 document.addEventListener("toggle", ({ target }) => {
   const key = target.dataset?.key;
   if (!key || isOpen(key, !target.open) === target.open) return;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training runs: one line each, and for those that are open their curves, ranks, network and output.
+// The training runs: one line each. An open run also shows its curves, ranks, network and output.
 import { curves } from "./curves.js";
 import { network, toneOf } from "./drawing.js";
 import { cut, duration, facts, make, number, plural, scrolling, table } from "./elements.js";
 import { openable, section } from "./sections.js";
 
-export const MOST_OPEN = 3; // so many living runs are opened without the reader, or else the newest run
-const LISTED = 12; // so many runs are listed, and the older ones in a fold
+export const MOST_OPEN = 3; // up to this many active runs are opened automatically; without one, the newest run
+const LISTED = 12; // runs listed; older ones are in a fold
 const METRICS = 4, LONGEST = 24;
 
 export function keyOf(run) {

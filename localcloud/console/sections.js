@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections beside the runs: networks, access, buckets, jobs, calls.
+// All sections but the runs: networks, access, buckets, jobs, calls.
 import { facts, make, scrolling, table } from "./elements.js";
 
-const opened = new Map(); // what the reader opened or closed, by key
+const opened = new Map(); // whether the reader opened or closed an item, by key
 
 export function idOf(title) {
   return title.toLowerCase().replaceAll(" ", "-");
@@ -48,7 +48,7 @@ export function section({ title, empty }, items) {
   return made;
 }
 
-// A section without anything, whose absence tells nothing, is left out.
+// Leaves out a section that has neither items nor a text for that case.
 export function plainSection(content) {
   if (!content.items.length && !content.empty) return null;
   return section(content, content.items.map((one) => item(content.title, one)));

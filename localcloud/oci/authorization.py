@@ -91,7 +91,7 @@ def requirements(call: ApiCall) -> Iterator[Requirement]:
     always = (needs.permissions - references.claimed) | _conditional_permissions(call, needs)
     own = list(_own(call, references.own))
     if not own and not always and references.names_in_path:
-        yield Requirement(always, None, not_found())  # nothing to judge: answer as for any missing resource
+        yield Requirement(always, None, not_found())  # it has no target: refused like a missing resource
     for judged in own or [Target(tenancy.TENANCY, _variables(call))]:
         yield Requirement(always, judged, not_found())
     for target in references.own:
@@ -110,7 +110,7 @@ def inheritance(call: ApiCall) -> list[list[object]]:
 
 
 def _name(call: ApiCall) -> str:
-    """The catalog's name of the call. Deleting a version needs more than deleting an object, so it has its own name."""
+    """The catalog's name of the call. Deleting a version needs other permissions than deleting an object."""
     if call.operation.name == "DeleteObject" and call.query.get("versionId"):
         return "DeleteObjectVersion"
     name = call.operation.name
@@ -141,7 +141,7 @@ def _inherited(target: ReferenceTarget) -> Iterator[Requirement]:
 
 
 def _conditional_permissions(call: ApiCall, needs: Needs) -> frozenset[str]:
-    """The permissions that are needed only because a resource exists already, or only because it does not."""
+    """The further permissions that the call needs in this case, for example because the object exists already."""
     applying = (
         permissions
         for case, permissions in needs.conditional.items()
@@ -211,7 +211,7 @@ def _is_self_service(call: ApiCall) -> bool:
 
 
 def _by_target(required: list[Requirement]) -> list[list[Requirement]]:
-    """Groups the requirements by target, so that each target is judged once. One without a target stays alone."""
+    """Groups the requirements by target, so that each target is evaluated once. One without a target stays alone."""
     groups: dict[object, list[Requirement]] = {}
     for number, one in enumerate(required):
         key = (one.target.compartment, *sorted(one.target.variables.items())) if one.target else number

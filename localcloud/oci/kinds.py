@@ -138,7 +138,7 @@ def find_settled(kind: ResourceKind, call: ApiCall) -> StoredResource:
 
 
 def render(kind: ResourceKind, resource: StoredResource, state: str = "", model: str = "") -> Json:
-    """The resource in the form for clients."""
+    """The body that clients read, by a model of the SDK."""
     body = {**resource.body, "lifecycleState": state or resource.shown_state}
     return models.shape(kind.service, model or kind.title, body)
 

@@ -142,7 +142,7 @@ def machines_of(configuration: Mapping[str, Any]) -> int:
 
 
 def nodes_of(infrastructure: Mapping[str, Any], layout: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """(shape, nodes) of each node group of a run. A group on a compute target has no shape: the target is counted."""
+    """(shape, nodes) of each node group of a run. A group on a compute target has an empty shape."""
     groups = layout.get("jobNodeGroupConfigurationDetailsList") or [{}]
     return [
         (

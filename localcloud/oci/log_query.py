@@ -41,7 +41,7 @@ FITS = "fits"
 
 @dataclass(frozen=True)
 class Token:
-    """A token of a query. A quoted text is without its quotes."""
+    """A token of a query. The quotes of a quoted text are removed."""
 
     kind: Literal["word", "text", "sign"]
     text: str
@@ -104,7 +104,7 @@ class Reader:
             raise self.expected(sign)
 
     def expected(self, wanted: str) -> ApiError:
-        """The refusal of a query that has another token than the expected one."""
+        """The refusal of a query in which the expected token is missing."""
         return self.unreadable(f"expected {wanted} {f'at {self.token.text[:40]!r}' if self.token else 'at its end'}")
 
     def _take_next(self) -> str:

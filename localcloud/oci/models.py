@@ -56,7 +56,7 @@ def validate(service: str, name: str, value: Any, where: str = "") -> dict[str, 
 def shape(service: str, name: str, value: Mapping[str, Any]) -> dict[str, Any]:
     """Keeps only the fields of the model, and adds those that OCI sends even when they are empty.
 
-    Without tags in the answer, clients would take them as unknown, and every plan would show a change."""
+    Without tags in the answer, clients would treat them as unknown, and every plan would show a change."""
     model_fields = sdk.model(service, name).fields
     empty: dict[str, Any] = {key: {} for key in ALWAYS_SENT if key in model_fields}
     return empty | {key: value[key] for key in model_fields if key in value}

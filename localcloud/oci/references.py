@@ -26,8 +26,8 @@ from localcloud.oci.tenancy import TENANCY
 from localcloud.server.errors import ApiError
 
 _OWN = "own"
-_DESTINATION = "body.compartmentId"  # where a move puts the resource that the path names
-# Kinds for which OCI always gives the refusal of a path, wherever in the request they are.
+_DESTINATION = "body.compartmentId"  # the destination of a move
+# Kinds that OCI refuses like a resource in the path, even if they are elsewhere in the request.
 _REFUSED_AS_IN_PATH = frozenset({"compartment", "copy-destination"})
 _PERMISSION = re.compile(r"[A-Z][A-Z0-9_]+")
 
@@ -250,7 +250,7 @@ def find(call: ApiCall, kinds: str, value: Any) -> list[ReferenceTarget]:
 
 
 def find_including_deleted(call: ApiCall, kinds: str, value: str) -> list[ReferenceTarget]:
-    """The target of a value in a path or a stored resource. A deleted resource counts, in its last compartment."""
+    """Like `find`, for a path or a stored resource: also finds a deleted resource, in its last compartment."""
     if kinds == "bucket":
         return FINDERS[kinds](call, value)
     resource = call.store.get(value)
@@ -299,7 +299,7 @@ def _searched_scope(call: ApiCall, query: Any) -> list[ReferenceTarget]:
 
 
 def _pushed_image(call: ApiCall, address: Any) -> list[ReferenceTarget]:
-    """The repository that receives a pushed image. A missing one counts as the tenancy's: a push creates it there."""
+    """The repository that receives a pushed image. A missing one is in the tenancy, where a push creates it."""
     name = pushed_repository(address)
     repositories = call.store.live("container-repository", name=name)
     return (

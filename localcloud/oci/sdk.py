@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Oracle's SDK: its type tables, read from the source of the installed `oci` package; and how its clients reach us.
+"""Oracle's SDK: type tables, read from the source of the installed package `oci`, and variables for its clients.
 
 Importing one service of the package takes a tenth of a second and tens of megabytes.
 Reading the few models in use takes a millisecond each.

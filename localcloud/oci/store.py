@@ -70,7 +70,7 @@ _COLUMNS = "id, kind, compartment, parent, name, state, settling, settles_at, li
 
 @dataclass(frozen=True)
 class StoredResource:
-    """A resource. `body`: what clients read, by the names on the wire, without the state."""
+    """A resource. `body`: the fields that clients read, by their names on the wire, without the state."""
 
     id: str
     kind: str
@@ -87,7 +87,7 @@ class StoredResource:
 
     @property
     def shown_state(self) -> str:
-        """The state that clients read now; during a transition, the lifecycle's state for that."""
+        """The state that clients read now: `settling` during a transition, then `state`."""
         return self.settling if self.settles_at > http.now() else self.state
 
     def require_etag(self, if_match: str | None) -> None:
@@ -184,7 +184,7 @@ def _resource(row: tuple[Any, ...]) -> StoredResource:
 
 
 class FaultTable:
-    """The faults in force, as resources of no compartment (`localcloud.server.faults.FaultRows`)."""
+    """Stores faults as resources without a compartment. It implements `localcloud.server.faults.FaultRows`."""
 
     def __init__(self, store: StateStore) -> None:
         self._store = store

@@ -105,7 +105,7 @@ _LOCAL = {"up": "up", "destroy": "down", "import": "import"}
 
 
 def commands(urn: str, word: str, *options: str) -> str:
-    """A command on the stack of a resource, for a message: once as `trainyard` has it, once as Pulumi has it."""
+    """A command on the stack of a resource, for a message: of `trainyard`, and of plain Pulumi."""
     stack = urn.removeprefix("urn:pulumi:").partition("::")[0]
     # Set by `trainyard` for the engine.
     folder = Path(os.environ.get("TRAINYARD_STACKS") or _SHIPPED)

@@ -29,7 +29,7 @@ _UNINTERESTING = frozenset({"__defaults", "id"})
 class TypeRow:
     """The common fields of the rows in the plugins' tables of resource types."""
 
-    # States of the API: the resource can be used, and it no longer exists.
+    # The API's states of a usable resource, and of one that no longer exists.
     ready: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
     # States from which the resource never becomes ready.

@@ -41,7 +41,7 @@ _MOST_UNREAD, _UNREAD_SECONDS = 1024 * 1024, 2.0
 
 class _JoiningTransport:
     """A transport that joins all writes of one turn of the event loop, which saves a system call for each answer.
-    `unread`: whether the client is still sending when the connection is closed. Then it is closed later."""
+    `unread` tells whether the client is still sending: then a close takes effect later."""
 
     def __init__(self, transport: asyncio.Transport, unread: Callable[[], bool]) -> None:
         self._transport = transport

@@ -163,7 +163,7 @@ class Upload:
 
 @dataclass(frozen=True)
 class Request:
-    """The head of a request; header names are in lower case. Only APIs read it, and turn it into a value."""
+    """The head of a request; header names are in lower case. Only APIs read it. Handlers get a `CallInput`."""
 
     method: str
     target: str

@@ -18,7 +18,7 @@ from localcloud.server import http, progress
 
 
 class OciPlaces:
-    """`localcloud.console.platform.PlaceNames`."""
+    """Implements `localcloud.console.platform.PlaceNames`."""
 
     names: Mapping[str, str] = MappingProxyType(
         {gateways.OBJECT_STORAGE_ADDRESS: "Object Storage", gateways.SERVICES_ADDRESS: "OCI services"}
@@ -30,7 +30,7 @@ class OciPlaces:
 
 
 class OciConsole:
-    """`localcloud.console.platform.ConsolePlatform`."""
+    """Implements `localcloud.console.platform.ConsolePlatform`."""
 
     places = OciPlaces()
 

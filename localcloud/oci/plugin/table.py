@@ -103,8 +103,8 @@ class OciResource(TableResource):
         return operation
 
     def _create_once(self, call: Call, inputs: Properties) -> tuple[Any, bool]:
-        """Creates the resource. The retry token follows from the resource and its inputs, so OCI returns what a killed
-        attempt created."""
+        """Creates the resource. The retry token follows from the resource and its inputs, so OCI returns the
+        resource of a killed attempt."""
         began = datetime.now(UTC)
         existed = self._exists(inputs)
         details = self._details("Create", inputs)

@@ -75,7 +75,7 @@ def find_image(store: StateStore, address: str) -> StoredResource | None:
 def _push(call: ApiCall) -> Reply:
     """Records an image as `docker push` does. A missing repository is created in the root compartment.
 
-    With `standBy` the push waits until the repository is created, as an image waits on a user's machine.
+    With `standBy`, a push into a missing repository is stored, and carried out when the repository is created.
     """
     details = _push_details(call)
     parts = parse_address(details["image"])

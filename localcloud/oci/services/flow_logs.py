@@ -26,7 +26,7 @@ _SERVICE, _SOURCE_TYPE = "flowlogs", "OCISERVICE"
 # The category `subnet` is the same, but restricted by a capture filter.
 _CATEGORY = "all"
 _PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1}
-# The counts that the records so far have, by flow.
+# The counts that are recorded already, by flow.
 Recorded = dict[tuple[Any, ...], int]
 
 
@@ -79,7 +79,7 @@ def new_records(document: Mapping[str, Any], recorded: Recorded, moment: float) 
     for action, row, count in (*accepted, *(("REJECT", row, int(row["packets"])) for row in document["dropped"])):
         source, target = str(row["from"]), str(row["to"])
         key = (action, row["direction"], source, target, row["port"], row["protocol"])
-        # Of two searches at the same time, the earlier one may get its counts later.
+        # Two searches at the same time may get their counts in the wrong order.
         more = count - recorded.get(key, 0)
         recorded[key] = max(count, recorded.get(key, 0))
         if more > 0 and not any(ip_address(end).is_link_local for end in (source, target)):

@@ -41,7 +41,7 @@ def _dynamic_group(call: ApiCall, body: Json, before: str = "") -> Json:
 
 
 def _policy(call: ApiCall, body: Json, before: Sequence[str] = ()) -> Json:
-    """Refuses statements that are not valid, or about compartments outside of the policy's own."""
+    """Refuses invalid statements, and those about compartments outside of the policy's own."""
     if not body["statements"]:
         raise invalid("a policy has at least one statement")
     if len(body["statements"]) > MOST_STATEMENTS:

@@ -79,7 +79,7 @@ def _delete_runs(call: ApiCall, job: StoredResource) -> None:
 
 
 def forget_folder(call: ApiCall, run: StoredResource) -> None:
-    """Deletes the files of a run's nodes on this machine, together with the run."""
+    """Deletes the files of a deleted run's nodes, after the commit."""
     folder = call.cloud.home / "runs" / run.id
     call.after_commit.append(lambda: shutil.rmtree(folder, ignore_errors=True))
 
@@ -142,7 +142,7 @@ def require_configurations(configuration: Json | None, layout: Json | None) -> N
 
 
 def require_mounts(mounts: Sequence[Json] | None) -> None:
-    """Raises unless OCI would accept the mounts: plain folder names, and no two with one destination."""
+    """Raises if OCI would refuse the mounts: a folder name with other characters, or two with the same destination."""
     places = [(row.get("destinationPath") or "/mnt", row["destinationDirectoryName"]) for row in mounts or ()]
     for _, name in places:
         if not _DIRECTORY.fullmatch(name):

@@ -59,7 +59,7 @@ def _run(call: ApiCall, body: Json) -> Json:
 
 
 def _infrastructure(job: Mapping[str, Any], run: Json) -> Json:
-    """The job's infrastructure with the run's changes. If the run names another type, it replaces the job's."""
+    """The job's infrastructure with the run's changes. If the run names another type, only the run's counts."""
     own, other = (
         each or {}
         for each in (
