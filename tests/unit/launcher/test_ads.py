@@ -30,7 +30,7 @@ TOLD = {
 }  # fmt: skip
 
 
-class Shelf(BucketFolder):
+class MemoryFolder(BucketFolder):
     """A folder whose objects lie in memory."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ def _text(at: float) -> str:
 
 
 def told(number: int = 1, **changes: str) -> Ads:
-    shelf = Shelf()
+    shelf = MemoryFolder()
     found = exchange(number, lambda uri: _same(uri, shelf), {**TOLD, **changes})
     assert isinstance(found, Ads)
     return found
@@ -69,13 +69,13 @@ def exchange(
     return made.identity.foreign_nodes(made, open_folder)
 
 
-def _same(uri: str, shelf: Shelf) -> Shelf:
+def _same(uri: str, shelf: MemoryFolder) -> MemoryFolder:
     assert uri == shelf.uri
     return shelf
 
 
-def shelf_of(found: Ads) -> Shelf:
-    assert isinstance(found.folder, Shelf)
+def shelf_of(found: Ads) -> MemoryFolder:
+    assert isinstance(found.folder, MemoryFolder)
     return found.folder
 
 
@@ -103,7 +103,7 @@ def test_a_node_announces_itself_as_ads_does(cluster: str, mode: str, name: str,
     assert found.announcement("10.0.0.9") == (name, content)
 
 
-def test_nodes_known_by_ads_alone_take_the_ranks_nobody_has() -> None:
+def test_ads_nodes_get_the_free_ranks() -> None:
     found = told(1)
     shelf = shelf_of(found)
     shelf.lay("MAIN_config.json", {"MASTER_ADDR": "10.0.1.1"})
@@ -117,7 +117,7 @@ def test_nodes_known_by_ads_alone_take_the_ranks_nobody_has() -> None:
     assert Board((here(1), *signs), NOW).arrived(1) == {}
 
 
-def test_our_own_nodes_are_no_second_time_there() -> None:
+def test_our_own_nodes_are_not_counted_twice() -> None:
     found = told(1)
     shelf = shelf_of(found)
     shelf.lay("MAIN_config.json", {"MASTER_ADDR": "10.0.0.0"})
@@ -125,7 +125,7 @@ def test_our_own_nodes_are_no_second_time_there() -> None:
     assert found.events({0: here(0), 1: here(1)}, NOW) == []
 
 
-def test_files_of_long_ago_unfinished_or_of_others_are_passed_over() -> None:
+def test_old_unfinished_and_foreign_files_are_skipped() -> None:
     found = told(1)
     shelf = shelf_of(found)
     shelf.lay("MAIN_config.json", {"MASTER_ADDR": "10.0.1.1"}, NOW - 1801)
@@ -140,7 +140,7 @@ def test_files_of_long_ago_unfinished_or_of_others_are_passed_over() -> None:
     assert {sign.rank: sign.address for sign in found.events({1: here(1)}, NOW)} == {0: "10.0.1.1", 2: "10.0.1.2"}
 
 
-def test_stop_ends_them_and_one_of_an_earlier_start_is_said() -> None:
+def test_stop_ends_ads_nodes_and_an_old_one_is_reported() -> None:
     found = told(1)
     shelf = shelf_of(found)
     shelf.lay("MAIN_config.json", {"MASTER_ADDR": "10.0.1.1"})
@@ -162,13 +162,13 @@ def test_stop_ends_them_and_one_of_an_earlier_start_is_said() -> None:
         ({"JOB_OCID": ""}, "but JOB_OCID not set"),
     ],
 )
-def test_what_cannot_be_met_so_is_said(changes: dict[str, str], why: str) -> None:
+def test_unsupported_combinations_are_refused(changes: dict[str, str], why: str) -> None:
     with pytest.raises(LaunchError, match=why):
-        exchange(1, lambda _: Shelf(), {**TOLD, **changes})
+        exchange(1, lambda _: MemoryFolder(), {**TOLD, **changes})
     with pytest.raises(LaunchError, match="peers come from cluster-metadata"):
-        exchange(1, lambda _: Shelf(), TOLD, "cluster-metadata")
+        exchange(1, lambda _: MemoryFolder(), TOLD, "cluster-metadata")
 
 
-def test_nobody_looks_unless_told_to() -> None:
-    assert exchange(1, lambda _: Shelf(), {**TOLD, "TRAINYARD_ADS_PEERS": "0"}) is None
-    assert exchange(1, lambda _: Shelf(), {}) is None
+def test_ads_nodes_are_only_searched_if_the_variable_is_set() -> None:
+    assert exchange(1, lambda _: MemoryFolder(), {**TOLD, "TRAINYARD_ADS_PEERS": "0"}) is None
+    assert exchange(1, lambda _: MemoryFolder(), {}) is None

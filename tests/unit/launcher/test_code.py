@@ -41,7 +41,7 @@ def called(tmp_path: Path) -> tuple[Path, Mapping[str, str]]:
     ],
     ids=["commit", "branch", "address", "short"],
 )
-def test_no_word_of_a_stranger_is_an_option_of_git(
+def test_no_untrusted_text_becomes_an_option_of_git(
     git: GitRepository, called: tuple[Path, Mapping[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note, environment = called
@@ -53,7 +53,7 @@ def test_no_word_of_a_stranger_is_an_option_of_git(
     assert len(note.read_text().splitlines()) == 2
 
 
-def test_the_variables_of_oci_are_such_words(called: tuple[Path, Mapping[str, str]], tmp_path: Path) -> None:
+def test_variables_of_oci_are_untrusted_too(called: tuple[Path, Mapping[str, str]], tmp_path: Path) -> None:
     told = {"OCI__RUNTIME_URI": _URL, "OCI__RUNTIME_GIT_COMMIT": "--orphan=x"}
     git = NodeIdentity({"peers": {"from": "bucket"}}, told).git()
     with pytest.raises(LaunchError, match="--orphan=x"):

@@ -56,7 +56,7 @@ def test_a_run_ends_by_its_completion_policy(
     st.lists(st.booleans(), min_size=6, max_size=6), st.permutations(range(6)),
     st.integers(-1, 4), st.one_of(st.none(), st.integers(-1, 4).filter(bool)), st.booleans(),
 )  # fmt: skip
-def test_more_news_never_change_a_verdict(
+def test_later_events_never_change_a_verdict(
     well: list[bool], order: list[int], failed: int, succeeded: int | None, gang: bool
 ) -> None:
     """Nodes learn of ends one after the other. A node that learns of them later must reach the same decision."""

@@ -48,7 +48,7 @@ ROOT = Path(__file__).parents[3]
         ),
     ],
 )
-def test_what_cannot_be_used_is_refused(text: str, why: str) -> None:
+def test_unusable_documents_are_refused(text: str, why: str) -> None:
     with pytest.raises(LaunchError, match=why):
         read({VARIABLE: text})
 
@@ -70,14 +70,14 @@ def test_a_rank_of_openpai_follows_from_its_task() -> None:
         read({VARIABLE: text})
 
 
-def test_a_placeholder_nobody_answers_is_named_with_those_there_are() -> None:
+def test_an_unknown_placeholder_is_refused_with_the_known_ones() -> None:
     assert filled("{rank} of {nodes}", {"rank": "1", "nodes": "2"}, "command") == "1 of 2"
     assert filled('{"json": {}}', {}, "TF_CONFIG") == '{"json": {}}'
     with pytest.raises(LaunchError, match=r"`command` has the unknown placeholder \{rang\}.*\{rank\}"):
         filled("{rang}", {"rank": "1"}, "command")
 
 
-def test_secrets_are_masked_by_name_and_by_what_the_stack_says(capfd: pytest.CaptureFixture[str]) -> None:
+def test_secrets_are_masked_by_name_and_by_the_list_of_the_stack(capfd: pytest.CaptureFixture[str]) -> None:
     environment = {"MINE": "value-of-mine", "MY_TOKEN": "value-of-token", "USE_AUTH": "true", "PLAIN": "plain-value"}
     values = secret_values(environment, ["MINE"])
     LinePrinter("x", values)("value-of-mine value-of-token true plain-value")
@@ -119,14 +119,14 @@ def test_check_says_what_would_start_and_starts_nothing(tmp_path: Path) -> None:
     assert not witness.exists()
 
 
-def test_what_is_checked_gives_no_orders() -> None:
+def test_check_prints_no_control_sequences() -> None:
     done = run("--check", command=["echo", PLANTED], run=PLANTED, environment={"A": PLANTED})
     assert done.returncode == 0
     assert "planted" in done.stdout
     assert orders(done.stdout.encode()) == []
 
 
-def test_what_is_not_understood_is_refused() -> None:
+def test_unknown_arguments_are_refused() -> None:
     assert orders(run("--\x1b[31m").stderr.encode()) == []
     done = run("--chek")
     assert (done.returncode, "see python -I -m launcher --help" in done.stderr) == (64, True)

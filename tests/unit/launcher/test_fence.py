@@ -48,7 +48,7 @@ class Store:
             return [Stored(name, _text(at), 2, "etag") for name, at in sorted(self.objects.items())]
 
 
-class Shelf(BucketFolder):
+class MemoryFolder(BucketFolder):
     """A folder whose objects lie in a store of this process."""
 
     def __init__(self, store: Store) -> None:
@@ -84,7 +84,7 @@ class Said(LinePrinter):
 
 
 def made(store: Store, start: str, rank: int = 0, lost_after: float = 60.0) -> Fence:
-    return Fence(lambda: Shelf(store), start, rank, Said(), lost_after)
+    return Fence(lambda: MemoryFolder(store), start, rank, Said(), lost_after)
 
 
 def wait(seconds: float = 30.0) -> Wait:
@@ -134,7 +134,7 @@ def test_nothing_of_an_old_start_is_written_after_a_new_one_has_restored(
     assert not [name for name in store.objects if "old" in name], "what it left is tidied away"
 
 
-def test_of_two_starts_that_come_at_once_one_writes() -> None:
+def test_of_two_simultaneous_starts_only_one_writes() -> None:
     for seed in range(wanted(20, 500)):
         lot = random.Random(seed)
         store = Store(between=lambda lot=lot: time.sleep(lot.choice((0.0, 0.001))))  # type: ignore[misc]
@@ -163,7 +163,7 @@ def test_all_nodes_of_a_start_write_whoever_came_first() -> None:
     assert list(store.objects) == ["claims/new"], "between its writings a start leaves no more than its claim"
 
 
-def test_a_dead_writer_holds_nobody_up_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_writer_delays_others_only_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long a new start waits: not at all if the old one was killed long ago, otherwise for the old one's heartbeat
     timeout."""
     monkeypatch.setattr(fence, "_LOOK_SECONDS", 0.01)
@@ -185,7 +185,7 @@ def test_a_dead_writer_holds_nobody_up_for_long(monkeypatch: pytest.MonkeyPatch)
         made(store, "newest").enter(wait(0.2), 0.0)
 
 
-def test_who_sleeps_too_long_in_the_middle_of_a_write_does_not_finish_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_pauses_too_long_does_not_finish_its_upload(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr(fence, "_now", lambda: clock[0])
     one = made(Store(), "old")
@@ -204,7 +204,7 @@ def test_who_sleeps_too_long_in_the_middle_of_a_write_does_not_finish_it(monkeyp
         assert one.may_write()
 
 
-def test_a_long_write_is_renewed_and_sees_who_comes() -> None:
+def test_a_long_write_renews_its_token_and_notices_newer_starts() -> None:
     store = Store()
     old, new = made(store, "old", lost_after=0.6), made(store, "new", lost_after=0.6)
     old.enter(wait(), 0.0)
@@ -224,8 +224,8 @@ def test_a_long_write_is_renewed_and_sees_who_comes() -> None:
     comes.join()
 
 
-def test_a_folder_that_is_closed_is_waited_for_as_long_as_access_may_take() -> None:
-    """Then the checkpoints are restored, but no new ones are kept."""
+def test_a_node_waits_for_access_to_the_folder() -> None:
+    """Without access the checkpoints are restored, but no new ones are uploaded."""
     store = Store(refuses=404)
     one = made(store, "new")
     one.enter(wait(), 0.0)
@@ -239,7 +239,7 @@ def test_a_folder_that_is_closed_is_waited_for_as_long_as_access_may_take() -> N
     assert not late.superseded
 
 
-def test_a_folder_that_somebody_empties_stays_the_start_s() -> None:
+def test_an_emptied_folder_still_belongs_to_the_start() -> None:
     store = Store()
     one = made(store, "new")
     one.enter(wait(), 0.0)

@@ -94,7 +94,7 @@ class _BoardClient:
 
 
 @pytest.mark.parametrize("gang", [True, False])
-def test_who_knows_all_others_is_seen_by_those_that_came_before(gang: bool) -> None:
+def test_a_node_that_knows_all_addresses_announces_itself(gang: bool) -> None:
     board_client: Any = _BoardClient()
     wait: Any = None
     members = find(PeerRequest(of_openpai(gang=gang), TOLD, 0, wait, board_client))
@@ -102,7 +102,7 @@ def test_who_knows_all_others_is_seen_by_those_that_came_before(gang: bool) -> N
     assert board_client.arrived == ([] if gang else [(0, "10.1.0.3")])
 
 
-def test_a_failed_task_that_is_tried_again_alone_ends_no_other() -> None:
+def test_a_task_that_is_retried_alone_ends_no_other() -> None:
     failed = Event(0, 1, "aa", 9.0, how="failed", code=3)
     over = Event(0, 0, "bb", 9.0, how="succeeded")
     board = Board((Event(0, 1, "aa", 8.0, address="10.1.0.2"), failed, over), since=8.0)

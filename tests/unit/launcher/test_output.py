@@ -89,14 +89,14 @@ print("after")
     ]  # fmt: skip
 
 
-def test_ordinary_lines_are_as_they_were() -> None:
+def test_ordinary_lines_are_unchanged() -> None:
     script = "print('a\\r\\nb\\n\\n  c  \\x1b[31m\\n' + 'é' * 5000); print(end='no end')"
     assert printed(script) == [
         b"[0.0] a\r", b"[0.0] b", b"[0.0] ", b"[0.0]   c  \x1b[31m", b"[0.0] " + "é".encode() * 5000, b"[0.0] no end",
     ]  # fmt: skip
 
 
-def test_a_long_line_is_cut_where_no_character_is() -> None:
+def test_a_long_line_is_cut_between_characters() -> None:
     lines = printed("print('é' * 5_000_000)")
     assert b"".join(line.removeprefix(b"[0.0] ") for line in lines) == "é".encode() * 5_000_000
     assert max(map(len, lines)) < 150_000

@@ -47,7 +47,7 @@ def test_the_metadata_file_is_read_until_it_names_everybody(tmp_path: Path) -> N
     assert found == {0: "10.0.0.0", 1: "10.0.0.1", 2: "10.0.0.2"}
 
 
-def test_who_is_not_in_the_metadata_file_is_named(tmp_path: Path) -> None:
+def test_ranks_that_the_metadata_file_lacks_are_named(tmp_path: Path) -> None:
     file = tmp_path / "nodes.json"
     file.write_text(json.dumps([{"Rank": 0, "IPAddress": "10.0.0.1"}]))
     with pytest.raises(
@@ -72,7 +72,7 @@ def test_openpai_names_every_task() -> None:
         ({"from": "cluster-metadata"}, "CLUSTER_NODES_METADATA_FILE is not set"),
     ],
 )
-def test_sources_that_cannot_be_used(source: dict[str, object], why: str) -> None:
+def test_unusable_sources_are_refused(source: dict[str, object], why: str) -> None:
     with pytest.raises(LaunchError, match=why):
         peers.find(request(source, {}))
 
@@ -103,7 +103,7 @@ def here(rank: int, nonce: str, at: float, generation: int = 0) -> Event:
     return Event(generation, rank, nonce, at, address=f"10.0.0.{rank}")
 
 
-def test_signs_of_nodes_that_have_begun_again_since_are_passed_over() -> None:
+def test_events_of_replaced_launchers_are_ignored() -> None:
     board = Board(
         (
             here(0, "new", 1000.0), here(1, "old", 500.0), Event(0, 1, "old", 510.0, how="failed", code=3),
@@ -132,7 +132,7 @@ def test_the_first_failure_of_a_generation_explains_the_others() -> None:
     assert [final.rank for final in board.finals(launch(gang=False))] == [0, 2]
 
 
-def test_an_elastic_run_goes_on_without_who_failed_for_good_or_was_lost() -> None:
+def test_an_elastic_run_goes_on_without_failed_and_lost_nodes() -> None:
     elastic = launch(framework="horovod", options={"elastic": True, "minNodes": 2})
     failed = Event(0, 1, "b", 9.0, how="failed", code=3)
     board = Board((here(0, "a", 1.0), here(1, "b", 1.0), here(2, "c", 1.0), failed), since=1.0)

@@ -39,13 +39,13 @@ LIST = {"from": "list", "addresses": ["10.0.0.1", "10.0.0.2", "10.0.0.3"]}
         ({}, {"PAI_JOB_NAME": "train"}, OF_OCI),
     ],
 )
-def test_the_document_says_it_and_else_the_environment(
+def test_the_document_names_the_platform_before_the_environment_does(
     changes: dict[str, Any], environment: dict[str, str], module: str
 ) -> None:
     assert type(launch(0, environment, **changes).identity).__module__ == module
 
 
-def test_a_node_of_no_platform_is_told_the_start_s_name() -> None:
+def test_a_node_without_platform_reads_its_start_from_a_variable() -> None:
     assert start_name(launch(1, {"TRAINYARD_START": "a1-B2_c3"}, **SHARED)) == "a1-B2_c3"
     with pytest.raises(LaunchError, match="TRAINYARD_START is not set, so this node could meet nodes of an earlier"):
         start_name(launch(0, **SHARED))
@@ -53,19 +53,19 @@ def test_a_node_of_no_platform_is_told_the_start_s_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["../other", "a/b", "-x", "é", "a\nb", "."])
-def test_a_start_s_name_that_is_no_folder_s_is_refused(name: str) -> None:
+def test_an_invalid_start_name_is_refused(name: str) -> None:
     with pytest.raises(LaunchError, match=r"TRAINYARD_START is .* use letters"):
         start_name(launch(0, {"TRAINYARD_START": name}, **SHARED))
 
 
-def test_what_only_a_platform_has_is_not_assumed() -> None:
+def test_a_neutral_identity_assumes_nothing() -> None:
     identity = launch(0, {"NODE_RANK": "0", "HOME": "/root"}, **SHARED).identity
     assert (identity.git(), identity.unpacked(), dict(identity.outputs("/output"))) == (None, None, {})
     with pytest.raises(LaunchError, match="needs the secret key, but this platform keeps no secrets"):
         identity.secret("key", LinePrinter())
 
 
-def test_a_store_nobody_knows_is_named_with_those_there_are() -> None:
+def test_an_unknown_store_is_refused_with_the_known_ones() -> None:
     for uri in ("gs://bucket/train", "bucket/train", "/runs/train"):
         with pytest.raises(LaunchError, match=rf"cannot open `{uri}`, only oci://, s3://, file://: rebuild it"):
             opener({}, LinePrinter())(uri)
@@ -76,13 +76,13 @@ def test_a_store_nobody_knows_is_named_with_those_there_are() -> None:
             opener({}, LinePrinter())(uri)
 
 
-def test_a_node_of_a_shared_folder_has_to_be_told_its_address() -> None:
+def test_a_node_of_a_shared_folder_needs_an_address_variable() -> None:
     assert own_address({"TRAINYARD_NODE_ADDRESS": "10.0.0.7"}, "") == "10.0.0.7"
     with pytest.raises(LaunchError, match="TRAINYARD_NODE_ADDRESS is not set"):
         own_address({}, "")
 
 
-def test_only_the_chooser_names_what_platforms_bring() -> None:
+def test_only_launcher_platforms_names_modules_of_platforms() -> None:
     """import-linter holds the imports; names in texts, by which modules are imported late, are held here."""
     named = {
         path.relative_to(LAUNCHER).as_posix()

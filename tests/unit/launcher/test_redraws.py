@@ -28,7 +28,7 @@ from launcher.redraws import Lines, part_prefix, whole_lines
         ("\x1b[99999999999Ca\x1b[5Db", ["ba"]),
     ],
 )
-def test_a_line_is_as_a_terminal_leaves_it(written: str, shown: list[str]) -> None:
+def test_a_line_is_drawn_as_on_a_terminal(written: str, shown: list[str]) -> None:
     assert whole_lines([written]) == shown
     labels = ["[0] "] if len(shown) == 1 else ["[0] ", "[0] "]
     assert whole_lines([f"[0] {written}"]) == [f"{label}{row}" for label, row in zip(labels, shown, strict=True)]
@@ -55,8 +55,8 @@ def test_parts_are_put_together_by_node_and_process() -> None:
 
 
 @pytest.mark.parametrize("unit", ["\rab", "\b\b\bx", "\x1b[99999A", "\x1b[99999Bx", "x\x1b[9999C\r", "\x1b[A\x1b[Ex"])
-def test_no_line_takes_long_or_much(unit: str) -> None:
-    """Cursors that move far are a stranger's, too."""
+def test_no_line_takes_much_time_or_memory(unit: str) -> None:
+    """Untrusted output may move the cursor far."""
     began = time.process_time()
     lines = Lines()
     for _ in range(20):

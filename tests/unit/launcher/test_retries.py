@@ -16,7 +16,7 @@ from launcher.retries import MAXIMUM_VARIABLE, Retries
         (75, 5, 0, True), (127, 0, 5, False), (78, 0, -1, False), (137, 0, 1, True), (132, 0, 5, False),
     ],
 )  # fmt: skip
-def test_what_is_tried_again(code: int, counted: int, count: int, again: bool) -> None:
+def test_which_failures_are_retried(code: int, counted: int, count: int, again: bool) -> None:
     retries = Retries(count)
     retries.counted = counted
     assert retries.allows_retry(code, 1.0) is again
@@ -33,7 +33,7 @@ def test_a_transient_failure_uses_up_no_retry() -> None:
     assert not retries.allows_retry(3, 1.0)
 
 
-def test_pauses_grow_to_five_minutes_and_begin_anew_after_work() -> None:
+def test_backoff_grows_to_five_minutes_and_is_reset_by_work() -> None:
     retries = Retries(0)
     pauses = [retries.charge(exits.TEMPORARY, 1.0) for _ in range(14)]
     assert pauses[:3] == [0.2, 0.4, 0.8]
@@ -41,7 +41,7 @@ def test_pauses_grow_to_five_minutes_and_begin_anew_after_work() -> None:
     assert retries.charge(exits.TEMPORARY, 301.0) == 0.2
 
 
-def test_the_maximum_runtime_ends_what_is_not_counted() -> None:
+def test_the_maximum_runtime_ends_uncounted_retries() -> None:
     retries = Retries.of(0, {MAXIMUM_VARIABLE: "0.01"})
     assert retries.allows_retry(exits.TEMPORARY, 0.1)
     retries.charge(exits.TEMPORARY, 0.1)

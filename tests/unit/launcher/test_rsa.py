@@ -59,11 +59,11 @@ def test_a_damaged_key_signs_nothing_wrong(cut: int, flipped: int) -> None:
         ),
     ],
 )
-def test_what_is_no_usable_key_is_refused(text: str, why: str) -> None:
+def test_unusable_keys_are_refused(text: str, why: str) -> None:
     with pytest.raises(KeyFormError, match=why):
         read_pem(text)
 
 
-def test_a_key_never_shows_itself() -> None:
+def test_keys_are_never_printed() -> None:
     key = read_pem(pem(KEYS[1024]))
     assert str(key.p) not in repr(key)

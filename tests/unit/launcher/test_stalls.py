@@ -76,13 +76,13 @@ def test_idleness_adds_up_and_any_activity_ends_it() -> None:
     assert idle.seconds == 0
 
 
-def test_a_node_that_stood_still_as_a_whole_was_not_idle_all_the_while() -> None:
+def test_a_paused_node_does_not_count_as_idle_for_the_whole_pause() -> None:
     idle = Idleness(QUIET, last=BEFORE)
     idle.add(BEFORE, 3600, 60)
     assert idle.seconds == 120
 
 
-def test_the_processor_time_of_all_that_was_started_counts(tmp_path: Path) -> None:
+def test_the_processor_time_of_all_descendants_counts(tmp_path: Path) -> None:
     spins = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: sum(range(10000))"
     below = (
         f"import subprocess, sys, time; subprocess.run([sys.executable, '-c', {spins!r}]); print(flush=True); input()"
@@ -99,14 +99,14 @@ def test_the_processor_time_of_all_that_was_started_counts(tmp_path: Path) -> No
         child.communicate(b"\n")
 
 
-def test_what_is_read_from_disks_and_written_to_them_counts(tmp_path: Path) -> None:
+def test_disk_reads_and_writes_count(tmp_path: Path) -> None:
     (tmp_path / "7").mkdir()
     (tmp_path / "7/io").write_text("rchar: 900000\nwchar: 900000\nread_bytes: 4096\nwrite_bytes: 8192\n")
     assert activity.disk_bytes(tmp_path, 7) == 12288, "pipes and sockets are no disks"
     assert activity.disk_bytes(tmp_path, 8) == 0
 
 
-def test_loopback_is_no_network(tmp_path: Path) -> None:
+def test_loopback_traffic_does_not_count(tmp_path: Path) -> None:
     (tmp_path / "self/net").mkdir(parents=True)
     row = "{}: {} 1 0 0 0 0 0 0 {} 1 0 0 0 0 0 0\n"
     rows = ["Inter-| Receive\n", " face |bytes\n", row.format("lo", 5000, 5000), row.format("  ens3", 300, 40)]
@@ -133,16 +133,16 @@ def seen(*names: str) -> Board:
     return Board(tuple(events(map(stored, names))), board.seconds("2026-05-01T12:00:00Z"))
 
 
-def test_the_last_sign_of_the_launcher_that_stands_for_a_rank_counts() -> None:
+def test_the_last_report_of_the_current_launcher_of_a_rank_counts() -> None:
     arrived = [here_name(1, rank, nonce, f"10.0.0.{rank}") for rank, nonce in ((0, "aa"), (1, "bb"), (2, "cc"))]
     signs = [
         idle_name(1, 0, "aa", 1),
-        # Taken back, and given again.
+        # Withdrawn, and reported again.
         idle_name(1, 1, "bb", 9), idle_name(1, 1, "bb", 10), idle_name(1, 1, "bb", 11),
-        # Taken back; of an earlier start of the processes; of a launcher that has gone.
+        # Withdrawn; of an earlier generation; of a launcher that has gone.
         idle_name(1, 2, "cc", 1), idle_name(1, 2, "cc", 2), idle_name(0, 2, "cc", 3),
         idle_name(1, 2, "old", 5),
-        # Names of a stranger's.
+        # Names that no launcher wrote.
         "peers/g1/0002/cc/idle/x", "peers/g1/0002/cc/idle/",
     ]  # fmt: skip
     idle = seen(*arrived, *signs).idle(1)
@@ -166,7 +166,7 @@ def watch(board_client: BoardClient | None, limit: float = 600.0, number: int = 
     return Stalls(told, limit, board_client, meter, LinePrinter(), lambda: "line", lambda why: None)  # type: ignore[arg-type]
 
 
-def test_who_is_watched() -> None:
+def test_which_nodes_are_watched() -> None:
     assert watch(BoardClient()).watches
     assert not watch(BoardClient(), limit=0).watches, "0 turns it off"
     assert not watch(None).watches, "nobody can be told"
@@ -202,9 +202,7 @@ def test_a_gang_has_stalled_when_every_rank_is_idle(idle_watch: Stalls) -> None:
     )
 
 
-def test_who_has_ended_well_is_waited_for_by_those_it_kept_waiting(
-    idle_watch: Stalls, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_limit_begins_again_when_a_rank_succeeds(idle_watch: Stalls, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr("launcher.stalls.time", SimpleNamespace(monotonic=lambda: now[0]))
     assert idle_watch.stalled(here(0, 1)) == "", "rank 2 writes what the others wait for"
@@ -216,7 +214,7 @@ def test_who_has_ended_well_is_waited_for_by_those_it_kept_waiting(
     assert idle_watch.stalled(ended), "they had the whole limit, and did nothing"
 
 
-def test_a_sign_is_taken_back_and_given_again(idle_watch: Stalls) -> None:
+def test_an_idle_report_is_withdrawn_and_repeated(idle_watch: Stalls) -> None:
     board_client: Any = idle_watch.board_client
     idle_watch.stalled(here())
     idle_watch.stalled(here())
@@ -227,7 +225,7 @@ def test_a_sign_is_taken_back_and_given_again(idle_watch: Stalls) -> None:
     assert board_client.posted == [(1, 1), (1, 2), (1, 3)]
 
 
-def test_another_start_of_the_processes_begins_anew(idle_watch: Stalls) -> None:
+def test_another_generation_begins_from_zero(idle_watch: Stalls) -> None:
     board_client: Any = idle_watch.board_client
     assert idle_watch.stalled(here(0, 1, 2))
     idle_watch.end()

@@ -90,7 +90,7 @@ def test_a_machine_of_dl1_starts_ours(team: Team) -> None:
     assert (done.returncode, "trainyard-node serve" in done.stderr) == (64, True), done.stdout + done.stderr
 
 
-def test_a_machine_of_dl1_judges_ours(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_of_dl1_checks_ours(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(team.code)
     monkeypatch.setenv("PYTHONPATH", team.environment["PYTHONPATH"])
     assert fetch.flaw(str(ROOT)) == ""

@@ -23,7 +23,7 @@ class Posts:
 
 
 @pytest.mark.parametrize("written", ["before anybody says that it has started", "later"])
-def test_a_quick_scripts_only_line_is_told(tmp_path: Path, written: str) -> None:
+def test_the_only_progress_line_of_a_quick_script_is_reported(tmp_path: Path, written: str) -> None:
     file, posts = tmp_path / "progress.jsonl", Posts()
     file.write_text('{"step": 7}\n')  # of an earlier life
     reporter = StatusReporter(launch(), posts, str(file))  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ def test_globs_mean_what_people_expect(pattern: str, names: list[str], others: l
     assert [name for name in others if patterns.match(name)] == []
 
 
-def test_no_glob_means_no_file() -> None:
+def test_without_globs_no_file_matches() -> None:
     assert not Patterns.of([]).match("a")
     assert not Patterns.of(["", "/", "."]).match("a")
 
@@ -77,7 +77,7 @@ def test_nothing_is_opened_through_a_link(folders: tuple[Path, Path]) -> None:
             open_file(str(inside), name)
 
 
-def test_a_file_of_the_output_that_moved_behind_a_link_is_not_put(folders: tuple[Path, Path], tmp_path: Path) -> None:
+def test_an_output_file_that_moved_behind_a_link_is_not_uploaded(folders: tuple[Path, Path], tmp_path: Path) -> None:
     store: Folder = opener({}, LinePrinter())((tmp_path / "store").as_uri())
     sync = Sync(folders[0], store, "output", LinePrinter())
     stamp = stamp_of((folders[0] / "results" / "file").stat())
@@ -96,7 +96,7 @@ def test_a_walk_ends_with_its_budget(tmp_path: Path) -> None:
     assert budget.cut
 
 
-def test_a_hint_is_a_glob_that_means_the_file() -> None:
+def test_the_suggested_glob_matches_the_file() -> None:
     *_, hint = describe_losses([Loss("a[1]*.bin", 1, "why", inside=True)], bucket=True)
     assert 'give the job `keep: ["a[[]1][*].bin"]`' in hint
     assert Patterns.of(["a[[]1][*].bin"]).match("a[1]*.bin")

@@ -47,7 +47,7 @@ def _edited(code: Path) -> None:
 
 
 def _pulled(code: Path) -> None:
-    """As git does it; and a time of the past, as from an archive."""
+    """Replaces a file as git does, with a modification time in the past, as from an archive."""
     new = code / "localcloud" / "hosts" / "first.py.new"
     new.write_text("before = 0\n")
     os.utime(new, (1, 1))
@@ -69,7 +69,7 @@ def test_code_that_changed_since_the_cloud_started_is_named_with_the_remedy(
     assert f"trainyard cloud stop --home {home}" in why
 
 
-def test_what_python_and_editors_leave_beside_the_code_is_no_change(home: Path, code: Path) -> None:
+def test_bytecode_and_editor_files_are_not_changes(home: Path, code: Path) -> None:
     (code / "launcher" / "__pycache__").mkdir()
     (code / "launcher" / "__pycache__" / "errors.cpython-311.pyc").write_text("")
     (code / "launcher" / ".errors.py.swp").write_text("")
@@ -85,10 +85,10 @@ def test_another_checkout_is_named_if_its_code_differs(home: Path, code: Path, t
     assert f"{code}, and this is {other}" in why_older(home, other)
 
 
-def test_a_cloud_of_a_release_that_did_not_note_its_code_is_older(home: Path, code: Path) -> None:
+def test_a_cloud_without_recorded_code_counts_as_older(home: Path, code: Path) -> None:
     (home / "server.json").write_text(json.dumps({"pid": 1}))
     assert "earlier release" in why_older(home, code)
 
 
-def test_no_cloud_is_not_an_old_one(tmp_path: Path) -> None:
+def test_a_missing_cloud_is_not_older(tmp_path: Path) -> None:
     assert why_older(tmp_path / "nothing", code_age.PROJECT) == ""

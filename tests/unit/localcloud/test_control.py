@@ -39,7 +39,7 @@ def test_a_profile_beside_this_clouds_credentials_names_the_caller(
     assert (env[OCI], env[AWS]) == callers
 
 
-def test_a_profile_of_the_callers_own_files_names_nobody_here(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_of_other_credentials_is_ignored(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     _set({OCI: "user", AWS: "user"}, monkeypatch)
     env = cloud.env_of_caller()
     assert (env[OCI], env[AWS]) == ("deployer", "deployer")

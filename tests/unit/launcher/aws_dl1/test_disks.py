@@ -44,5 +44,5 @@ ARRAY = disk("md127", None, "raid0", fstype="ext4", label="trainyard", mountpoin
         ),
     ],
 )
-def test_only_idle_disks_of_the_machine_itself_are_taken(rows: list[dict[str, Any]], wanted: Disks) -> None:
+def test_only_idle_disks_of_the_machine_itself_are_used(rows: list[dict[str, Any]], wanted: Disks) -> None:
     assert read(json.dumps({"blockdevices": rows})) == wanted

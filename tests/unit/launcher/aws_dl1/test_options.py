@@ -37,7 +37,7 @@ def test_fi_efa_fork_safe_is_set_unless_kernel_5_13_and_rdma_core_35(kernel: str
     [
         ("libfabric", "1.15.1", 4, LIBFABRIC),
         ("libfabric", "1.9.0", 1, LIBFABRIC),
-        # Without EFA libfabric takes what there is.
+        # Without EFA, libfabric chooses itself.
         ("libfabric", "1.15.1", 0, {"HCCL_OVER_OFI": "1", "HCCL_SOCKET_IFNAME": "ens32"}),
         ("sockets", "1.9.0", 4, {"HCCL_OVER_TCP": "1", "HCCL_SOCKET_IFNAME": "ens32"}),
         ("sockets", "1.15.1", 4, {"HCCL_OVER_OFI": "1", "FI_PROVIDER": "tcp", "HCCL_SOCKET_IFNAME": "ens32"}),
@@ -78,13 +78,13 @@ SOCKETS = {"HCCL_OVER_OFI": "1", "FI_PROVIDER": "tcp", "HCCL_SOCKET_IFNAME": "en
         ),
         ({**LIBFABRIC, "TRAINYARD_HOST_NIC": "host-memory"}, fabric(), {}, "host's memory, as the stack file says"),
         ({**LIBFABRIC, "TRAINYARD_HOST_NIC_OWN": "HCCL_OVER_OFI"}, fabric(), {}, "environment says (HCCL_OVER_OFI)"),
-        # What a machine of an earlier release does not tell to be the stack file's own, but what differs from its own.
+        # An earlier release's machine does not say what the stack file sets, but the value differs from the machine's.
         ({**LIBFABRIC, "HCCL_OVER_OFI": "0"}, fabric(), {}, "as the environment says"),
         (SOCKETS, fabric(), {}, "TCP sockets, over ens32 only"),
         ({"HCCL_OVER_TCP": "1"}, fabric(), {}, "TCP sockets, over one interface only"),
     ],
 )
-def test_the_way_between_machines_is_the_best_that_kernel_and_libfabric_allow(
+def test_the_best_transport_that_kernel_and_libfabric_allow_is_chosen(
     environment: dict[str, str], there: host_nic.Fabric, variables: dict[str, str | None], words: str
 ) -> None:
     way = host_nic.choose_transport(environment, there)

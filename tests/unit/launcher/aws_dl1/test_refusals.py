@@ -29,5 +29,5 @@ def test_a_refusal_is_read_by_its_name(status: int, code: str, kind: str) -> Non
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>", b"<Error/>", b"{}"])
-def test_words_of_a_proxy_are_none_of_s3_s(content: bytes) -> None:
+def test_an_error_of_a_proxy_is_not_read_as_one_of_s3(content: bytes) -> None:
     assert Signer(Identity({"AWS_REGION": "us-east-1"})).refusal(502, content) is None

@@ -46,7 +46,7 @@ def test_a_node_starts_the_next_ticket_that_nobody_runs(
     assert (found.ticket.number if found.ticket else None, dict(found.waits_for)) == (number, waits_for)
 
 
-def test_what_goes_on_is_what_other_nodes_of_this_one_s_tickets_have_not_ended() -> None:
+def test_unended_nodes_of_shared_tickets_are_listed() -> None:
     assert turn("a", [A1, A2, A3], {1: {"a": SUCCEEDED, "b": SUCCEEDED}, 2: {"a": SUCCEEDED}}).goes_on == {"b"}
     assert turn("a", [A1, A3], {1: {"a": SUCCEEDED, "b": FAILED}}).goes_on == frozenset()
 
@@ -74,7 +74,7 @@ def test_an_invalid_ticket_is_refused(change: dict[str, Any]) -> None:
         parse(1, b"[" * 100000)
 
 
-def test_a_ticket_s_own_code_stands_for_the_machine_s() -> None:
+def test_the_code_of_a_ticket_replaces_that_of_the_machine() -> None:
     assert ticket(1, "a").own == {}
     launcher = ".trainyard/launcher/1.tar.gz"
     assert ticket(1, "a", launcher=launcher).own == {"launcher": launcher, "code": None}
@@ -89,7 +89,7 @@ def test_a_ticket_s_own_code_stands_for_the_machine_s() -> None:
         {"sshPort": 1e999}, {"sshPort": True}, {"sshPort": 0}, {"sshPort": 65536}, {"sshPort": None}, [], "FAILED",
     ],
 )  # fmt: skip
-def test_what_another_nodes_training_wrote_ends_no_machines_program(state: Any) -> None:
+def test_invalid_objects_of_other_nodes_do_not_end_the_program(state: Any) -> None:
     with pytest.raises(TicketError):
         read_state(json.dumps(state).encode())
     assert read_state(b'{"state": "READY", "sshPort": 3022}') == {"state": "READY", "sshPort": 3022}

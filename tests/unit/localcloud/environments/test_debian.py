@@ -16,7 +16,7 @@ from localcloud.environments.rows import rows
 from tests.support.environments import TINY, Told
 
 
-def test_a_machine_that_is_not_debian_is_told_one_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_other_systems_get_one_pip_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "other", "NAME": "Other Linux"})
     monkeypatch.setattr("shutil.which", lambda name, **_: f"/usr/bin/{name}")
@@ -26,7 +26,7 @@ def test_a_machine_that_is_not_debian_is_told_one_command(monkeypatch: pytest.Mo
     assert blocked.remedy.endswith("-m pip install torch torchvision numpy")
 
 
-def test_packages_ask_for_nothing_that_is_not_there(tmp_path: Path) -> None:
+def test_unmet_requirements_are_removed_from_metadata(tmp_path: Path) -> None:
     for name, version, asks in (
         ("big", "2.6", ("small==1.13.1", "small>=1", "gone", "small==9; extra == 'all'")),
         ("small", "1.13.3", ()),
@@ -43,7 +43,7 @@ def test_packages_ask_for_nothing_that_is_not_there(tmp_path: Path) -> None:
     )
 
 
-def test_a_library_of_the_machine_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_library_of_the_machine_fails_the_proof(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The proof, in an interpreter that has all its libraries from the machine."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     strange = replace(TINY, proof=debian.ONLY_OWN_LIBRARIES)

@@ -9,13 +9,13 @@ from tests.support.firewall_rules import rules
 
 
 @given(st.lists(rules(), max_size=12))
-def test_any_rules_make_the_same_text_and_deny_by_default(some: list[FirewallRule]) -> None:
+def test_rulesets_are_deterministic_and_deny_by_default(some: list[FirewallRule]) -> None:
     text = "".join(rulesets(some))
     assert text == "".join(rulesets(list(some)))
     assert text.count("policy drop;") == 2
     assert text.count("goto ingress_allowed") <= sum(rule.direction == "ingress" for rule in some)
 
 
-def test_a_rule_about_nobody_here_lets_nobody_in() -> None:
+def test_a_rule_without_addresses_allows_nothing() -> None:
     (text,) = rulesets([FirewallRule("list", "ingress", 0, None, "::/0", (), key="0" * 16)])
     assert "goto" not in text

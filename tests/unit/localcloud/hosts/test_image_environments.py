@@ -36,14 +36,14 @@ def test_an_image_without_an_environment_runs_in_this_interpreter(name: str) -> 
     assert base_variables(found, NodePaths())["PATH"] == found.path
 
 
-def test_one_that_is_not_made_here_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_environment_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found = environment_for("dask-ml")
     assert isinstance(found, MissingEnvironment)
     assert found.remedy == "trainyard environments make dask-ml"
 
 
-def test_the_launch_document_decides_whoever_made_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_launch_document_chooses_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     def wanted(modules: Set[str], **launch: object) -> str:
         return stand_in_name(cast("StateStore", None), "", json.dumps(launch), frozenset(modules))
 
@@ -61,7 +61,7 @@ def test_the_launch_document_decides_whoever_made_the_run(monkeypatch: pytest.Mo
         assert stand_in_name(cast("StateStore", None), "", document, frozenset()) == ""
 
 
-def test_what_no_environment_has_ends_the_run_with_what_to_type() -> None:
+def test_a_run_without_a_fitting_environment_fails_with_the_remedy() -> None:
     document = json.dumps({"framework": "dask", "strategy": None})
     with pytest.raises(CannotStartError, match="no local environment offers dask with torch") as raised:
         stand_in_name(cast("StateStore", None), "", document, frozenset({"torch", "dask"}))
@@ -71,9 +71,7 @@ def test_what_no_environment_has_ends_the_run_with_what_to_type() -> None:
         stand_in_name(cast("StateStore", None), "", layer, frozenset({"dask"}))
 
 
-def test_a_task_of_openpai_gets_what_the_code_in_its_job_imports(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_openpai_task_gets_an_environment_with_its_imports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     code = tmp_path / "code"
     code.mkdir()

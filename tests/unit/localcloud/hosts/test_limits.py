@@ -12,14 +12,14 @@ from localcloud.hosts.limits import ControlGroups
 
 
 def made(place: Path) -> ControlGroups:
-    """Folders, as the kernel's are: none can be removed that holds something."""
+    """Folders like the kernel's: none can be removed while it has content."""
     found = ControlGroups({name: str(place / name) for name in ("memory", "pids")})
     for folder in found.folders.values():
         Path(folder).mkdir()
     return found
 
 
-def test_what_is_for_all_nodes_stays_while_another_is_in_it(tmp_path: Path) -> None:
+def test_the_shared_group_stays_while_another_node_is_in_it(tmp_path: Path) -> None:
     shared = made(tmp_path)
     first, second = shared.child("first"), shared.child("second")
     for one in (first, second):
@@ -33,7 +33,7 @@ def test_what_is_for_all_nodes_stays_while_another_is_in_it(tmp_path: Path) -> N
     assert not list(tmp_path.iterdir())
 
 
-def test_one_that_cannot_go_keeps_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_cannot_be_removed_keeps_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "_REMOVED_SECONDS", 0.0)
     for busy in ("memory", "pids"):
         shared = made(tmp_path)

@@ -30,8 +30,8 @@ def _assignment(folder: Path, code: RunCode, script: str) -> Assignment:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Prepares and carries out a run of one node, beside everything else. Returns what was there before it started, the
-    details of how it ended, and what it printed."""
+    """Prepares and carries out a run of one bare node. Returns the files that existed before it started, the details of
+    its end, and its output."""
     most = {**limits.node_limits(0, 0, 1, tmp_path), "disk": ROOM}
     monkeypatch.setattr(limits, "node_limits", lambda *_: most)
 
@@ -59,7 +59,7 @@ def _archive(folder: Path, **files: bytes) -> Path:
     return path
 
 
-def test_a_bomb_is_the_node_s_own_and_ends_at_its_limit(run: Any, tmp_path: Path) -> None:
+def test_a_node_unpacks_its_own_archive_and_stops_at_its_limit(run: Any, tmp_path: Path) -> None:
     bomb = _archive(tmp_path, **{"main.py": b"print('ran')", "bomb": b"\0" * (64 * ROOM)})
     before, details, printed = run(bomb, "main.py")
     assert before == [], "the hosts have unpacked nothing"

@@ -81,15 +81,15 @@ def test_lists_then_groups_each_with_its_own_numbers(store: StateStore) -> None:
         {"protocol": "1", "icmpOptions": {"type": "3 accept"}},
     ],
 )
-def test_what_no_firewall_takes_is_no_rule(store: StateStore, broken: dict[str, Any]) -> None:
-    """A state may hold what an earlier version took."""
+def test_a_rule_that_no_firewall_can_enforce_is_an_error(store: StateStore, broken: dict[str, Any]) -> None:
+    """The state may have such rules from an earlier version."""
     _add(store, "security-list", "list", ingressSecurityRules=[{"protocol": "6", "source": "10.0.0.0/16", **broken}])
     vnic = _add(store, "vnic", "vnic", "subnet", privateIp="10.0.1.2")
     with pytest.raises(UnreadableRuleError, match="ingress rule 0 of list"):
         rules_of(store, _subnet(store, "list"), vnic)
 
 
-def test_a_rule_is_the_same_as_long_as_it_says_the_same(store: StateStore) -> None:
+def test_rules_with_equal_content_are_equal(store: StateStore) -> None:
     rule = {"protocol": "6", "source": "10.0.0.0/16", "description": "old"}
     kept = _add(store, "security-list", "list", ingressSecurityRules=[rule])
     vnic = _add(store, "vnic", "vnic", "subnet", privateIp="10.0.1.2")

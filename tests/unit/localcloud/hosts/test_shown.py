@@ -21,7 +21,7 @@ DIGEST = "0" * 16
 
 @pytest.fixture
 def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with what environments have, which is none."""
+    """A folder that looks like an environment and is not one."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "secret"
     for name in ("bin", "lib/python3.11/site-packages", "ssl"):
@@ -32,7 +32,7 @@ def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _layer(secret: Path) -> Environment:
-    """A layer over this interpreter, as it would be if a package could write and link what it likes."""
+    """A layer over this interpreter, as it would be if a package could write any file and any link."""
     base = find.find("own")
     assert isinstance(base, Environment)
     folder = find.layer_folder(base, DIGEST)
@@ -52,7 +52,7 @@ def _layer(secret: Path) -> Environment:
     return made
 
 
-def test_no_file_of_an_environment_chooses_what_is_shown(secret: Path, tmp_path: Path) -> None:
+def test_no_file_of_an_environment_decides_which_files_are_shown(secret: Path, tmp_path: Path) -> None:
     layer = _layer(secret)
     pairs = images.programs(layer.layout, layer.variables)
     assert not [pair for pair in pairs if str(secret) in "".join(pair)]
@@ -99,7 +99,7 @@ def test_a_cache_behind_a_link_is_shown_where_its_programs_look(
     assert {target for source, target in pairs if source == str(made)} == {str(made), str(found.interpreter.parent)}
 
 
-def test_a_name_of_an_environment_leads_to_no_other_folder(secret: Path, tmp_path: Path) -> None:
+def test_an_environment_name_cannot_lead_to_another_folder(secret: Path, tmp_path: Path) -> None:
     """Users who push an image choose the name of the local environment."""
     own = find.find("own")
     assert isinstance(own, Environment)

@@ -67,12 +67,12 @@ def test_the_result_has_exit_code_and_times(supervise: Supervise, tmp_path: Path
     assert result["started"] <= result["finished"]
 
 
-def test_the_time_limit_ends_it(supervise: Supervise, tmp_path: Path) -> None:
+def test_the_time_limit_ends_the_command(supervise: Supervise, tmp_path: Path) -> None:
     supervise("sleep", "600", seconds=0.2).communicate(timeout=30)
     assert (_result(tmp_path)["reason"], _result(tmp_path)["code"]) == ("time limit", -signal.SIGTERM)
 
 
-def test_a_command_that_ignores_sigterm_is_killed_after_the_grace_time(supervise: Supervise, tmp_path: Path) -> None:
+def test_a_command_that_ignores_sigterm_is_killed_after_the_grace_period(supervise: Supervise, tmp_path: Path) -> None:
     process = supervise("bash", "-c", "trap '' TERM; echo ready; while true; do sleep 0.05; done", grace=0.2)
     assert process.stdout is not None
     process.stdout.readline()
@@ -92,6 +92,6 @@ def test_a_missing_command_is_reported(supervise: Supervise, tmp_path: Path) -> 
     assert (_result(tmp_path)["reason"], "no-such-command" in _result(tmp_path)["detail"]) == ("unstartable", True)
 
 
-def test_it_starts_nothing_if_its_parent_has_ended(supervise: Supervise, tmp_path: Path) -> None:
+def test_the_supervisor_starts_nothing_if_its_parent_has_ended(supervise: Supervise, tmp_path: Path) -> None:
     assert supervise("touch", "started", parent=1).wait(timeout=30) == 1
     assert not (tmp_path / "started").exists()

@@ -21,7 +21,7 @@ FAMILY_NUMBERS = {"PACKET": 17, "ALG": 38, "BLUETOOTH": 31, "VSOCK": 40, "XDP": 
 
 
 @pytest.mark.parametrize("machine", PROCESSORS)
-def test_every_native_number_is_answered_as_its_row_says(machine: str) -> None:
+def test_every_native_call_gets_the_answer_of_its_row(machine: str) -> None:
     filter_, processor = program(machine), PROCESSORS[machine]
     expected = {getattr(row, machine): ERROR | row.error for row in REFUSED}
     sockets = {processor.socket, processor.socketpair}
@@ -31,7 +31,7 @@ def test_every_native_number_is_answered_as_its_row_says(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", PROCESSORS)
-def test_calls_of_other_architectures_kill_whatever_they_are(machine: str) -> None:
+def test_any_call_of_another_architecture_kills(machine: str) -> None:
     filter_, native = program(machine), PROCESSORS[machine].architecture
     others = {*ARCHITECTURES} - {native}
     assert len(others) == len(ARCHITECTURES) - 1
@@ -39,7 +39,7 @@ def test_calls_of_other_architectures_kill_whatever_they_are(machine: str) -> No
     assert answers == {KILL}
 
 
-def test_x32_is_unknown_on_x86_64_and_its_numbers_are_nothing_special_elsewhere() -> None:
+def test_x32_calls_fail_on_x86_64_only() -> None:
     numbers = [0x40000000 | number for number in range(1024)] + [0x7FFFFFFF, 0x80000000, 0xFFFFFFFE]
     for machine, expected in (("x86_64", ERROR | errno.ENOSYS), ("aarch64", ALLOW)):
         answers = {answer(program(machine), PROCESSORS[machine].architecture, number) for number in numbers}
@@ -47,21 +47,21 @@ def test_x32_is_unknown_on_x86_64_and_its_numbers_are_nothing_special_elsewhere(
 
 
 @pytest.mark.parametrize("machine", PROCESSORS)
-def test_sockets_are_of_four_families(machine: str) -> None:
+def test_only_four_socket_families_are_allowed(machine: str) -> None:
     filter_, processor = program(machine), PROCESSORS[machine]
     refused = ERROR | errno.EAFNOSUPPORT
     for number in (processor.socket, processor.socketpair):
         for family in (*range(256), 0x7FFFFFFF, -1):
             expected = ALLOW if family in (1, 2, 10, 16) else refused
             assert answer(filter_, processor.architecture, number, family, 1, 0) == expected, family
-            # The kernel takes a 32-bit number. What is above of it can neither hide a family nor make one up.
+            # The kernel reads 32 bits. Higher bits can neither hide a family nor pretend one.
             assert answer(filter_, processor.architecture, number, family & 0xFFFFFFFF | 1 << 40, 1, 0) == expected
     assert {int(family) for family in FAMILIES} == {1, 2, 10, 16}
     assert not {*FAMILY_NUMBERS.values()} & {*FAMILIES}
 
 
 @pytest.mark.parametrize("machine", PROCESSORS)
-def test_the_kernel_would_take_the_program(machine: str) -> None:
+def test_the_kernel_accepts_the_program(machine: str) -> None:
     steps = steps_of(program(machine))
     assert len(steps) <= 4096, "BPF_MAXINSNS"
     for place, (_, skip, otherwise, _) in enumerate(steps):
@@ -103,7 +103,7 @@ print(json.dumps({
 
 
 @pytest.mark.skipif(os.uname().machine not in PROCESSORS, reason="no filter for this processor")
-def test_this_kernel_answers_with_the_filter() -> None:
+def test_the_filter_works_on_this_kernel() -> None:
     done = subprocess.run([sys.executable, "-c", _TRIES], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     tried = json.loads(done.stdout)

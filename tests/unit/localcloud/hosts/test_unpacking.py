@@ -57,7 +57,7 @@ def target(tmp_path: Path) -> Path:
     return made
 
 
-def test_what_lies_inside_is_there(tmp_path: Path, target: Path) -> None:
+def test_all_files_are_unpacked(tmp_path: Path, target: Path) -> None:
     links = [_link("deep/again", "main.sh"), _link("same", "deep/main.sh", tarfile.LNKTYPE)]
     archive = _tar(tmp_path, _file("./deep/main.sh"), *links)
     assert is_archive(archive)
@@ -69,7 +69,7 @@ def test_what_lies_inside_is_there(tmp_path: Path, target: Path) -> None:
     assert (target / "empty").is_dir()
 
 
-def test_a_script_is_no_archive(tmp_path: Path, target: Path) -> None:
+def test_a_script_is_not_an_archive(tmp_path: Path, target: Path) -> None:
     for content in (b"", b"print(1)\n", b"#" * 2000):
         (tmp_path / "main.py").write_bytes(content)
         assert not is_archive(tmp_path / "main.py")
@@ -93,7 +93,7 @@ def test_a_script_is_no_archive(tmp_path: Path, target: Path) -> None:
         lambda: [_file(str(number)) for number in range(FILES + 1)],
     ],
 )
-def test_what_leads_out_or_is_too_much_is_refused(
+def test_members_outside_the_folder_or_above_the_limits_are_refused(
     members: Callable[[], list[tarfile.TarInfo]], tmp_path: Path, target: Path
 ) -> None:
     (tmp_path / "a" / "secret").touch()
@@ -104,13 +104,13 @@ def test_what_leads_out_or_is_too_much_is_refused(
 
 
 @pytest.mark.parametrize("name", ["../escaped", "/tmp/escaped", "..\\escaped", "a/../../escaped"])
-def test_names_of_a_zip_that_lead_out_are_refused(name: str, tmp_path: Path, target: Path) -> None:
+def test_zip_names_outside_the_folder_are_refused(name: str, tmp_path: Path, target: Path) -> None:
     with pytest.raises(RefusedError, match="leads out of the archive"):
         unpack(str(_zip(tmp_path, **{name: b"1"})), str(target), ROOM, FILES)
 
 
 def _understated(path: Path, size: int) -> Path:
-    """The same archive, which says of its first file that it has this size."""
+    """The same archive, but it states this size for its first file."""
     content = bytearray(path.read_bytes())
     for mark, offset in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
         at = content.index(mark) + offset
@@ -119,7 +119,7 @@ def _understated(path: Path, size: int) -> Path:
     return path
 
 
-def test_a_bomb_ends_at_the_limit_whatever_it_says_of_its_size(tmp_path: Path, target: Path) -> None:
+def test_a_bomb_ends_at_the_limit_whatever_size_it_states(tmp_path: Path, target: Path) -> None:
     bomb = _zip(tmp_path, bomb=b"\0" * (64 * ROOM))
     assert bomb.stat().st_size < ROOM / 10
     with pytest.raises(RefusedError, match="larger than the disk"):
@@ -136,7 +136,7 @@ def test_a_bomb_ends_at_the_limit_whatever_it_says_of_its_size(tmp_path: Path, t
 
 
 @pytest.mark.parametrize("cut", [30, 100, -30])
-def test_a_broken_one_is_refused_with_a_reason(cut: int, tmp_path: Path, target: Path) -> None:
+def test_a_broken_archive_is_refused_with_a_reason(cut: int, tmp_path: Path, target: Path) -> None:
     archive = _zip(tmp_path, main=os.urandom(500))
     content = archive.read_bytes()
     archive.write_bytes(content[:cut] + b"\xff" * 8 + content[cut + 8 :] if cut > 0 else content[:cut] + content[-22:])
@@ -145,12 +145,12 @@ def test_a_broken_one_is_refused_with_a_reason(cut: int, tmp_path: Path, target:
 
 
 def _with_python() -> str:
-    """As in an environment, whose `python` comes first: a machine need not have one of that name."""
+    """Puts a `python` first into PATH, as an environment does: the machine may have none."""
     return f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
 def _started(tmp_path: Path, archive: Path, **more: Any) -> tuple[str, str]:
-    """What the program prints that a node starts, and what it reports."""
+    """The output of the program that a node starts, and its report."""
     task = {
         "archive": str(archive), "name": "artifact.py", "target": str(tmp_path / "code"), "setting": "ENTRY",
         "entry": "", "command": [], "arguments": ["one"], "bytes": ROOM, "files": FILES, **more,
@@ -187,7 +187,7 @@ def test_the_command_starts_where_the_code_is(tmp_path: Path) -> None:
         ({"command": ["/absent"]}, "No such file or directory"),
     ],
 )
-def test_why_nothing_starts_is_reported(tmp_path: Path, more: dict[str, Any], reason: str) -> None:
+def test_the_reason_why_nothing_starts_is_reported(tmp_path: Path, more: dict[str, Any], reason: str) -> None:
     printed, report = _started(tmp_path, _zip(tmp_path, **{"main.py": b"print('ran')"}), **more)
     assert printed == ""
     assert reason in next(iter(json.loads(report).values()))

@@ -42,5 +42,5 @@ def test_a_group_ends_by_its_minimum(minimum: int, results: dict[int, Any], stat
         ({"reason": "lost", "code": None, "detail": "gone"}, "host was lost: gone"),
     ],
 )
-def test_a_failure_is_told_in_words(result: dict[str, Any], said: str) -> None:
+def test_failures_are_described(result: dict[str, Any], said: str) -> None:
     assert said in judge_run(_outline(2, 5), {1: result}).details

@@ -28,8 +28,8 @@ from localcloud.server.errors import ApiError
 _SECRETS = {"word": "sesame"}
 
 
-class Desk:
-    """`localcloud.openpai.tasks.Tasks`: keeps what it is given, and ends nothing by itself."""
+class RecordingTasks:
+    """`localcloud.openpai.tasks.Tasks`: records attempts, and ends none by itself."""
 
     def __init__(self) -> None:
         self.begun: list[TaskAttempt] = []
@@ -45,16 +45,16 @@ class Desk:
 
 
 class Cluster:
-    """A controller with its tables. Another one in the same folder is what comes after a kill."""
+    """A controller with its tables. Another one in the same folder plays the cloud after a kill."""
 
     def __init__(self, home: Path) -> None:
         folder = accounts.folder(home)
         folder.mkdir(parents=True, exist_ok=True)
         self.store = JobStore(folder / "state.sqlite3")
-        self.desk = Desk()
+        self.tasks = RecordingTasks()
         allocations = Allocations(lambda name: None)
         self.controller = Controller(home, self.store, allocations)
-        self.controller.tasks = self.desk
+        self.controller.tasks = self.tasks
         faults: Any = None
         self.parts = Parts(home, self.store, Tokens(folder, self.store), allocations, self.controller, faults)
         self.controller.recover()
@@ -88,7 +88,7 @@ class Cluster:
         return row.state
 
     def statements(self, work: Callable[[], object]) -> int:
-        """How many statements of SQL this takes."""
+        """The number of SQL statements that this takes."""
         seen: list[str] = []
         self.store.connection.set_trace_callback(seen.append)
         work()
@@ -97,7 +97,7 @@ class Cluster:
 
     @contextmanager
     def without_disk(self) -> Iterator[None]:
-        """Nothing can be written."""
+        """Makes every write fail."""
         reading = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_TRANSACTION)
         allowed = lambda action, *words: sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY  # noqa: E731
         self.store.connection.set_authorizer(allowed)
@@ -115,15 +115,15 @@ def _on_loop(home: Path, work: Callable[[Cluster], None]) -> None:
     asyncio.run(run())
 
 
-def test_tasks_know_one_another_before_they_begin(tmp_path: Path) -> None:
+def test_tasks_know_all_addresses_before_they_start(tmp_path: Path) -> None:
     def work(cluster: Cluster) -> None:
         cluster.submit("gang", instances=3)
-        assert [(each.role, each.index, each.attempt) for each in cluster.desk.begun] == [
+        assert [(each.role, each.index, each.attempt) for each in cluster.tasks.begun] == [
             ("Work_er", 0, 0), ("Work_er", 1, 0), ("Work_er", 2, 0)
         ]  # fmt: skip
-        for each in cluster.desk.begun:
+        for each in cluster.tasks.begun:
             told = each.environment
-            for peer in cluster.desk.begun:
+            for peer in cluster.tasks.begun:
                 # The controller's own name of the role: lowercase letters and digits.
                 assert told[f"PAI_HOST_IP_worker_{peer.index}"] == peer.address
                 numbers = ",".join(str(number) for number in peer.ports["data"])
@@ -134,7 +134,7 @@ def test_tasks_know_one_another_before_they_begin(tmp_path: Path) -> None:
             assert told["PAI_JOB_NAME"] == "user~gang"
             assert each.image.password == "sesame"
             assert each.logs.is_dir()
-        assert len({each.address for each in cluster.desk.begun}) == 3
+        assert len({each.address for each in cluster.tasks.begun}) == 3
 
     _on_loop(tmp_path, work)
 
@@ -142,9 +142,9 @@ def test_tasks_know_one_another_before_they_begin(tmp_path: Path) -> None:
 def test_another_attempt_has_another_address_and_other_ports(tmp_path: Path) -> None:
     def work(cluster: Cluster) -> None:
         name = cluster.submit("alone", instances=2, extras={"gangAllocation": False})
-        first, second = cluster.desk.begun
+        first, second = cluster.tasks.begun
         cluster.controller.ended(first.id, TaskExit(137))
-        again = cluster.desk.begun[2]
+        again = cluster.tasks.begun[2]
         assert (again.index, again.attempt, again.job_attempt) == (0, 1, 0)
         assert again.address not in (first.address, second.address)
         assert again.ports != first.ports
@@ -152,10 +152,10 @@ def test_another_attempt_has_another_address_and_other_ports(tmp_path: Path) -> 
         cluster.controller.ended(first.id, TaskExit(0))
         cluster.controller.running(first.id)
         assert cluster.state(name) == "WAITING"
-        # Once a task has run, the job runs, also while that task is tried again.
+        # Once a task has run, the job runs, also while that task is retried.
         cluster.controller.running(again.id)
         cluster.controller.ended(again.id, TaskExit(137))
-        again = cluster.desk.begun[3]
+        again = cluster.tasks.begun[3]
         row = cluster.store.job(name)
         assert row is not None
         assert (row.state, row.sub_state) == ("RUNNING", "AttemptRunning")
@@ -166,31 +166,31 @@ def test_another_attempt_has_another_address_and_other_ports(tmp_path: Path) -> 
     _on_loop(tmp_path, work)
 
 
-def test_what_is_not_written_down_has_not_happened_and_comes_again(tmp_path: Path) -> None:
+def test_a_batch_that_cannot_be_saved_is_undone_and_retried(tmp_path: Path) -> None:
     def work(cluster: Cluster) -> None:
         name = cluster.submit("gang", instances=2)
-        first, second = cluster.desk.begun
+        first, second = cluster.tasks.begun
         cluster.controller.running(first.id)
         with cluster.without_disk():
             cluster.controller.ended(first.id, TaskExit(255))
         assert cluster.state(name) == "RUNNING"
-        assert cluster.desk.stopped == []
+        assert cluster.tasks.stopped == []
         cluster.controller.running(second.id)
-        assert cluster.desk.stopped == [second.id]
+        assert cluster.tasks.stopped == [second.id]
         cluster.controller.ended(second.id, TaskExit(143))
         assert cluster.state(name) == "FAILED"
 
     _on_loop(tmp_path, work)
 
 
-def test_a_cloud_that_comes_back_takes_running_tasks_for_lost(tmp_path: Path) -> None:
+def test_a_restarted_cloud_counts_running_tasks_as_lost(tmp_path: Path) -> None:
     def work(before: Cluster) -> None:
         name = before.submit("gang", instances=2)
-        before.controller.running(before.desk.begun[0].id)
+        before.controller.running(before.tasks.begun[0].id)
         before.close()
         with closing(Cluster(tmp_path)) as after:
-            assert [(each.job_attempt, each.index) for each in after.desk.begun] == [(1, 0), (1, 1)]
-            for each in after.desk.begun:
+            assert [(each.job_attempt, each.index) for each in after.tasks.begun] == [(1, 0), (1, 1)]
+            for each in after.tasks.begun:
                 after.controller.ended(each.id, TaskExit(0))
             row = after.store.job(name)
             assert row is not None
@@ -200,15 +200,15 @@ def test_a_cloud_that_comes_back_takes_running_tasks_for_lost(tmp_path: Path) ->
     _on_loop(tmp_path, work)
 
 
-def test_what_an_event_or_an_answer_costs_does_not_grow_with_the_job(tmp_path: Path) -> None:
+def test_the_sql_statements_of_an_event_do_not_grow_with_the_job(tmp_path: Path) -> None:
     """A change of one task takes as many SQL statements with 500 tasks as with three."""
 
     def work(cluster: Cluster) -> None:
         costs = []
         for count in (3, 500):
-            at = len(cluster.desk.begun)
+            at = len(cluster.tasks.begun)
             name = cluster.submit(f"of-{count}", instances=count)
-            begun = cluster.desk.begun[at:]
+            begun = cluster.tasks.begun[at:]
             runs = cluster.statements(lambda begun=begun: cluster.controller.running(begun[0].id))  # type: ignore[misc]
             ends = cluster.statements(lambda begun=begun: cluster.controller.ended(begun[0].id, TaskExit(0)))  # type: ignore[misc]
             looks = cluster.statements(lambda name=name: job_calls.get_job(cluster.call(job=name)))  # type: ignore[misc]
@@ -223,18 +223,18 @@ def test_what_an_event_or_an_answer_costs_does_not_grow_with_the_job(tmp_path: P
     _on_loop(tmp_path, work)
 
 
-def test_old_jobs_are_forgotten_with_their_logs_and_living_ones_are_not(tmp_path: Path) -> None:
+def test_old_ended_jobs_are_pruned_with_their_logs(tmp_path: Path) -> None:
     def work(cluster: Cluster) -> None:
         living = cluster.submit("oldest")
         names = [cluster.submit(f"job-{number}") for number in range(4)]
-        for each in cluster.desk.begun[1:]:
+        for each in cluster.tasks.begun[1:]:
             cluster.controller.ended(each.id, TaskExit(0))
         forgotten = cluster.store.prune(kept=2)
-        assert forgotten == [each.id for each in cluster.desk.begun[1:3]]
+        assert forgotten == [each.id for each in cluster.tasks.begun[1:3]]
         assert [bool(cluster.store.job(name)) for name in (living, *names)] == [True, False, False, True, True]
         assert cluster.store.prune(kept=2) == []
         remove_unknown_logs(tmp_path, cluster.store)
-        kept = {each.id for each in cluster.desk.begun} - set(forgotten)
+        kept = {each.id for each in cluster.tasks.begun} - set(forgotten)
         assert {path.name for path in logs_folder(tmp_path).iterdir()} == kept
 
     _on_loop(tmp_path, work)
@@ -247,14 +247,14 @@ def test_old_jobs_are_forgotten_with_their_logs_and_living_ones_are_not(tmp_path
         ({"jobRetryCount": 1 << 31}, -1100, "jobRetryCount"),
     ],
 )
-def test_what_openpai_takes_and_kubernetes_does_not_start_ends_at_once(
+def test_a_job_that_kubernetes_refuses_ends_at_once(
     more: dict[str, Any], code: int, words: str, tmp_path: Path
 ) -> None:
     def work(cluster: Cluster) -> None:
         name = cluster.submit("taken", **more)
         row = cluster.store.job(name)
         assert row is not None
-        assert (row.state, row.code, row.attempt, cluster.desk.begun) == ("FAILED", code, 0, [])
+        assert (row.state, row.code, row.attempt, cluster.tasks.begun) == ("FAILED", code, 0, [])
         answer = job_calls.get_job(cluster.call(job=name)).body
         assert words in answer["jobStatus"]["appExitDiagnostics"]
         assert answer["taskRoles"] == {}
@@ -268,7 +268,7 @@ def test_the_rest_server_answers_as_its_source_does(tmp_path: Path) -> None:
     def work(cluster: Cluster) -> None:
         name = cluster.submit("again", jobRetryCount=2)
         for each in range(2):
-            cluster.controller.ended(cluster.desk.begun[each].id, TaskExit(1))
+            cluster.controller.ended(cluster.tasks.begun[each].id, TaskExit(1))
         attempts = job_calls.job_attempts(cluster.call(job=name)).body
         assert [(each["attemptIndex"], each["isLatest"]) for each in attempts] == [(2, True), (0, False), (1, False)]
         comma = cluster.call(job=name, body={"value": "a,b"})

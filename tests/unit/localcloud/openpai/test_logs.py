@@ -62,17 +62,17 @@ def logs(tmp_path: Path) -> Iterator[_Logs]:
         ("lines=1-2", 200, _CONTENT),
     ],
 )
-def test_a_log_comes_whole_or_by_a_range(span: str, status: int, content: bytes, logs: _Logs) -> None:
+def test_a_log_is_served_whole_or_by_range(span: str, status: int, content: bytes, logs: _Logs) -> None:
     assert logs.read(span=span) == (status, content)
 
 
-def test_the_tail_is_the_end(logs: _Logs) -> None:
+def test_tail_mode_returns_the_end_of_a_log(logs: _Logs) -> None:
     assert logs.read(more="&tail-mode=true") == (206, _CONTENT[-_TAIL:])
     (logs.folder / "all").write_bytes(b"")
     assert logs.read(more="&tail-mode=true") == (200, b"")
 
 
-def test_links_and_strange_names_are_no_logs(logs: _Logs) -> None:
+def test_links_and_invalid_names_are_not_served_as_logs(logs: _Logs) -> None:
     (logs.folder / "stolen").symlink_to(logs.home / "secret")
     (logs.folder / "evil\n").touch()
     (logs.folder / ".hidden").touch()

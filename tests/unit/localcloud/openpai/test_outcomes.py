@@ -176,7 +176,7 @@ def test_retries_are_counted_as_the_controller_counts(
     assert (follows.again, follows.counted) == (again, counts)
 
 
-def test_a_stopped_job_is_not_tried_again() -> None:
+def test_a_stopped_job_is_not_retried() -> None:
     play = _Play(_two(jobRetryCount=5), {"worker": [[255], [RUNS]]})
     play.framework.begin(1.0)
     for task in play.framework.pending(1.0):
@@ -189,7 +189,7 @@ def test_a_stopped_job_is_not_tried_again() -> None:
     assert (outcome.state, outcome.attempts) == ("FAILED", 1)
 
 
-def test_a_job_that_waits_is_stopped_at_once() -> None:
+def test_a_waiting_job_stops_at_once() -> None:
     framework = Framework("user~job", "uid", policy_of(_two()))
     framework.begin(1.0)
     framework.stop(2.0)
@@ -198,7 +198,7 @@ def test_a_job_that_waits_is_stopped_at_once() -> None:
     assert job_state(framework.state, framework.attempt.end.code if framework.attempt.end else None) == "STOPPED"
 
 
-def test_failures_that_are_not_counted_come_more_and_more_slowly() -> None:
+def test_uncounted_failures_are_retried_with_backoff() -> None:
     play = _Play(_two(), {"worker": [[137], [RUNS]]})
     play.framework.begin(1.0)
     waits = []

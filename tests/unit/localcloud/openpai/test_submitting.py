@@ -67,13 +67,13 @@ def test_a_hostile_text_is_refused_with_its_reason(text: str, reason: str) -> No
         (json.dumps(_job() | {"taskRoles": None}), "taskRoles: is not of type object"),
     ],
 )
-def test_where_the_rest_server_itself_fails_the_answer_has_no_code(text: str, reason: str) -> None:
+def test_failures_of_the_rest_server_itself_have_no_code(text: str, reason: str) -> None:
     with pytest.raises(ApiError, match=reason) as refusal:
         parse_valid(text)
     assert (refusal.value.status, refusal.value.code) == (500, "")
 
 
-def test_more_in_auth_than_openpai_reads_is_no_traceback() -> None:
+def test_unknown_values_in_auth_cause_no_traceback() -> None:
     """OpenPAI fails at a number there, and takes another text."""
     auth = {"username": "ann", "password": "<% $secrets.word %>", "more": 1}
     for more, accepted in ((1, False), ("word", True), (None, True)):
@@ -122,7 +122,7 @@ def test_a_job_in_json_does_not_show_its_secrets() -> None:
         ("parameters: &all {key: sesame}\nsecrets: {<<: *all}", "fine"),
     ],
 )
-def test_a_job_that_is_none_without_its_secrets_is_refused(secrets: str, description: str) -> None:
+def test_a_job_that_is_invalid_without_its_secrets_is_refused(secrets: str, description: str) -> None:
     text = text_of({**_job(), "description": "word"}).replace('"word"', description)
     with pytest.raises(ApiError, match="without its secrets"):
         parse_and_mask(f"{secrets}\n{text}")
@@ -138,7 +138,7 @@ def test_a_task_gets_as_many_ports_as_it_asks_for_and_no_port_twice() -> None:
     assert ports_of(job, "worker", "another") != ports
 
 
-def test_what_an_earlier_release_kept_open_is_masked(tmp_path: Path) -> None:
+def test_secrets_that_an_earlier_release_stored_are_masked(tmp_path: Path) -> None:
     job = {**_job(), "secrets": {"key": "sesame"}}
     with closing(JobStore(tmp_path / "state.sqlite3")) as store:
         store.add(JobRow("user~hello", "user", "hello", "1", "default", 1.0), json.dumps(job), job)

@@ -28,7 +28,7 @@ def _basic(user: str, token: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{token}".encode()).decode()
 
 
-def test_a_token_says_whose_it_is(tokens: Tokens) -> None:
+def test_a_token_names_its_user(tokens: Tokens) -> None:
     login, program = tokens.create("user", application=False), tokens.create("user", application=True)
     assert tokens.caller(f"Bearer {login}").person.name == "user"
     assert tokens.caller(f"bearer {program}").application
@@ -69,11 +69,11 @@ def test_tokens_expire_or_are_revoked(tokens: Tokens, monkeypatch: pytest.Monkey
     assert tokens.of("user") == [program]
 
 
-def test_a_token_of_a_log_opens_that_log_for_a_while(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_token_opens_its_log_until_it_expires(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
     token = tokens.for_log("one")
     assert tokens.opens_log(token, "one")
     assert not tokens.opens_log(token, "another")
-    # It is nobody's token, and those of people open no logs.
+    # It is no token of a user, and tokens of users open no logs.
     with pytest.raises(ApiError, match="invalid"):
         tokens.caller(f"Bearer {token}")
     assert not tokens.opens_log(tokens.create("user", application=True), "one")

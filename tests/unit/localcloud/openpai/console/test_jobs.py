@@ -67,7 +67,7 @@ def ours(**more: Any) -> dict[str, Any]:
     }
 
 
-def test_a_run_of_ours_has_its_nodes_and_another_job_its_tasks(parts: Parts) -> None:
+def test_our_jobs_show_nodes_and_other_jobs_show_tasks(parts: Parts) -> None:
     add(parts, "ours-01234567", ours())
     add(parts, "theirs")
     (theirs, run) = RunBook(parts).latest()
@@ -90,7 +90,7 @@ def test_a_run_of_ours_has_its_nodes_and_another_job_its_tasks(parts: Parts) -> 
     }
 
 
-def test_a_hundred_jobs_that_ended_are_read_once(parts: Parts) -> None:
+def test_ended_jobs_are_read_once(parts: Parts) -> None:
     for number in range(100):
         add(parts, f"job{number}-01234567", ours(), state="FAILED", completed=time.time(), code=1)
     book = RunBook(parts)
@@ -101,7 +101,7 @@ def test_a_hundred_jobs_that_ended_are_read_once(parts: Parts) -> None:
     assert time.thread_time() - began < 0.1
 
 
-def test_what_launchers_leave_on_a_storage_is_remembered_and_no_link_is_followed(parts: Parts, tmp_path: Path) -> None:
+def test_status_files_on_storages_are_recorded_and_no_link_is_followed(parts: Parts, tmp_path: Path) -> None:
     name = "ours-01234567"
     add(parts, name, ours())
     folder = f"s/cifar/base/1/{start_of(name, 0)}"
