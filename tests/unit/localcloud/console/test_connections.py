@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of a run's drawing, from evidence as firewalls leave it."""
+"""The rows of a run's drawing, from the evidence of firewalls."""
 
 from __future__ import annotations
 
@@ -79,20 +79,20 @@ def test_used_unused_and_dropped_by_role() -> None:
     assert [[node["dropped"] for node in role["nodes"]] for role in seen["roles"]] == [[2], [0, 3]]
 
 
-def test_late_packets_of_a_connection_that_a_node_made_are_no_drop() -> None:
+def test_late_packets_of_a_nodes_own_connection_are_not_drops() -> None:
     flows = [flow("egress", address(0), "198.51.100.2", 443, connections=1)]
     dropped = [flow("ingress", "198.51.100.2", address(0), 40000, packets=1)]
     seen = connections(run_of("main"), {"run0": evidence(0, flows=flows, dropped=dropped)})
     assert (seen["dropped"], [row["kind"] for row in seen["rows"]]) == (0, ["used"])
 
 
-def test_a_rule_to_the_services_is_named_as_they_are() -> None:
+def test_a_rule_to_services_has_their_names() -> None:
     seen = connections(run_of("main"), {"run0": evidence(0, [rule("egress", 0, [443, 443], SERVICES)])})
     (row,) = seen["rows"]
     assert (row["from"], row["to"]) == (["main"], ["OCI services", "Object Storage"])
 
 
-def test_a_group_is_drawn_as_its_members_and_what_goes_without_rules_only_between_nodes() -> None:
+def test_a_group_is_drawn_as_its_members() -> None:
     own = rule("ingress", 0, [5000, 5000], "sg-1", addresses=[address(0), address(1), "192.0.2.1"])
     free = [
         flow("ingress", address(1), address(0), 7000, connections=2),
@@ -115,7 +115,7 @@ def test_any_peer_of_a_rule_is_drawn(peer: str) -> None:
     assert row["to"] == ["main"]
 
 
-def test_however_much_is_seen_the_drawing_stays_small() -> None:
+def test_the_size_of_the_drawing_is_limited() -> None:
     roles = [f"{'r' * 100}{number}" for number in range(64)]
     documents = {
         f"run{rank}": evidence(
@@ -133,10 +133,10 @@ def test_however_much_is_seen_the_drawing_stays_small() -> None:
     assert len(names) <= 9 + 7
 
 
-def test_a_run_without_machines_says_so_and_not_that_rules_were_not_enforced() -> None:
+def test_a_run_without_machines_has_a_note_of_its_own() -> None:
     seen = connections(run_of("main"), {})
     assert (seen["reason"], seen["note"][:23]) == ("", "No machine of the run i")
 
 
-def test_why_nothing_was_enforced_is_told() -> None:
+def test_the_reason_for_missing_enforcement_is_shown() -> None:
     assert connections(run_of("main"), {"run0": evidence(0, reason="no namespaces")})["reason"] == "no namespaces"

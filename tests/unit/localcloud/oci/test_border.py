@@ -16,7 +16,7 @@ from localcloud.server.errors import ApiError
 from localcloud.server.http import Request, query_parameters, read_json, require_once, without_secrets
 
 ROOM = Path(__file__).parents[4] / "localcloud"
-# What reads requests: the server, its APIs, and what answers without being an operation.
+# The modules that read requests: the server, its APIs, and the registry's tokens.
 READERS = {
     "server/http.py", "server/app.py", "server/cloud.py", "oci/api.py", "oci/registry.py", "oci/registry_tokens.py",
     "console/page.py", "openpai/cluster.py",
@@ -40,13 +40,13 @@ def test_only_apis_see_requests() -> None:
     "text",
     ["a=1&a=2", "a=1&%61=2", "a&a", "a=1&b=2&a=", "a=1&a=1", "&".join(f"a{n}=1" for n in range(201)), "a=%ff"],
 )
-def test_a_parameter_stands_once(text: str) -> None:
+def test_a_repeated_query_parameter_is_refused(text: str) -> None:
     with pytest.raises(ApiError) as refusal:
         query_parameters(text)
     assert refusal.value.status == 400
 
 
-def test_parameters_that_differ_are_two() -> None:
+def test_different_query_parameters_are_accepted() -> None:
     assert query_parameters("a=1&A=2&b=&=x") == {"a": "1", "A": "2", "b": "", "": "x"}
 
 
@@ -62,9 +62,9 @@ def test_parameters_that_differ_are_two() -> None:
         b'{"a": NaN}',
         b'{"a": "\\ud800"}',
     ],
-    ids=["twice", "escaped", "UTF-16", "BOM", "UTF-32", "overlong", "NaN", "half a pair"],
+    ids=["repeated", "escaped", "UTF-16", "BOM", "UTF-32", "overlong", "NaN", "half a pair"],
 )
-def test_json_that_others_could_read_otherwise_is_none(body: bytes) -> None:
+def test_ambiguous_json_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         read_json(body)
 
@@ -74,7 +74,7 @@ def _request(headers: dict[str, str], *repeated: str, of_a_node: bool = False) -
 
 
 @pytest.mark.parametrize("name", ["if-match", "opc-retry-token", "content-type", "host", "opc-meta-a"])
-def test_a_header_stands_once(name: str) -> None:
+def test_a_repeated_header_is_refused(name: str) -> None:
     with pytest.raises(ApiError, match=f"{name} is repeated"):
         require_once(_request({name: "x"}, name))
     require_once(_request({"accept": "x"}, "accept"))
@@ -85,7 +85,7 @@ class _Cloud:
 
 
 @pytest.mark.parametrize(
-    ("request_", "status", "told"),
+    ("request_", "status", "has_facts"),
     [
         (_request({"host": "127.0.0.1:8080"}), 200, True),
         (_request({"host": "localhost:8080"}), 200, True),
@@ -96,10 +96,10 @@ class _Cloud:
         (_request({"host": "10.0.0.1"}, of_a_node=True), 200, False),
     ],
 )
-def test_the_marker_has_facts_for_this_machine_only(request_: Request, status: int, told: bool) -> None:
+def test_the_marker_has_facts_for_this_machine_only(request_: Request, status: int, has_facts: bool) -> None:
     cloud: Any = _Cloud()
     reply = answer_marker(cloud, request_)
-    assert (reply.status, "tenancy" in reply.body) == (status, told)
+    assert (reply.status, "tenancy" in reply.body) == (status, has_facts)
     assert "home" not in reply.body
     if status == 200:
         assert reply.body["cloud"] == MARKER_NAME
@@ -121,7 +121,7 @@ def test_nodes_get_no_facts_in_the_marker() -> None:
         ("/rest-server/api/v2/tokens/check", "/rest-server/api/v2/tokens/check"),
     ],
 )
-def test_a_log_shows_no_token(target: str, shown: str) -> None:
+def test_tokens_are_masked_in_logs(target: str, shown: str) -> None:
     assert without_secrets(target) == shown
     assert Request("GET", target, target.partition("?")[0], {}).shown == shown
 
@@ -134,12 +134,12 @@ def test_a_log_shows_no_token(target: str, shown: str) -> None:
     ],
 )  # fmt: skip
 def test_an_address_names_one_repository(address: Any) -> None:
-    """Access is checked for the repository that gets the push. An invalid name is no repository."""
+    """Access is checked for the repository that gets the push. An invalid name is not a repository."""
     parts = parse_address(address)
     assert pushed_repository(address) == (parts.repository if parts else "")
     assert parts is None or (":" not in parts.repository and "@" not in parts.repository)
 
 
-def test_names_of_repositories() -> None:
+def test_valid_repository_names() -> None:
     assert is_repository("team/name")
     assert not any(map(is_repository, ["", "mine:x", "mine@x", "a//b", "../a", "a%2fb", "A", "a/", "a\n"]))

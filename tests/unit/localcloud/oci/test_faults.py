@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which calls a fault affects, and invalid faults."""
+"""The calls that a fault strikes, and invalid faults."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ def _struck(faults: Faults, operation: str, calls: int) -> list[bool]:
     return [faults.strike("drop", operation) is not None for _ in range(calls)]
 
 
-def test_the_command_offers_every_kind() -> None:
+def test_the_command_offers_every_kind_of_fault() -> None:
     assert set(_KINDS) == set(KINDS)
 
 
@@ -35,7 +35,7 @@ def test_a_pattern_chooses_operations(store: StateStore) -> None:
     assert not faults.strike("latency", "CreateVcn")
 
 
-def test_it_strikes_as_often_as_asked(store: StateStore) -> None:
+def test_a_fault_strikes_the_requested_number_of_times(store: StateStore) -> None:
     faults = Faults(FaultTable(store))
     faults.add({"kind": "drop", "times": 2})
     assert _struck(faults, "GetVcn", 4) == [True, True, False, False]
@@ -52,7 +52,7 @@ def test_the_same_seed_strikes_the_same_calls(store: StateStore) -> None:
     assert 10 < sum(patterns[0]) < 30
 
 
-def test_a_restart_goes_on_where_it_was(store: StateStore) -> None:
+def test_faults_keep_their_counts_after_a_restart(store: StateStore) -> None:
     Faults(FaultTable(store)).add({"kind": "drop", "times": 2})
     assert _struck(Faults(FaultTable(store)), "GetVcn", 1) == [True]
     assert _struck(Faults(FaultTable(store)), "GetVcn", 2) == [True, False]
@@ -62,7 +62,7 @@ def test_a_restart_goes_on_where_it_was(store: StateStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("settings", "words"),
     [
         (None, "kind must be one of"),
         ({"kind": "flood"}, "kind must be one of"),
@@ -79,6 +79,6 @@ def test_a_restart_goes_on_where_it_was(store: StateStore) -> None:
         ({"kind": "drop", "id": "x"}, "not id"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_words(store: StateStore, asked: Any, words: str) -> None:
+def test_an_invalid_fault_is_refused_with_a_reason(store: StateStore, settings: Any, words: str) -> None:
     with pytest.raises(ApiError, match=words):
-        Faults(FaultTable(store)).add(asked)
+        Faults(FaultTable(store)).add(settings)

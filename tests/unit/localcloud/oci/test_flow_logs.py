@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of flow logs, from what firewalls counted."""
+"""Records of flow logs, from the counts of firewalls."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def document(refused: int, accepted: int = 0) -> dict[str, Any]:
     }
 
 
-def told(seen: dict[str, Any], recorded: Recorded) -> list[tuple[str, str, int]]:
+def records_of(seen: dict[str, Any], recorded: Recorded) -> list[tuple[str, str, int]]:
     return [(vnic, data["action"], data["packets"]) for vnic, data in new_records(seen, recorded, 1_000.5)]
 
 
-def test_a_record_has_the_documented_fields_and_the_vnic_that_saw_it() -> None:
+def test_a_record_has_the_documented_fields_and_its_vnic() -> None:
     (accepted, (vnic, refused)) = new_records(document(3, 1), {}, 1_000.5)
     assert accepted[0] == "ocid1.vnic.b", "the sender let it out"
     assert vnic == "ocid1.vnic.a", "the receiver refused it"
@@ -45,9 +45,9 @@ def test_a_record_has_the_documented_fields_and_the_vnic_that_saw_it() -> None:
     assert refused["startTime"] == 1_000
 
 
-def test_each_packet_is_recorded_once_and_link_local_traffic_never() -> None:
+def test_packets_are_recorded_once_except_link_local_ones() -> None:
     recorded: Recorded = {}
-    assert told(document(3), recorded) == [("ocid1.vnic.a", "REJECT", 3)]
-    assert told(document(5), recorded) == [("ocid1.vnic.a", "REJECT", 2)]
-    assert told(document(4), recorded) == [], "an answer that came late"
-    assert told(document(6), recorded) == [("ocid1.vnic.a", "REJECT", 1)]
+    assert records_of(document(3), recorded) == [("ocid1.vnic.a", "REJECT", 3)]
+    assert records_of(document(5), recorded) == [("ocid1.vnic.a", "REJECT", 2)]
+    assert records_of(document(4), recorded) == [], "an answer that came late"
+    assert records_of(document(6), recorded) == [("ocid1.vnic.a", "REJECT", 1)]

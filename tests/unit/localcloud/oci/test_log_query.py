@@ -65,7 +65,7 @@ def test_conditions_on_a_flow_record(condition: str, matched: bool) -> None:
     assert not _matches(f'search "c" | where {condition}', data="a line of text, no record")
 
 
-def test_two_stages_of_conditions_both_hold() -> None:
+def test_conditions_of_two_stages_are_combined() -> None:
     assert not _matches("search \"c\" | where source = 'a' | where source = 'b'", source="a")
 
 
@@ -93,23 +93,23 @@ def test_two_stages_of_conditions_both_hold() -> None:
         'search "c"' + " " * MAXIMUM_LENGTH,
     ],
 )
-def test_what_cannot_be_read_is_refused(query: str) -> None:
+def test_an_invalid_query_is_refused(query: str) -> None:
     with pytest.raises(ApiError, match="cannot be read"):
         parse(query)
 
 
 @given(st.text(alphabet="search |where'\"=*and()c/;-", max_size=60))
-def test_no_query_does_more_than_be_refused(text: str) -> None:
+def test_any_query_is_parsed_or_refused(text: str) -> None:
     with suppress(ApiError):
         _matches('search "c" | where ' + text)
 
 
-def test_as_many_conditions_as_are_taken_are_not_too_many_for_the_store() -> None:
+def test_the_store_accepts_the_maximum_number_of_conditions() -> None:
     assert _matches('search "c" | where ' + " or ".join(["id = '*b*'"] * (MOST_CONDITIONS - 1) + ["id = 'a'"]), id="a")
 
 
 @given(st.text("ab*", max_size=12), st.text("ab*[]?", max_size=20))
-def test_a_pattern_fits_as_a_glob_does(pattern: str, text: str) -> None:
+def test_a_pattern_matches_like_a_glob(pattern: str, text: str) -> None:
     with sqlite3.connect(":memory:") as connection:
         ((expected,),) = connection.execute("SELECT ? GLOB ?", (text, pattern)).fetchall()
     connection.close()
@@ -119,7 +119,7 @@ def test_a_pattern_fits_as_a_glob_does(pattern: str, text: str) -> None:
 @pytest.mark.parametrize(
     "piece", ["|'", '|"', "'\"", '"', "'", "|", " ", "a = ", '"a"|', "*", "'*'", "[", '{a = "b", ']
 )
-def test_reading_takes_as_long_as_the_text_is_long(piece: str) -> None:
+def test_parsing_takes_linear_time(piece: str) -> None:
     """With a parser that looked ahead, a query of a quarter of a megabyte took hours."""
     begun = time.process_time()
     for read in (parse, scopes_of, parse_metrics):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of runs are those of their processes, as the kernel tells them."""
+"""Metrics of runs come from their processes, as the kernel reports them."""
 
 import json
 import os
@@ -55,21 +55,23 @@ def _values(store: StateStore, run: str, name: str) -> list[float]:
     return [value for (value,) in rows]
 
 
-def test_a_run_is_measured_by_what_its_processes_use(
+def test_a_run_is_measured_by_the_use_of_its_processes(
     tmp_path: Path, store: StateStore, nodes: dict[str, subprocess.Popen[bytes]]
 ) -> None:
     meter = RunMeter(store, tmp_path)
     meter.measure()
-    assert store.connection.execute("SELECT count(*) FROM metrics").fetchone() == (0,), "one look is no difference"
+    assert store.connection.execute("SELECT count(*) FROM metrics").fetchone() == (0,), (
+        "one measurement has no difference"
+    )
 
-    def looked() -> dict[str, list[float]]:
+    def measured() -> dict[str, list[float]]:
         time.sleep(0.05)
         meter.measure()
         return {run: _values(store, run, "CpuUtilization") for run in nodes}
 
-    # Both need the same time to start. After that, only one of them uses the processor.
-    found = eventually(looked, lambda seen: sum(seen["busy"]) > 3 * sum(seen["idle"]) + 0.1)
-    assert all(0 <= value <= 100 for values in found.values() for value in values)
+    # Both runs need the same time to start. After that, only one of them uses the processor.
+    use = eventually(measured, lambda seen: sum(seen["busy"]) > 3 * sum(seen["idle"]) + 0.1)
+    assert all(0 <= value <= 100 for values in use.values() for value in values)
     assert all(0 < value < 100 for run in nodes for value in _values(store, run, "MemoryUtilization"))
 
 

@@ -17,12 +17,12 @@ JOB = {
 }
 
 
-def test_a_sound_body_comes_back_without_its_nulls() -> None:
+def test_a_valid_body_is_returned_without_its_nulls() -> None:
     assert models.validate("data_science", "CreateJobDetails", {**JOB, "description": None}) == JOB
 
 
 @pytest.mark.parametrize(
-    ("change", "code", "said"),
+    ("change", "code", "message"),
     [
         ({"projectId": None}, "MissingParameter", "projectId"),
         ({"projectId": 3}, "InvalidParameter", "projectId must be a string"),
@@ -50,14 +50,14 @@ def test_a_sound_body_comes_back_without_its_nulls() -> None:
         ),
     ],
 )
-def test_the_first_thing_that_is_wrong_is_named(change: dict[str, Any], code: str, said: str) -> None:
+def test_the_first_mistake_is_named(change: dict[str, Any], code: str, message: str) -> None:
     with pytest.raises(ApiError) as refused:
         models.validate("data_science", "CreateJobDetails", {**JOB, **change})
     assert refused.value.code == code
-    assert said in refused.value.message
+    assert message in refused.value.message
 
 
-def test_an_enumeration_is_held() -> None:
+def test_a_value_outside_its_enumeration_is_refused() -> None:
     body = {"name": "b", "compartmentId": "c", "versioning": "Sometimes"}
     with pytest.raises(ApiError, match="versioning must be one of Disabled, Enabled"):
         models.validate("object_storage", "CreateBucketDetails", body)
@@ -72,12 +72,12 @@ _NAMES = sorted(models.fields("data_science", "CreateJobDetails"))
 
 
 @given(st.dictionaries(st.sampled_from(_NAMES) | st.text(max_size=4), _JSON, max_size=6))
-def test_no_body_does_more_than_be_refused(body: dict[str, Any]) -> None:
+def test_any_body_is_validated_or_refused(body: dict[str, Any]) -> None:
     with suppress(ApiError):
         models.validate("data_science", "CreateJobDetails", {"projectId": "p", "compartmentId": "c", **body})
 
 
-def test_operations_that_are_lacking_have_their_own_names() -> None:
+def test_missing_operations_are_named() -> None:
     assert sdk.operation_name("GET", "/20190101/models/ocid1.model") == "GetModel"
     assert sdk.operation_name("POST", "/20160918/drgs") == "CreateDrg"
     assert sdk.operation_name("GET", "/nothing/like/it") == "GET /nothing/like/it"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The points that are kept of successive status objects."""
+"""The points of progress that successive status objects leave."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def status(step: int) -> str:
     return json.dumps({"state": "running", "progress": {"step": step, "loss": 1 / (step + 1)}})
 
 
-def test_each_version_leaves_a_point_and_their_number_is_bounded(store: StateStore, tmp_path: Path) -> None:
+def test_each_version_adds_a_point_up_to_a_bound(store: StateStore, tmp_path: Path) -> None:
     for step in range(700):
         put(store, tmp_path, "j/r/1/s/status/3.json", status(step), float(step))
     put(store, tmp_path, "j/r/1/s/status/3.json", status(699), 9999.0)
@@ -53,12 +53,12 @@ def test_each_version_leaves_a_point_and_their_number_is_bounded(store: StateSto
         ("a/status/1.json", status(1) + " " * progress.LONGEST_BYTES),
     ],
 )  # fmt: skip
-def test_anything_else_is_passed_over(store: StateStore, tmp_path: Path, name: str, content: str) -> None:
+def test_other_objects_are_ignored(store: StateStore, tmp_path: Path, name: str, content: str) -> None:
     put(store, tmp_path, name, content)
     assert store.connection.execute("SELECT count(*) FROM progress").fetchone() == (0,)
 
 
-def test_runs_do_not_see_one_another(store: StateStore, tmp_path: Path) -> None:
+def test_runs_have_separate_progress(store: StateStore, tmp_path: Path) -> None:
     for folder in ("j/r", "j/r/status", "j/r%", "j/ra"):
         put(store, tmp_path, f"{folder}/status/0.json", status(len(folder)))
     for folder in ("j/r", "j/r%", "j/ra"):
@@ -66,7 +66,7 @@ def test_runs_do_not_see_one_another(store: StateStore, tmp_path: Path) -> None:
     assert progress.progress_of(store, "another", "j/r", 9) == {}
 
 
-def test_the_oldest_points_of_all_go_first(store: StateStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_points_are_pruned_first(store: StateStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_tasks, "PROGRESS_KEPT", 5)
     for rank in range(9):
         put(store, tmp_path, f"j/status/{rank}.json", status(rank))

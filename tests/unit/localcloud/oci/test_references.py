@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of references fits the operations that are served, Oracle's models and the table of permissions."""
+"""The table of references agrees with the local operations, Oracle's models and the table of permissions."""
 
 import re
 from functools import cache
@@ -16,7 +16,7 @@ from tests.support.access_matrix import fields_of
 
 TABLE = table("references")
 BY_NAME = {row.name: row for row in services.operations()}
-# Nothing here is such a thing, so nothing can lead there or ask for it.
+# Cases about resources that the local cloud lacks.
 NOT_SERVED = frozenset({"local peering", "added local peering", "removed local peering", "security group"})
 
 
@@ -33,7 +33,7 @@ def _known(row: ApiOperation) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("name", TABLE["operations"])
-def test_a_row_names_places_that_its_call_has(name: str) -> None:
+def test_a_row_names_existing_fields_of_its_call(name: str) -> None:
     for place in _places(name):
         first = place.split(" > ")[0].replace("new.", "body.")
         if place.endswith("enableAutoLogCreation"):  # a flag, not a reference
@@ -43,7 +43,7 @@ def test_a_row_names_places_that_its_call_has(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TABLE["operations"])
-def test_a_row_takes_what_the_catalog_says_that_its_call_needs(name: str) -> None:
+def test_a_row_has_the_permissions_of_its_call_in_the_catalog(name: str) -> None:
     needs = operation(STANDS_FOR.get(name, name))
     for place, takes in rows_of(name).items():
         words = takes.split()
@@ -53,8 +53,8 @@ def test_a_row_takes_what_the_catalog_says_that_its_call_needs(name: str) -> Non
             assert {" ".join(case.split()) for case in takes.split(",")} <= needs.conditional.keys(), place
 
 
-def test_no_circumstance_of_a_call_is_left_out() -> None:
-    """Each is placed by a row, or read from what is there."""
+def test_every_conditional_permission_is_handled() -> None:
+    """A row of the table places it, or a condition decides it."""
     for name in BY_NAME:
         conditional = table("operations")["also"].get(STANDS_FOR.get(name, name), {})
         placed = {" ".join(case.split()) for takes in rows_of(name).values() for case in takes.split(",")}
@@ -62,6 +62,6 @@ def test_no_circumstance_of_a_call_is_left_out() -> None:
         assert conditional.keys() <= placed | read | NOT_SERVED, name
 
 
-def test_a_name_is_a_reference_or_is_none() -> None:
+def test_every_field_name_is_classified_as_reference_or_not() -> None:
     assert not TABLE["kinds"].keys() & TABLE["opaque"].keys()
     assert TABLE["operations"].keys() <= BY_NAME.keys()

@@ -47,7 +47,7 @@ def test_a_failed_transaction_leaves_nothing(store: StateStore) -> None:
     assert store.get("ocid1.a") is None
 
 
-def test_who_mentions_whom_follows_the_bodies(store: StateStore) -> None:
+def test_mentions_are_updated_with_bodies(store: StateStore) -> None:
     holder = store.add(_resource("ocid1.subnet", "subnet", lists=["ocid1.a", {"deep": "ocid1.b"}]))
     assert store.mentioning("ocid1.b", ("subnet",)) == [holder]
     assert store.mentioning("ocid1.b", ("vcn",)) == []
@@ -57,7 +57,7 @@ def test_who_mentions_whom_follows_the_bodies(store: StateStore) -> None:
     assert store.mentioning("ocid1.b", ("subnet",)) == []
 
 
-def test_a_transition_lasts_as_long_as_it_says() -> None:
+def test_a_transition_ends_at_its_time() -> None:
     settled = _resource("ocid1.a")
     assert settled.shown_state == "AVAILABLE"
     under_way = StoredResource(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of operations, held to the SDK's own tables."""
+"""The table of operations agrees with the SDK's own tables."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ OWN = frozenset({
     "PushContainerImage", "ListCalls", "ListFaults", "AddFault", "ClearFaults", "ClearFault", "IssueToken",
     "ReadEvidence", "ReadHosts", "ReadProgress",
 })  # fmt: skip
-# No document at hand says which permission these need: they are for the tenancy's administrators, until one does.
+# The permissions of these are not documented, so only the tenancy's administrators may call them.
 ADMINISTRATORS_ONLY = frozenset({"GetResourceAvailability", "ListLimitDefinitions", "ListLimitValues"})
 
 # Fields of requests that no response shows.
@@ -26,23 +26,23 @@ READ_ONLY_ONCE = {"secret": frozenset({"secretContent"})}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.name}-{row.service}")
-def test_a_row_is_where_the_sdk_calls_it(row: ApiOperation) -> None:
+def test_a_row_has_the_path_that_the_sdk_calls(row: ApiOperation) -> None:
     if row.name not in OWN:
         assert sdk.operation_name(row.method, row.path) == row.name
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.details], ids=lambda row: row.name)
-def test_a_rows_details_are_a_model_of_the_sdk(row: ApiOperation) -> None:
+def test_the_details_of_a_row_are_a_model_of_the_sdk(row: ApiOperation) -> None:
     assert sdk.model(row.service, row.details).fields
 
 
-def test_a_permission_is_known_for_every_row_a_scientist_or_a_run_calls() -> None:
+def test_the_catalog_has_the_permissions_of_every_operation() -> None:
     names = {STANDS_FOR.get(row.name, row.name) for row in ROWS} - OWN - ADMINISTRATORS_ONLY
     assert names <= known_operations().keys()
 
 
 def _kinds() -> list[ResourceKind]:
-    """Of every resource that has operations of its own."""
+    """The kinds that have operations."""
     handlers = [row.handler for row in ROWS if isinstance(row.handler, partial)]
     return list(
         {each.name: each for handler in handlers for each in handler.args if isinstance(each, ResourceKind)}.values()
@@ -50,8 +50,8 @@ def _kinds() -> list[ResourceKind]:
 
 
 @pytest.mark.parametrize("kind", _kinds(), ids=lambda kind: kind.name)
-def test_every_model_sends_its_tags_when_there_are_none(kind: ResourceKind) -> None:
-    """Oracle's provider plans a change for ever where it is sent none."""
+def test_every_model_sends_empty_tags(kind: ResourceKind) -> None:
+    """Without them, every plan of Oracle's provider would show a change."""
     for name in filter(None, (kind.title, kind.summary)):
         tags = {field for field in models.fields(kind.service, name) if field.endswith("Tags")}
         assert tags
@@ -93,6 +93,6 @@ def test_an_unknown_path_has_no_operation(method: str, path: str) -> None:
     assert Router(ROWS, TAIL).find(method, path) is None
 
 
-def test_two_rows_for_one_call_are_a_mistake() -> None:
+def test_two_rows_for_one_call_are_refused() -> None:
     with pytest.raises(ValueError, match="two operations"):
         Router([*ROWS, ROWS[0]])

@@ -62,7 +62,7 @@ def test_numbers_as_text_become_numbers_for_the_api() -> None:
     assert details.maximum_runtime_in_minutes == 30
 
 
-def test_a_value_of_no_enumeration_is_refused() -> None:
+def test_a_value_outside_its_enumeration_is_refused() -> None:
     with pytest.raises(ProviderError, match="`public_access_type`, must be None or one of"):
         to_model("object_storage", "CreateBucketDetails", {"publicAccessType": "Everybody"})
 
@@ -80,7 +80,7 @@ def test_ports_of_security_lists_are_flat_in_pulumi() -> None:
     ]
 
 
-def test_one_port_is_a_range_of_one() -> None:
+def test_a_single_port_becomes_a_range() -> None:
     resource: Any = LocalOci().resource("oci:Core/securityList:SecurityList")
     rule = {"protocol": "6", "source": "s", "tcpOptions": {"min": 22}}
     nested = resource.to_api({"ingressSecurityRules": [rule]})["ingressSecurityRules"][0]
@@ -88,7 +88,7 @@ def test_one_port_is_a_range_of_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("live", "asked", "seen"),
+    ("live", "desired", "reduced"),
     [
         ({"a": 1, "b": 2}, {"a": 1}, {"a": 1}),
         ({"a": None}, {"a": ""}, {"a": ""}),
@@ -99,11 +99,11 @@ def test_one_port_is_a_range_of_one() -> None:
         ({"list": [1]}, {"list": [1, 2]}, {"list": [1]}),
     ],
 )
-def test_what_the_cloud_filled_in_is_no_drift(live: Any, asked: Any, seen: Any) -> None:
-    assert project(live, asked, "", frozenset({"rules"})) == seen
+def test_values_set_by_the_cloud_are_not_drift(live: Any, desired: Any, reduced: Any) -> None:
+    assert project(live, desired, "", frozenset({"rules"})) == reduced
 
 
-def test_endpoints_must_be_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endpoints_must_be_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     def configure(url: str, names: list[str]) -> None:
         monkeypatch.setenv("CLIENT_HOST_OVERRIDES", ";".join(f"{name}={url}" for name in names))
         LocalOci().configure({})

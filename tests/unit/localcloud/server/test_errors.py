@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One place where the errors of all APIs end, and each API's own form for them."""
+"""The server handles the errors of all APIs, and each API writes them in its own format."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BROKEN = "The local cloud failed; its log has the traceback"
 
 
 def _failing(api: type[Any], problem: BaseException) -> HttpApi:
-    """An API whose every answer fails with this, and that refuses in its own words."""
+    """An API whose answers always fail with this problem."""
 
     async def answer(self: Any, request: Request, body: Body) -> tuple[Reply, str]:
         raise problem
@@ -39,8 +39,8 @@ def _failing(api: type[Any], problem: BaseException) -> HttpApi:
 
 def _content(api: type[Any], problem: BaseException, home: Path) -> tuple[int, Any, str]:
     request = Request("POST", "/", "/", {"x-amz-target": "AmazonSSM.SendCommand"})
-    reply, told = asyncio.run(answered(_failing(api, problem), request, cast(Body, None), home))
-    return reply.status, json.loads(reply.payload()), told
+    reply, summary = asyncio.run(answered(_failing(api, problem), request, cast(Body, None), home))
+    return reply.status, json.loads(reply.payload()), summary
 
 
 @pytest.mark.parametrize(
@@ -64,19 +64,19 @@ def _content(api: type[Any], problem: BaseException, home: Path) -> tuple[int, A
         ),
     ],
 )
-def test_each_api_writes_an_error_in_its_own_form(
+def test_each_api_writes_an_error_in_its_own_format(
     problem: Exception, contents: list[tuple[int, Any]], tmp_path: Path
 ) -> None:
     assert [_content(api, problem, tmp_path)[:2] for api in _APIS] == contents
 
 
 @pytest.mark.parametrize("api", _APIS)
-def test_a_full_disk_is_told_by_all(api: type[Any], tmp_path: Path) -> None:
-    status, content, told = _content(api, _FULL, tmp_path)
+def test_every_api_reports_a_full_disk(api: type[Any], tmp_path: Path) -> None:
+    status, content, summary = _content(api, _FULL, tmp_path)
     assert status == 507
     assert set(content.values()) == {"InsufficientStorage", content["message"]}
     assert re.match("There is no space left under .*: this call changed nothing$", content["message"])
-    assert told == f"507 InsufficientStorage: {content['message']}"
+    assert summary == f"507 InsufficientStorage: {content['message']}"
 
 
 @pytest.mark.parametrize("api", _APIS)

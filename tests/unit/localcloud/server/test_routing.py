@@ -19,12 +19,14 @@ from localcloud.server.routing import Router
         ("GET", "/jobs/j/job-attempts/0", "GetJobAttempt", {"job": "j", "attempt": "0"}),
     ],
 )
-def test_a_word_of_a_row_goes_before_a_parameter(method: str, path: str, name: str, parameters: dict[str, str]) -> None:
+def test_a_fixed_segment_takes_precedence_over_a_parameter(
+    method: str, path: str, name: str, parameters: dict[str, str]
+) -> None:
     found = Router(ROUTES).find(method, path)
     assert found is not None
     assert (found[0].name, found[1]) == (name, parameters)
 
 
 @pytest.mark.parametrize(("method", "path"), [("PUT", "/tokens/check"), ("GET", "/jobs/j/none"), ("GET", "/jobs/j//")])
-def test_other_paths_find_none(method: str, path: str) -> None:
+def test_other_paths_have_no_operation(method: str, path: str) -> None:
     assert Router(ROUTES).find(method, path) is None

@@ -55,7 +55,7 @@ def test_the_job_runs_of_a_start_are_one_run(store: StateStore) -> None:
     assert first.variables == ("MAIN_JOB_RUN_OCID", "TRAINYARD_LAUNCH")
 
 
-def test_node_groups_are_shown_node_by_node_and_a_strangers_run_as_it_is(store: StateStore) -> None:
+def test_node_groups_are_shown_by_node_and_foreign_runs_by_their_names(store: StateStore) -> None:
     roles = [{"name": "main", "replicas": 1}, {"name": "worker", "replicas": 10**9}]
     documents = [json.dumps({"role": role, "roles": roles}) for role in ("main", "worker")]
     groups = [{"jobConfigurationDetails": {"environmentVariables": {"TRAINYARD_LAUNCH": one}}} for one in documents]
@@ -82,4 +82,4 @@ def test_a_hundred_runs_of_eight_ranks_are_read_quickly(store: StateStore) -> No
     runs = asyncio.run(book.latest())
     took = time.thread_time() - began
     assert (runs[0].key, len(runs), len(runs[1].nodes)) == (changed, 100, 8)
-    assert took < 0.1, "what did not change is not parsed again"
+    assert took < 0.1, "unchanged job runs are not parsed again"
