@@ -61,7 +61,7 @@ def test_a_run_is_measured_by_the_use_of_its_processes(
     meter = RunMeter(store, tmp_path)
     meter.measure()
     assert store.connection.execute("SELECT count(*) FROM metrics").fetchone() == (0,), (
-        "one measurement has no difference"
+        "one measurement is no difference"
     )
 
     def measured() -> dict[str, list[float]]:

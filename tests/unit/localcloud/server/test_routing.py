@@ -19,9 +19,7 @@ from localcloud.server.routing import Router
         ("GET", "/jobs/j/job-attempts/0", "GetJobAttempt", {"job": "j", "attempt": "0"}),
     ],
 )
-def test_a_fixed_segment_takes_precedence_over_a_parameter(
-    method: str, path: str, name: str, parameters: dict[str, str]
-) -> None:
+def test_a_fixed_segment_precedes_a_parameter(method: str, path: str, name: str, parameters: dict[str, str]) -> None:
     found = Router(ROUTES).find(method, path)
     assert found is not None
     assert (found[0].name, found[1]) == (name, parameters)
