@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logging: log groups, logs, and their lines. A write is answered with 202, a work request and an empty body."""
+"""Logging: log groups, logs, and their lines, also VCN flow logs of the firewalls of nodes.
+
+A write to a group or log is answered with 202, a work request and an empty body. Records of flow logs have the format
+of Oracle's "Details for VCN Flow Logs". A firewall here counts by peer, protocol and port. So a record stands for all
+refused packets, or all accepted connections, with the same peer, protocol and port since the last record. Source ports
+and bytes are 0.
+"""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import ip_address
 from typing import Any
 
 from localcloud.oci import kinds, ocids, tenancy
-from localcloud.oci.errors import not_found
+from localcloud.oci.errors import not_found, related_not_found
 from localcloud.oci.kinds import ResourceKind, WorkRequestNames
 from localcloud.oci.log_query import LogQuery, parse
 from localcloud.oci.ocids import RUN_ACTIVE
 from localcloud.oci.operations import ApiCall, ApiOperation, OciCloud
 from localcloud.oci.paging import limit_of, read_page, write_page
-from localcloud.oci.services import flow_logs
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
 from localcloud.server.errors import invalid
@@ -26,6 +32,15 @@ VERSION = "/20200531"
 # The type of a run's output lines. They are always text, even if they look like JSON.
 RUN_OUTPUT = "com.oraclecloud.datascience.jobrun.stdout"
 _CHANGES = frozenset({"Create", "Update", "Delete", "Move"})
+# The type of a record in a flow log.
+FLOW_RECORD = "com.oraclecloud.vcn.flowlogs.DataEvent"
+SERVICE_LOG = "SERVICE"
+_FLOW_SERVICE, _FLOW_SOURCE_TYPE = "flowlogs", "OCISERVICE"
+# The category `subnet` is the same, but restricted by a capture filter.
+_FLOW_CATEGORY = "all"
+_PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1}
+# The counts that are recorded already, by flow.
+RecordedFlows = dict[tuple[Any, ...], int]
 
 
 def _enabled_state(body: Json) -> Json:
@@ -51,8 +66,8 @@ LOG = ResourceKind(
         "sourceService": "json_extract(body, '$.configuration.source.service')",
         "sourceResource": "json_extract(body, '$.configuration.source.resource')",
     },
-    on_create=lambda call, body: _enabled_state(flow_logs.require_source(call, body)),
-    on_update=lambda call, resource, body: _enabled_state(flow_logs.keep_source(resource, body)),
+    on_create=lambda call, body: _enabled_state(_require_source(call, body)),
+    on_update=lambda call, resource, body: _enabled_state(_keep_source(resource, body)),
     on_delete=_forget_lines,
 )  # fmt: skip
 
@@ -71,18 +86,18 @@ def write_lines(
 def record_flows(cloud: OciCloud, run: StoredResource, document: Mapping[str, Any]) -> None:
     """Appends the new counts of a run's firewalls to the flow logs of its subnet."""
     moment = http.now()
-    records = list(flow_logs.new_records(document, cloud.recorded_flows.setdefault(run.id, {}), moment))
-    for log in flow_logs.logs_of_subnet(cloud.store, str(run.body.get("subnet", ""))):
+    records = list(new_flow_records(document, cloud.recorded_flows.setdefault(run.id, {}), moment))
+    for log in _logs_of_subnet(cloud.store, str(run.body.get("subnet", ""))):
         for vnic, data in records:
             line = (moment, uuid.uuid4().hex[:8], json.dumps(data))
-            write_lines(cloud.store, log.id, "-", vnic, flow_logs.RECORD, [line])
+            write_lines(cloud.store, log.id, "-", vnic, FLOW_RECORD, [line])
 
 
 def _put_logs(call: ApiCall) -> Reply:
     log = call.store.get(call.params["logId"])
     if log is None or log.kind != LOG.name or not log.live:
         raise not_found("log")
-    if log.body.get("logType") == flow_logs.SERVICE_LOG:
+    if log.body.get("logType") == SERVICE_LOG:
         raise invalid("only the service itself writes to a log of the type SERVICE")
     for batch in call.details().get("logEntryBatches", []):
         default = http.parse_rfc3339(batch["defaultlogentrytime"]) if "defaultlogentrytime" in batch else http.now()
@@ -103,7 +118,7 @@ def _search(call: ApiCall) -> Reply:
     details = call.details()
     query = parse(details["searchQuery"])
     logs = _logs_in_scope(call.store, query)
-    subnets = {subnet for log in logs.values() if (subnet := flow_logs.subnet_of(log))}
+    subnets = {subnet for log in logs.values() if (subnet := _subnet_of(log))}
     runs = [run for run in call.store.live("job-run") if run.state in RUN_ACTIVE and run.body.get("subnet") in subnets]
     if not runs:
         return _search_results(call, details, query, logs)
@@ -170,8 +185,8 @@ def _select_lines(
 def _entry(store: StateStore, row: tuple[Any, ...], log: StoredResource) -> Json:
     identifier, time, ingested, entry, source, subject, type_, data = row
     oracle: Json = {}
-    if type_ == flow_logs.RECORD:
-        oracle, subject = flow_logs.oracle_of(store, log, subject), "-"
+    if type_ == FLOW_RECORD:
+        oracle, subject = _oracle_of(store, log, subject), "-"
     return {
         "datetime": int(time * 1000),
         "logContent": {
@@ -202,6 +217,91 @@ def _data(text: str) -> Any:
         except (ValueError, RecursionError):
             pass
     return {"message": text}
+
+
+def _require_source(call: ApiCall, body: Json) -> Json:
+    """Refuses a service log that is not the flow log of an existing subnet."""
+    configuration = body.get("configuration") or {}
+    source = configuration.get("source")
+    if "compartmentId" in configuration:
+        raise invalid("the local cloud does not support configuration.compartmentId: a log lies where its group does")
+    if body.get("logType") != SERVICE_LOG:
+        if source:
+            raise invalid("configuration is for logs of the type SERVICE only")
+        return body
+    if not source:
+        raise invalid("configuration.source is required for a log of the type SERVICE")
+    chosen = source.get("sourceType"), source.get("service"), source.get("category")
+    if chosen != (_FLOW_SOURCE_TYPE, _FLOW_SERVICE, _FLOW_CATEGORY) or source.get("parameters"):
+        raise invalid(
+            f"the local cloud serves one kind of service log: {_FLOW_SOURCE_TYPE}, service {_FLOW_SERVICE}, "
+            f"category {_FLOW_CATEGORY}, without parameters"
+        )
+    subnet = call.store.get(str(source.get("resource")))
+    if subnet is None or subnet.kind != "subnet" or not subnet.live:
+        raise related_not_found(f"resource {source.get('resource')}")
+    return body
+
+
+def _keep_source(resource: StoredResource, body: Json) -> Json:
+    """An update does not change a log's source: OCI's provider replaces the log for that."""
+    kept = resource.body.get("configuration")
+    if kept is None and body.get("configuration"):
+        raise invalid("configuration is for logs of the type SERVICE only")
+    return {**body, "configuration": kept} if kept else body
+
+
+def _subnet_of(log: StoredResource) -> str:
+    """The subnet whose flows this log records. Empty for any other log."""
+    return str(((log.body.get("configuration") or {}).get("source") or {}).get("resource", ""))
+
+
+def _logs_of_subnet(store: StateStore, subnet: str) -> list[StoredResource]:
+    """The flow logs of a subnet that are enabled."""
+    return [log for log in store.live("log") if log.state == "ACTIVE" and subnet and _subnet_of(log) == subnet]
+
+
+def new_flow_records(document: Mapping[str, Any], recorded: RecordedFlows, moment: float) -> Iterator[tuple[str, Json]]:
+    """The new counts of a run's firewalls since the last records: the VNIC, and the record's data."""
+    vnics = {str(node["address"]): str(node["vnic"]) for node in document["nodes"]}
+    accepted = [("ACCEPT", row, int(row["connections"])) for row in (*document["flows"], *document.get("free", ()))]
+    for action, row, count in (*accepted, *(("REJECT", row, int(row["packets"])) for row in document["dropped"])):
+        source, target = str(row["from"]), str(row["to"])
+        key = (action, row["direction"], source, target, row["port"], row["protocol"])
+        # Two searches at the same time may get their counts in the wrong order.
+        more = count - recorded.get(key, 0)
+        recorded[key] = max(count, recorded.get(key, 0))
+        if more > 0 and not any(ip_address(end).is_link_local for end in (source, target)):
+            vnic = vnics.get(target if row["direction"] == "ingress" else source, "")
+            yield vnic, _flow_data(action, source, target, row, more, int(moment))
+
+
+def _flow_data(action: str, source: str, target: str, row: Mapping[str, Any], count: int, second: int) -> Json:
+    named = str(row["protocol"]).lower()
+    number = _PROTOCOLS.get(named) or int(named)
+    return {
+        "action": action,
+        "bytesOut": 0,
+        "destinationAddress": target,
+        "destinationPort": row["port"],
+        "endTime": second,
+        "flowid": uuid.uuid4().hex[:8],
+        "packets": count,
+        "protocol": number,
+        "protocolName": next((name.upper() for name, one in _PROTOCOLS.items() if one == number), str(number)),
+        "sourceAddress": source,
+        "sourcePort": 0,
+        "startTime": second,
+        "status": "OK",
+        "version": "2",
+    }
+
+
+def _oracle_of(store: StateStore, log: StoredResource, vnic: str) -> Json:
+    """The part of a record about its VNIC."""
+    there = store.get(vnic)
+    compartment = there.compartment if there else log.compartment
+    return {"vniccompartmentocid": compartment, "vnicocid": vnic, "vnicsubnetocid": _subnet_of(log)}
 
 
 def operations() -> list[ApiOperation]:

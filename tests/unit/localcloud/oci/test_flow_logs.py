@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from localcloud.oci.services.flow_logs import Recorded, new_records
+from localcloud.oci.services.logs import RecordedFlows, new_flow_records
 
 # The fields of a record's data, as Oracle's "Details for VCN Flow Logs" lists them.
 FIELDS = {
@@ -27,12 +27,12 @@ def document(refused: int, accepted: int = 0) -> dict[str, Any]:
     }
 
 
-def records_of(seen: dict[str, Any], recorded: Recorded) -> list[tuple[str, str, int]]:
-    return [(vnic, data["action"], data["packets"]) for vnic, data in new_records(seen, recorded, 1_000.5)]
+def records_of(seen: dict[str, Any], recorded: RecordedFlows) -> list[tuple[str, str, int]]:
+    return [(vnic, data["action"], data["packets"]) for vnic, data in new_flow_records(seen, recorded, 1_000.5)]
 
 
 def test_a_record_has_the_documented_fields_and_its_vnic() -> None:
-    (accepted, (vnic, refused)) = new_records(document(3, 1), {}, 1_000.5)
+    (accepted, (vnic, refused)) = new_flow_records(document(3, 1), {}, 1_000.5)
     assert accepted[0] == "ocid1.vnic.b", "the sender let it out"
     assert vnic == "ocid1.vnic.a", "the receiver refused it"
     assert set(refused) == FIELDS
@@ -46,7 +46,7 @@ def test_a_record_has_the_documented_fields_and_its_vnic() -> None:
 
 
 def test_packets_are_recorded_once_except_link_local_ones() -> None:
-    recorded: Recorded = {}
+    recorded: RecordedFlows = {}
     assert records_of(document(3), recorded) == [("ocid1.vnic.a", "REJECT", 3)]
     assert records_of(document(5), recorded) == [("ocid1.vnic.a", "REJECT", 2)]
     assert records_of(document(4), recorded) == [], "an answer that came late"
