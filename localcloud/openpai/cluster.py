@@ -11,7 +11,7 @@ from pathlib import Path
 
 from components.openpai.client.status import storages_folder
 from components.openpai.protocol import LONGEST_TEXT
-from localcloud.openpai import accounts, job_calls, logs, people_calls
+from localcloud.openpai import accounts, job_calls, logs, user_calls
 from localcloud.openpai.accounts import PEOPLE, Accounts
 from localcloud.openpai.attempts import logs_folder
 from localcloud.openpai.controller import Controller
@@ -32,19 +32,19 @@ _JOB = "/jobs/{job}"
 _TASK = _JOB + "/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts"
 
 ROUTES = (
-    Route("GetInfo", "GET", "/info", people_calls.info, guests=True),
-    Route("BasicLogin", "POST", "/authn/basic/login", people_calls.login, guests=True),
-    Route("BasicLogout", "DELETE", "/authn/basic/logout", people_calls.logout),
-    Route("GetTokens", "GET", "/tokens", people_calls.list_tokens),
-    Route("CheckToken", "GET", "/tokens/check", people_calls.check_token),
-    Route("CreateApplicationToken", "POST", "/tokens/application", people_calls.application_token),
-    Route("DeleteToken", "DELETE", "/tokens/{token}", people_calls.revoke_token),
-    Route("ListUsers", "GET", "/users", people_calls.list_users),
-    Route("GetUser", "GET", "/users/{user}", people_calls.get_user),
-    Route("ListVirtualClusters", "GET", "/virtual-clusters", people_calls.list_clusters),
-    Route("GetVirtualCluster", "GET", "/virtual-clusters/{cluster}", people_calls.get_cluster),
-    Route("ListStorages", "GET", "/storages", people_calls.list_storages),
-    Route("GetStorage", "GET", "/storages/{storage}", people_calls.get_storage),
+    Route("GetInfo", "GET", "/info", user_calls.info, guests=True),
+    Route("BasicLogin", "POST", "/authn/basic/login", user_calls.login, guests=True),
+    Route("BasicLogout", "DELETE", "/authn/basic/logout", user_calls.logout),
+    Route("GetTokens", "GET", "/tokens", user_calls.list_tokens),
+    Route("CheckToken", "GET", "/tokens/check", user_calls.check_token),
+    Route("CreateApplicationToken", "POST", "/tokens/application", user_calls.application_token),
+    Route("DeleteToken", "DELETE", "/tokens/{token}", user_calls.revoke_token),
+    Route("ListUsers", "GET", "/users", user_calls.list_users),
+    Route("GetUser", "GET", "/users/{user}", user_calls.get_user),
+    Route("ListVirtualClusters", "GET", "/virtual-clusters", user_calls.list_clusters),
+    Route("GetVirtualCluster", "GET", "/virtual-clusters/{cluster}", user_calls.get_cluster),
+    Route("ListStorages", "GET", "/storages", user_calls.list_storages),
+    Route("GetStorage", "GET", "/storages/{storage}", user_calls.get_storage),
     Route("SubmitJob", "POST", "/jobs", submit),
     Route("ListJobs", "GET", "/jobs", job_calls.list_jobs),
     Route("GetJob", "GET", _JOB, job_calls.get_job),

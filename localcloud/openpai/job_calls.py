@@ -148,7 +148,7 @@ def delete_tag(call: RestCall) -> Reply:
 
 
 def events(call: RestCall) -> Reply:
-    """The events that a job waits for resources. The local cluster has no others."""
+    """The warnings that tasks wait for resources. The local cluster has no other events."""
     job = _job(call)
     tasks, lacking = call.parts.controller.waits_for(job.name)
     wanted = call.query.get("type", "Warning")

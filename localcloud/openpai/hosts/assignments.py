@@ -72,7 +72,7 @@ class _Plugin:
 
 
 def scripts_of(attempt: TaskAttempt) -> TaskScripts:
-    """The scripts of a task. Before the user's command the plugins follow in their order, after it in reverse order."""
+    """The scripts of a task. Plugins' commands before the user's keep their order; those after it are reversed."""
     plugins = [_read(attempt, each) for each in _plugins(attempt.protocol, attempt.role)]
     for plugin in plugins:
         if plugin.name not in (_RUNS_COMMANDS, *ABSENT_PLUGINS):
@@ -196,7 +196,7 @@ def _wrong_mount(storage: TaskStorage) -> CannotStartError:
 
 
 def _shared(storage: TaskStorage) -> SharedFolder:
-    target = PurePosixPath("/" + storage.mount.lstrip("/"))  # POSIX paths with two slashes are special
+    target = PurePosixPath("/" + storage.mount.lstrip("/"))  # two slashes are special in POSIX
     if ".." in target.parts or str(target) in _SYSTEM or any(target.is_relative_to(each) for each in _SYSTEM[1:]):
         raise _wrong_mount(storage)
     return SharedFolder(str(target), storage.folder, storage.read_only)

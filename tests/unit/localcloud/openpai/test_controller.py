@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.openpai import accounts, job_calls, people_calls
+from localcloud.openpai import accounts, job_calls, user_calls
 from localcloud.openpai.attempts import logs_folder
 from localcloud.openpai.cluster import remove_unknown_logs
 from localcloud.openpai.controller import Controller
@@ -274,7 +274,7 @@ def test_the_rest_server_answers_as_its_source_does(tmp_path: Path) -> None:
         comma = cluster.call(job=name, body={"value": "a,b"})
         refused: list[tuple[Callable[[RestCall], object], RestCall, int, str]] = [
             (job_calls.get_task, cluster.call(job=name, attempt="2", role="worker", index="7"), 404, "NoJobError"),
-            (people_calls.get_user, cluster.call(user="nobody"), 400, "NoUserError"),
+            (user_calls.get_user, cluster.call(user="nobody"), 400, "NoUserError"),
             (job_calls.add_tag, comma, 400, "InvalidParametersError"),
             (job_calls.delete_tag, comma, 400, "InvalidParametersError"),
         ]
