@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks of the nodes: one site for each network that has running nodes. A run fails if its rules cannot be
-enforced.
+"""The networks of the nodes. A run fails if its rules cannot be enforced.
 
-There is one exception: on a machine without namespaces, and only if the user allowed it explicitly, nodes get loopback
-addresses and no rules.
+Each network with running nodes has a site, a process that holds its namespaces (site.py). There is one exception: on a
+machine without namespaces, and only if the user allowed it explicitly, nodes get loopback addresses and no rules.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ class Fabric:
             try:
                 lan = Lan.start(self.services)
                 try:
-                    await asyncio.to_thread(lan.rehearse)
+                    await asyncio.to_thread(lan.try_out)
                 finally:
                     lan.close()
                 self._why_not = ""

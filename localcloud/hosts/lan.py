@@ -70,7 +70,7 @@ class Lan:
         lines = ("link set lo up", *(f"address add {each}/32 dev lo" for each in self.services))
         self.site.run([self._ip(lines)])
 
-    def rehearse(self) -> None:
+    def try_out(self) -> None:
         """Tries everything that a run needs."""
         self.prepare()
         (namespace,) = self.site.open(1)

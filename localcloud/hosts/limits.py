@@ -90,7 +90,7 @@ class ControlGroups:
 
 def make_cloud_group(limits: Mapping[str, int]) -> ControlGroups | None:
     """Makes the group of this cloud, and removes those of killed clouds. None if this account may not make groups."""
-    base = _base()
+    base = _base_group()
     if base is None:
         return None
     _sweep(base)
@@ -105,7 +105,7 @@ def make_cloud_group(limits: Mapping[str, int]) -> ControlGroups | None:
 
 def memory_limit() -> int | None:
     """The memory limit of the group that this process is in. None if there is none."""
-    base = _base()
+    base = _base_group()
     if base is None:
         return None
     name = _LIMITS["memory"][base.version - 1][0]
@@ -129,9 +129,9 @@ def _sweep(base: ControlGroups) -> None:
                         os.rmdir(path)
 
 
-def _base() -> ControlGroups | None:
+def _base_group() -> ControlGroups | None:
     """The group in which new groups can be made: that of this process, or one above it."""
-    mine = dict(_mine())
+    mine = dict(_own_folders())
     first = {name: folder for name in CONTROLLERS if (folder := mine.get(name)) and _writable(folder)}
     if len(first) == len(CONTROLLERS):
         return ControlGroups(first, 1)
@@ -150,7 +150,7 @@ def _writable(folder: str) -> bool:
     return os.access(folder, os.W_OK) and os.access(f"{folder}/cgroup.procs", os.W_OK)
 
 
-def _mine() -> Iterator[tuple[str, str]]:
+def _own_folders() -> Iterator[tuple[str, str]]:
     """The folder of this process's group by controller. The folder of version 2 has an empty name."""
     paths = {}
     for line in Path("/proc/self/cgroup").read_text().splitlines():
