@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which actions a deployer needs for what it makes, and on what: from the calls that the provider makes.
+"""The actions that a deployer needs, with their resources, from the calls that the provider makes.
 
-catalog/aws_provider_calls.toml has the calls, aws_calls.toml their actions, and aws_dl1_access.toml what each kind of
-thing consists of, and on what an action is granted.
+catalog/aws_provider_calls.toml has the calls, aws_calls.toml their actions. aws_dl1_access.toml has the resource types
+of each kind, and the resources on which actions are granted.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ LIFE = ("create", "read", "delete")
 
 @cache
 def rows_of_kind(kind: str) -> tuple[Mapping[str, Any], ...]:
-    """What making one kind of thing takes, as rows of (resource, actions)."""
+    """The rows of (resource, actions) for making one kind."""
     row = table("aws_dl1_access")["deployer"][kind]
-    # What is kept is never deleted.
+    # Retained resources are never deleted.
     whole_life = LIFE[:-1] if row.get("kept") else LIFE
     phases_of = {"makes": whole_life, "deletes": ("delete",)}
     actions = {
@@ -43,7 +43,7 @@ def rows_of_kind(kind: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def granted_on(action: str) -> list[str]:
-    """The resources that an action is granted on. The longest pattern that fits it decides."""
+    """The resources on which an action is granted, by the longest pattern that fits it."""
     rows = table("aws_dl1_access")["granted"]
     fitting = [pattern for pattern in rows if fnmatchcase(action, pattern)]
     if not fitting:
@@ -53,7 +53,7 @@ def granted_on(action: str) -> list[str]:
 
 
 def actions_of_type(token: str, inputs: str, phases: Sequence[str]) -> Iterator[str]:
-    """Of these phases of a life with these inputs, or conditions."""
+    """The actions for these phases of a resource's life, with these inputs or conditions."""
     row = table("aws_provider_calls")["types"][token]
     yield from _actions(row, [*(call for phase in phases for call in row[phase]), *_for_inputs(row, inputs)])
     for name in (*phases, *inputs.split()):

@@ -3,12 +3,12 @@
 
 from typing import Final
 
-# The key of an object that is no plain mapping; its value says what it is.
+# The key that marks an object as a special value. Its value has the kind.
 SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
 SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"
 OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 RESOURCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
-# What stands in place of a text that only `up` will know, and of values of the other kinds.
+# Placeholders of values that only `up` will know, for texts and for the other kinds.
 UNKNOWN_TEXT: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 UNKNOWNS: Final = frozenset({
     UNKNOWN_TEXT,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which local environment a job gets. `check` and everything that makes or starts one ask this module."""
+"""Chooses the local environment of a job, for `check` and for everything that makes or starts one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentFacts:
-    """What an environment can run. `provides`: its packages that requirements cannot replace, with their versions."""
+    """The abilities of an environment. `provides`: packages that requirements cannot replace, with their versions."""
 
     name: str
     serves: tuple[str, ...]
@@ -25,7 +25,7 @@ class EnvironmentFacts:
     provides: Mapping[str, str]
 
     def version_of(self, package: str) -> str | None:
-        """The version of a package, also under another name of it. It may be one of several (`versions_in`)."""
+        """The version of a package, also under its other names. It may be one of several (`versions_in`)."""
         if package in self.provides:
             return self.provides[package]
         return next((version for name, version in self.provides.items() if package in stands_for(name)), None)
@@ -58,10 +58,13 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`fitting`: the environments that can run a job, best first. `nearest` is the first of these; without one, it is
-    the environment that comes nearest. `lacks` are the modules that it does not have and that no requirement certainly
-    brings, `conflicts` the requirements that it cannot meet. `passed_over` would be the nearest, were it not for the
-    requirements in `decisive`."""
+    """`fitting`: the environments that can run a job, best first. `nearest`: the first of these, or else the most
+    similar environment.
+
+    `lacks`: the modules that `nearest` does not have and that no requirement certainly brings. `conflicts`: the
+    requirements that it cannot meet. `passed_over`: the environment that would be `nearest` without the requirements in
+    `decisive`.
+    """
 
     fitting: tuple[EnvironmentFacts, ...]
     nearest: EnvironmentFacts | None = None
@@ -72,7 +75,7 @@ class Choice:
 
     @property
     def decision(self) -> str:
-        """Why a job gets another environment than its code alone would: empty if it does not."""
+        """Why requirements give the job another environment than its code alone would. Empty if they do not."""
         if not self.passed_over or not self.nearest:
             return ""
         asked = ", ".join(f"`{one.requirement}` ({one.has})" for one in self.decisive)
@@ -90,10 +93,10 @@ def environments() -> Mapping[str, EnvironmentFacts]:
 
 
 def choose(need: Need, rows: Mapping[str, EnvironmentFacts] | None = None) -> Choice:
-    """The environments that fit a job. `rows` are the catalog's, or those rows with the versions of this machine.
+    """The environments that fit a job. `rows`: those of the catalog, perhaps with the versions of this machine.
 
-    A requirement that the environment's own package does not meet rules an environment out. So does a module that it
-    lacks, unless the job has requirements: these may bring it by a name that nobody knows.
+    A requirement that the environment's own package does not meet excludes an environment. So does a missing module,
+    unless the job has requirements: these may bring it under an unknown name.
     """
     every = environments() if rows is None else rows
     served = [row for row in every.values() if need.team_own or _serves(row, need)]
@@ -135,7 +138,7 @@ def _serves(row: EnvironmentFacts, need: Need) -> bool:
 
 
 def _parsed(requirements: Sequence[str]) -> Iterator[tuple[str, Requirement]]:
-    # Needed for requirements only: a process without any does not pay its import.
+    # A lazy import, because only requirements need it.
     if not requirements:
         return
     from packaging.requirements import InvalidRequirement, Requirement
@@ -148,8 +151,8 @@ def _parsed(requirements: Sequence[str]) -> Iterator[tuple[str, Requirement]]:
 
 
 def _modules_to_find(need: Need, asked: Sequence[Requirement], offered: Set[str]) -> Set[str]:
-    """The modules that an environment has to offer: those imported which no requirement brings, and those behind the
-    extras of a requirement."""
+    """The modules that an environment must offer: imported ones that no requirement brings, and those behind the extras
+    of a requirement."""
     plain = {normalized(one.name) for one in asked if not one.extras}
     imported = {module for module in need.modules & offered if not brings(plain, module)}
     extras = {f"{normalized(one.name)}[{extra}]" for one in asked for extra in one.extras}
@@ -159,7 +162,7 @@ def _modules_to_find(need: Need, asked: Sequence[Requirement], offered: Set[str]
 def _conflicts(asked: Sequence[tuple[str, Requirement]], row: EnvironmentFacts) -> Iterator[Conflict]:
     for text, one in asked:
         version = row.version_of(normalized(one.name))
-        # Whether a marker holds is pip's to say, on the interpreter itself.
+        # Only pip can evaluate a marker, on the interpreter itself.
         if version is None or one.marker:
             continue
         fits = any(one.specifier.contains(each, prereleases=True) for each in versions_in(version))

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python's code, read without running it: all modules that a team's code imports, also those that it may never reach.
-schemas/code.py finds those that it certainly imports."""
+"""The modules that a team's Python code may import, read without running it, and the packages that provide modules
+(catalog/modules.toml).
+
+schemas/code.py finds the modules that code certainly imports.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from catalog.tables import table
 
 
 def normalized(name: str) -> str:
-    """The name of a package as indexes compare it."""
+    """The name of a package in the form in which indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -37,12 +40,12 @@ def brings(packages: Collection[str], module: str) -> bool:
 
 
 def stands_for(package: str) -> tuple[str, ...]:
-    """Other names under which people ask for a package: `tensorflow-cpu` is TensorFlow."""
+    """Other names with which people request a package: `tensorflow-cpu` is TensorFlow."""
     return other_names().get(package, ())
 
 
 def other_names() -> Mapping[str, tuple[str, ...]]:
-    """The packages that people ask for under other names, with these."""
+    """The packages that have other names, with these."""
     return {name: tuple(others) for name, others in table("modules")["stands_for"].items()}
 
 
@@ -57,7 +60,7 @@ def modules_behind(name: str) -> tuple[str, ...]:
 # Python 3.11 counts the depth of a tree once for all threads. Where one begins while another is at it, the count is
 # wrong: "SystemError: AST constructor recursion depth mismatch", which is neither's fault.
 _ONE_AT_A_TIME = RLock()
-# More files than any job's code has, and larger ones than people write. A folder with more of them holds data.
+# Limits: more files than any job's code has, and larger ones than people write. A larger folder holds data.
 MOST_FILES = 2000
 MOST_BYTES = 1_000_000
 # Python reads the directory of an archive whole, so it has to be one that people have: some 200,000 files.
@@ -72,10 +75,10 @@ def parse(source: str | bytes) -> ast.Module:
 
 
 def imported_modules(code: Path) -> frozenset[str]:
-    """The top-level modules that a script imports, or the scripts of a folder or of its archive. An archive of a folder
-    gives what the folder gives. What cannot be read counts as empty.
+    """The top-level modules that a script imports, or the scripts of a folder or archive. A folder and its archive give
+    the same result. Unreadable files count as empty.
 
-    A module that needs others besides its own package names these too: `dask.dataframe` needs pandas.
+    For a module that needs others besides its own package, these are included: `dask.dataframe` needs pandas.
     """
     return modules_of(_sources(code))
 
@@ -98,7 +101,7 @@ def _sources(code: Path) -> Iterator[bytes]:
 def _files(folder: Path) -> list[Path]:
     files: list[Path] = []
     for place, names, plain in os.walk(folder):
-        # Tools keep their own things in hidden folders, such as a whole environment in .venv.
+        # Tools use hidden folders, for example for a whole environment in .venv.
         names[:] = sorted(name for name in names if not name.startswith("."))
         scripts = (Path(place, name) for name in sorted(plain) if name.endswith(".py"))
         files += [file for file in scripts if file.is_file() and file.stat().st_size <= MOST_BYTES]
@@ -125,7 +128,7 @@ def _packed(archive: Path) -> Iterator[bytes]:
         with zipfile.ZipFile(archive) as opened:
             scripts = [item for item in opened.infolist() if item.filename.endswith(".py")]
             for item in scripts[:MOST_FILES]:
-                # The size that an archive states is a claim: no more than the limit is unpacked.
+                # The size in the archive cannot be trusted, so unpacking stops at the limit.
                 with opened.open(item) as script:
                     source = script.read(MOST_BYTES + 1)
                 if len(source) <= MOST_BYTES:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine has, and what an hour of it costs: by the catalog's rows, or by a team's own, which come first.
+"""The accelerators of a machine, and its price per hour: from the catalog's rows, or from a team's own, which come
+first.
 
-The review asks this about plans, the policy pack about resources. What is not known is None, never zero.
+The review uses this for plans, the policy pack for resources. Unknown values are None, never zero.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from typing import Any, NamedTuple
 
 from catalog.tables import table
 
-# In place of a shape: by this name a team says what a node costs on a compute target that is not the stack's own.
+# The name, in place of a shape, for a team's price of a node on a compute target that is not the stack's own.
 COMPUTE_TARGET = "compute target"
 _MINUTES = 60
 _TEAMS_OWN = "the team's own prices"
 _WHOLE, _BY_SIZE = ("usd_per_hour",), ("usd_per_ocpu_hour", "usd_per_gib_hour")
-# More is a typing mistake.
+# A higher price is a typing mistake.
 _MOST = 1e9
-# The most that a count of 32 bits can be is how some say that nothing limits them.
+# The largest 32-bit count, which some platforms use for `no limit`.
 _ENDLESS = 2**31 - 1
 
 
 class Price(NamedTuple):
-    """Dollars an hour, and where the number is from. None: nobody knows it."""
+    """Dollars per hour, and the source of the number. None if it is not known."""
 
     usd_per_hour: float | None = None
     source: str = ""
@@ -36,10 +37,10 @@ class Price(NamedTuple):
 def price_of(
     name: str, own: Mapping[str, Any], ocpus: float | str | None = None, memory_gib: float | str | None = None
 ) -> Price:
-    """An hour of one machine of a shape, or of whatever else a team has a row for.
+    """The price per hour of one machine of a shape, or of any other row of a team.
 
-    `own`: a team's rows by name, each with a price, or a number, which is the price. A flexible shape is priced by its
-    size: without one it has no price.
+    `own`: a team's rows by name, each with a price, or just a number, which is the price. A flexible shape is priced by
+    its size, and has no price without one.
     """
     given = own.get(name)
     row = given if isinstance(given, Mapping) else {} if given is None else {"usd_per_hour": given}
@@ -60,12 +61,12 @@ def _usd(row: Mapping[str, Any], ocpus: float | str | None, memory_gib: float | 
 
 
 def accelerators_of(shape: str, rows: Mapping[str, Any]) -> int | None:
-    """How many accelerators a machine of a shape has. None: these rows do not have the shape."""
+    """The number of accelerators of a machine. None if the rows do not have its shape."""
     return int(rows[shape].get("accelerators", 0)) if shape in rows else None
 
 
 def is_price(row: Any) -> bool:
-    """Whether a row of a team's own is one: a price for a machine, or for each OCPU and GiB of one."""
+    """Whether a team's row is valid: a price for a machine, or for each OCPU and GiB of one."""
     if not isinstance(row, Mapping):
         return False
     prices = [row.get(key) for key in (_WHOLE if _WHOLE[0] in row else _BY_SIZE)]
@@ -73,11 +74,11 @@ def is_price(row: Any) -> bool:
 
 
 def most_retries(counts: Iterable[int]) -> int:
-    """The most of these. Negative: nothing limits one of them."""
+    """The largest of these counts. Negative if one of them has no limit."""
     listed = [-1 if count < 0 or count >= _ENDLESS else count for count in counts]
     return -1 if -1 in listed else max(listed, default=0)
 
 
 def longest_hours(minutes: float | None, retries: int) -> float | None:
-    """The most that one run takes, retries included. None: nothing bounds it."""
+    """The longest time of one run, including retries. None if there is no limit."""
     return None if not minutes or retries < 0 else float(minutes) / _MINUTES * (retries + 1)

@@ -14,7 +14,7 @@ from typing import Any
 
 from catalog.tables import table
 
-# How the runtime reports a failure that no row knows.
+# The runtime's exit code for a failure without a row.
 UNKNOWN_FAILURE = 255
 
 
@@ -33,7 +33,7 @@ def init_failure(rule: str) -> int:
 
 
 def local_grace() -> float:
-    """How many seconds a task of the local cluster may go on after it was told to stop."""
+    """The seconds that a task of the local cluster may continue after it was told to stop."""
     return float(_rule("stop")["local_grace_seconds"])
 
 
@@ -52,7 +52,7 @@ def image_problem(uri: str) -> str:
 
 
 def registry_of(uri: str) -> str:
-    """The address under which the runtime and the cluster look for the password of an image."""
+    """The address with which the runtime and the cluster find the password of an image."""
     rule, host = _rule("registry"), uri.partition("/")[0]
     return host if _has_host(uri) and host not in rule["hosts"] else str(rule["address"])
 
@@ -64,7 +64,7 @@ def same_registry(registry: str) -> str:
 
 
 def ignores_password(uri: str, registry: str) -> bool:
-    """Whether the image checker asks anonymously, although there is a password."""
+    """Whether the image checker calls the registry anonymously, although there is a password."""
     return not _has_host(uri) and _registry_url(same_registry(registry)) != _rule("registry")["default"]
 
 
@@ -81,7 +81,7 @@ def _registry_url(registry: str) -> str:
 
 
 def changed_in_password(password: str) -> str:
-    """The characters that the image checker reads as others, or the whole of a password that it cannot read."""
+    """The characters that the image checker reads as others, or the whole password if it cannot read it."""
     rule = _rule("password")
     return password if password in rule["unreadable"] else "".join(sorted(set(password) & set(rule["escaped"])))
 
@@ -105,7 +105,7 @@ def has_reference(command: str) -> bool:
 
 
 def reads(value: Any) -> bool:
-    """Whether the runtime reads a part of a plugin's parameters as it is."""
+    """Whether the runtime reads a part of a plugin's parameters unchanged."""
     try:
         return bool(as_read(str([value])) == [value])
     except UnreadableError:
@@ -113,7 +113,7 @@ def reads(value: Any) -> bool:
 
 
 def reported(code: int, said: bytes) -> int:
-    """The exit code that the runtime reports. `code`: the command's own exit code; `said`: the end of its output."""
+    """The exit code that the runtime reports. `code`: the command's own exit code. `said`: the end of its output."""
     if code == 0:
         return 0
     said = said.lower()
@@ -132,7 +132,8 @@ class _Pattern:
         return self.ended_with in (None, code) and (not self.parts or self._is_in(said))
 
     def _is_in(self, said: bytes) -> bool:
-        """Reads the text once only: any program may print it, and a very long line must not keep the cloud busy."""
+        """Whether a line of the output matches. It reads the text only once, because any program may print very long
+        lines."""
         begin = 0
         while first := self.parts[0].search(said, begin):
             end = said.find(b"\n", first.end())

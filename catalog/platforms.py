@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where training can run: the rows of platforms.toml, by name."""
+"""The platforms where training can run: the rows of platforms.toml, by name."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ def platform_with(outputs: Iterable[str]) -> str | None:
 
 
 def platform_folder(name: str) -> str:
-    """What a platform's home is called in `components`: a name that Python can import."""
+    """The folder of a platform in `components`, whose name Python can import."""
     return str(platforms()[name].get("home", name))
 
 
 def import_platform(platform: str) -> Any:
-    """What answers for a platform. Who asks gives it the type of its layer: none is imported before it is needed."""
+    """The object `PLATFORM` of a platform. Each caller gives it the type of its own layer. It is imported on first
+    use."""
     return import_module(f"components.{platform_folder(platform)}.platform").PLATFORM

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which environments are production: by a word of their name, as people call them."""
+"""Recognises production environments by a word in their names."""
 
 import re
 from collections.abc import Collection

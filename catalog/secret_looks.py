@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What secrets look like in plain text, by their names and by their values. Stack files and resources are judged by the
-same rows."""
+"""Recognises secrets in plain text, by names and by values. Checks and policies use the same rows."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ SECRET_NAME = re.compile(
 )
 # Variables whose value is always a secret, even if it has digits only.
 _PASSWORD = re.compile(r"PASSWORD|PASSWD|PASSPHRASE|_PASS$|_PWD$", re.IGNORECASE)
-# Tokens of language models: no secrets.
+# Tokens of language models, which are no secrets.
 _OF_LANGUAGE = re.compile(
     r"(?:^|_)(?:PAD|EOS|BOS|UNK|SEP|CLS|MASK|STOP|START|END|SPECIAL|IMAGE)_TOKENS?$", re.IGNORECASE
 )
@@ -43,7 +42,7 @@ _HEX = re.compile(r"[0-9a-fA-F-]+")
 
 
 def names_secret(name: str, value: str) -> bool:
-    """Whether a variable of this name holds a secret, going by the name alone."""
+    """Whether a variable of this name probably holds a secret."""
     is_named_so = bool(SECRET_NAME.search(name)) and not _OF_LANGUAGE.search(name)
     return is_named_so and not _is_harmless(name, value)
 
@@ -54,19 +53,19 @@ def _is_harmless(name: str, value: str) -> bool:
 
 
 def holds_secret(text: str) -> bool:
-    """Whether a part of it has the form of a key or token, such as a password in an address."""
+    """Whether a part of the text has the form of a key or token, such as a password in an address."""
     return any(pattern.search(text) for pattern in _SECRET_VALUES)
 
 
 def looks_secret(value: str) -> bool:
-    """Whether it has the form of a key or token, or is a long word too random to be anything else."""
+    """Whether the value has the form of a key or token, or is a long random word."""
     if holds_secret(value):
         return True
     return bool(_DENSE.fullmatch(value)) and not _HEX.fullmatch(value) and _is_random(value)
 
 
 def gives_secret(word: str, following: str) -> bool:
-    """`--token=x`, `--token x` and `TOKEN=x`."""
+    """Whether a word gives a secret, as in `--token=x`, `--token x` or `TOKEN=x`."""
     name, _, value = word.partition("=")
     if _SECRET_OPTION.match(word):
         value = value or following

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only reader of the catalog. Facts are rows in TOML files, and code reads them by name."""
+"""Reads the catalog. Facts are rows in TOML files, and code reads them by name."""
 
 import tomllib
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages of a Pulumi SDK that import a module when one of its names is asked for.
+"""Lazy packages of a Pulumi SDK: they import a module when one of its names is first used.
 
 By default, the first name of such a package imports all of its hundreds of modules. That takes half of the time of a
 preview, and a stack uses about twenty names. A name without a module of its own, such as an input's type, still imports
@@ -60,7 +60,7 @@ def make_lean(root: ModuleType, packages: Iterable[str]) -> None:
     for name in packages:
         path = f"{root.__name__}.{name}"
         if type(sys.modules.get(path)) is ModuleType:
-            continue  # imported whole already
+            continue  # already imported as a whole
         spec = PathFinder.find_spec(path, root.__path__)
         assert spec is not None
         package = module_from_spec(spec)

@@ -41,10 +41,10 @@ class RefusedError(Exception):
 
 
 def moved(platform: str, there: str) -> Wrong:
-    """A stack whose file names another platform than the one that it is up on."""
+    """The finding for a stack whose file names another platform than the one on which it is up."""
     message = (
-        f"the stack is up on `{there}`, and nothing moves to `{platform}`: its runs would end there, "
-        "and what holds them would go"
+        f"the stack is up on `{there}`, and cannot move to `{platform}`: its runs would end, "
+        "and their resources would be deleted"
     )
     remedy = (
         f"write `{PLATFORM_KEY}: {there}` again, and make a new stack for `{platform}`: both can be up. "

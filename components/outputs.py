@@ -65,7 +65,7 @@ def _read(function: str, parameter: str) -> Outputs:
 
 
 def unless_refused(look: Callable[[], Iterable[T]]) -> list[T]:
-    """The results of a lookup in the cloud. None if the cloud refuses it."""
+    """The results of a lookup in the cloud. Empty if the cloud refuses it."""
     try:
         return list(look())
     except Exception:  # Pulumi raises nothing more precise for what a provider answers
@@ -104,7 +104,7 @@ class Borrowed:
 
 
 def _require_outputs(plan: Plan, stack: str, needed: TakenOutputs) -> Mapping[str, Any]:
-    """Reads the other stack at once: a wrong reference must not stop the program when half of it has run."""
+    """Reads the other stack immediately: a wrong reference must not stop the program half-way."""
     try:
         answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": stack}).value
     except Exception as problem:  # Pulumi raises nothing more precise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that `pulumi up` runs. It makes resources from the stack's configuration; an error stops it before."""
+"""The program that `pulumi up` runs. It makes resources from the stack's configuration, unless there is an error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 
 def run() -> None:
     # A program runs for seconds. The garbage collector would scan the packages' 300,000 objects repeatedly: with 1,000
-    # runs, that took a third of the processor's time, to save 20 MB.
+    # runs, that took a third of the CPU time, to save 20 MB.
     gc.disable()
     name = pulumi.get_stack()
     judged = judge_config(
@@ -53,17 +53,17 @@ def run() -> None:
 
 
 def _require_same_platform(platform: str) -> None:
-    """Refuses a change of the platform: Pulumi would make everything again on the new one, and delete everything on the
-    old one."""
+    """Refuses a change of the platform: Pulumi would make everything on the new one, and delete everything on the old
+    one."""
     there = platform_with(last_outputs())
     if there and there != platform:
         raise RefusedError([moved(platform, there)])
 
 
 def stack_file(name: str) -> Path:
-    """The file of this stack. Pulumi does not say which it read; without it only line numbers are missing.
+    """The file of this stack, to find line numbers. Pulumi does not tell the program which file it read.
 
-    A team's own repository has its own Pulumi.yaml (`main:` leads here), or says where its files are by STACKS.
+    A team's own repository has its own Pulumi.yaml (`main:` leads here), or names the folder of its files in STACKS.
     """
     named = os.environ.get(STACKS)
     if named:
@@ -82,7 +82,7 @@ def not_installed(platform: str, missing: ModuleNotFoundError) -> str:
 
 
 def _report_findings(judged: Judged) -> None:
-    """Shows warnings and goes on. Errors end the program, all of them in one message."""
+    """Shows warnings and continues. Errors end the program, all in one message."""
     texts = {
         one: f"{one.file}:{one.line}: {one.code} {_key(one.path)}{one.message}\n  {one.remedy}"
         for one in judged.findings

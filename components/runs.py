@@ -58,7 +58,8 @@ def aliases(names: Iterable[str]) -> list[pulumi.Input[str | pulumi.Alias]] | No
 
 @dataclass(frozen=True)
 class Filler:
-    """Each output costs Pulumi a task or two, and a thousand runs need the same few. So each is made only once."""
+    """Fills in references with the platform's values. It makes each output only once, because an output costs Pulumi a
+    task or two, and a thousand runs need the same few."""
 
     _filled: dict[str, pulumi.Input[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _together: dict[tuple[str, ...], pulumi.Output[dict[str, str]]] = field(
@@ -100,7 +101,7 @@ ARTIFACTS = "TRAINYARD_ARTIFACTS"
 ARTIFACTS_FOLDER = Path(".trainyard", "artifacts")
 
 
-# Writes the archive of a folder below another one, under a name that begins as the third says.
+# (folder, target folder, prefix of the name) -> the archive that was written.
 Builder = Callable[[Path, Path, str], CodeArtifact]
 
 
@@ -119,7 +120,8 @@ def code_artifact(plan: Plan, job: JobPlan, folder: Path, build: Builder) -> Cod
 
 
 def warn_of_links(job: str, code: Path) -> None:
-    """`code`: the job's folder. What is left out of it would be missed on the nodes only."""
+    """Warns about links that are left out, which would otherwise be noticed only on the nodes. `code`: the job's
+    folder."""
     if links := left_out_links(code):
         named = ", ".join(links[:5]) + (" …" if len(links) > 5 else "")
         warn(f"job {job}: links out of the code folder, or to folders, are left out: {named}")

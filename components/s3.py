@@ -62,7 +62,7 @@ _REMEDIES = {
     "InvalidInstanceID.NotFound": "Somebody terminated the instance. `up` makes it again.",
 }
 _PERFORM = re.compile(r"not authorized to perform: ([A-Za-z0-9-]+:[A-Za-z0-9]+)")
-# EC2 adds an encoded message of kilobytes. To decode it takes another permission.
+# EC2 adds an encoded message of several kilobytes. Decoding it needs a further permission.
 _ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
 _UNREACHABLE = "AWS cannot be reached from here. Check the network, the region and AWS_ENDPOINT_URL."
 
@@ -99,7 +99,7 @@ def read_if_exists(call: Call, what: str, operation: Callable[[], T], access_min
 
 
 def code_of(error: BaseException | None) -> str:
-    """AWS's code of an error; empty if AWS did not answer."""
+    """AWS's code of an error. Empty if AWS did not respond."""
     answer = getattr(error, "response", None)
     return str((answer.get("Error") or {}).get("Code") or "") if isinstance(answer, dict) else ""
 
@@ -111,7 +111,7 @@ def status_of(error: BaseException | None) -> int:
 
 
 def is_gone(error: BaseException | None) -> bool:
-    """Whether the answer says that the resource does not exist. S3's answers without a body have no code."""
+    """Whether the response says that the resource does not exist. S3's responses without a body have no code."""
     code = code_of(error)
     return code in ("404", "NoSuchBucket", "NoSuchKey", "NoSuchEntity", "NoSuchUpload") or code.endswith(
         ("NotFound", "NotFoundException")
@@ -181,7 +181,7 @@ def _is_network(error: BaseException) -> bool:
 _ERRORS = calls.ErrorPolicy(_seconds_allowed, error_text, refusal)
 
 
-# In this order: AWS's own clients disagree about the name.
+# The order in which the names are tried, because AWS's own clients use different ones.
 REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _SECONDS_TO_CONNECT, _SECONDS_TO_READ = 10, 60
 # Connections to one service: at most this many threads call it at once.
@@ -237,7 +237,7 @@ class Session:
 
     @property
     def account(self) -> str:
-        """The account's id, which AWS is asked for once."""
+        """The account's id, which is looked up only once."""
         if not self._account:
             try:
                 self._account = str(self.client("sts").get_caller_identity()["Account"])
@@ -264,7 +264,7 @@ class Session:
             connect_timeout=_SECONDS_TO_CONNECT,
             read_timeout=_SECONDS_TO_READ,
             max_pool_connections=_CONNECTIONS,
-            # We retry ourselves (components.platform.calls): visibly, for a limited time, and until Ctrl-C.
+            # components.platform.calls retries instead: visibly, for a limited time, and until Ctrl-C.
             retries={"total_max_attempts": 1, "mode": "standard"},
             # Transfers send their own MD5. A second checksum would only cost time.
             request_checksum_calculation="when_required",

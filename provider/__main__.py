@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # Started by folder, Python would look for modules inside it, not beside it.
+    # When Python starts a folder, it searches for modules inside the folder only, not beside it.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
     from provider.base.serve import main
     from provider.plugin import Trainyard

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Pulumi provider `trainyard`. It has the resources that no other provider has."""
+"""The Pulumi provider `trainyard`, and its resource `KeyPair`, which lives in the state only. Nodes of a cluster use
+its key to log in to each other."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +29,7 @@ _DEFAULTS: Mapping[str, Any] = {"rotation": 1}
 
 
 class KeyPairResource(ProviderResource):
-    """Made once. Another `rotation` makes another pair, before the old one goes."""
+    """A key pair, made once. Another `rotation` makes another pair before the old one is deleted."""
 
     rules = DiffRules(replace=INPUTS)
     secret_outputs = frozenset({"privateKey"})
@@ -57,7 +58,7 @@ class KeyPairResource(ProviderResource):
         return {**outputs, **new}
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
-        """Nothing is left of it but the state, which the engine forgets."""
+        """Does nothing: a key pair exists only in the state, from which the engine removes it."""
 
 
 def make_pair() -> Properties:

@@ -2,9 +2,9 @@
 """A job's code: the files of its folder, the content of its archive, the host of its git address, and the modules that
 its script certainly imports. Checks and packing both use this. It imports no Pulumi.
 
-Code is parsed, never imported, because strangers may have written it. An import is certain if every start of the script
-reaches it: it stands at the top level of a file that the command starts, or of a file that such a file imports. Imports
-in a `try`, a condition or a function may never run.
+Code is parsed, never imported, because it is not trusted. An import is certain if every start of the script reaches it:
+it is at the top level of a file that the command starts, or of a file that such a file imports. Imports in a `try`, a
+condition or a function may never run.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _URL = re.compile(r"(?:(?P<scheme>[a-z+]+)://)?(?:[^/@]*@)?(?P<host>[^/:]+)(?::(
 
 
 def code_files(folder: Path) -> Iterator[Path]:
-    """The files of a code folder, sorted, without what tools leave behind.
+    """The files of a code folder, sorted, without files that tools create.
 
-    A link to a file of the folder travels as that file: a clone elsewhere has both.
+    A link to a file of the folder becomes that file, because a clone elsewhere has both.
     """
     return (path for path in _walk(folder) if path.is_file() and (not path.is_symlink() or _inside(path, folder)))
 
@@ -58,13 +58,13 @@ def _inside(path: Path, folder: Path) -> bool:
 
 
 def host_of(url: str) -> str:
-    """The host that git connects to. Empty if the text is not an address."""
+    """The host to which git connects. Empty if the text is not an address."""
     matched = _URL.match(url)
     return matched["host"] if matched else ""
 
 
 def port_of(url: str) -> int:
-    """The port git connects to; `git@host:path` goes by SSH."""
+    """The port to which git connects. `git@host:path` uses SSH."""
     matched = _URL.match(url)
     port = int(matched["port"]) if matched and matched["scheme"] and matched["port"] else 0
     usual = PORTS.get((matched["scheme"] or "ssh").removeprefix("git+"), PORTS["https"]) if matched else PORTS["https"]
@@ -95,7 +95,7 @@ def folder_entries(folder: Path) -> list[tuple[str, Path]]:
     return [(path.relative_to(folder).as_posix(), path) for path in code_files(folder)]
 
 
-# More files than any script imports, and larger ones than people write.
+# Limits: more files than any script imports, and larger ones than people write.
 MOST_FILES = 300
 MOST_BYTES = 500_000
 
@@ -109,7 +109,7 @@ class Import(NamedTuple):
 
 
 class _Statement(NamedTuple):
-    """An import of a file. `level` is the number of dots, `names` what is taken from a module."""
+    """An import of a file. `level`: the number of dots. `names`: the names that are imported from a module."""
 
     module: str
     names: tuple[str, ...]
@@ -119,7 +119,7 @@ class _Statement(NamedTuple):
 
 
 def certain_imports(folder: Path, files: frozenset[str], commands: Sequence[str]) -> tuple[Import, ...]:
-    """The modules that the commands' scripts import, with those of the folder's own modules left out."""
+    """The modules that the commands' scripts import, without the folder's own modules."""
     waiting = sorted(_started(files, commands))
     seen, imports, own = set[str](), dict[str, Import](), _own_modules(files)
     bases = {"", *(_folder_of(file) for file in waiting)}
@@ -151,7 +151,7 @@ def _started(files: Collection[str], commands: Iterable[str]) -> Iterator[str]:
 
 
 def _own_modules(files: Iterable[str]) -> frozenset[str]:
-    """Every name that a file or folder of the code could be imported by, wherever it is."""
+    """Every name by which a file or folder of the code could be imported, at any depth."""
     names = set[str]()
     for file in files:
         *folders, name = file.split("/")
@@ -188,7 +188,7 @@ def _statements_of(file: Path) -> tuple[_Statement, ...]:
 
 @lru_cache(maxsize=2 * MOST_FILES)
 def _parsed(file: Path, _changed: int, _size: int) -> tuple[_Statement, ...]:
-    """A file's imports. One that cannot be read or parsed has none; Python says so better than we could."""
+    """A file's imports. Empty if it cannot be read or parsed: Python itself reports that more clearly."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One JSON Schema from neutral.schema.json and each platform's section: `python -m schemas.compose` writes it.
+"""Composes one JSON Schema from neutral.schema.json and each platform's section: `python -m schemas.compose` writes it.
 
 A section (components/<platform>/section.schema.json) is a JSON merge patch (RFC 7396): it adds keys, changes them, and
-removes with null what the platform does not have. The commands read the schema of one platform;
-stack.schema.json holds all of them for editors, which choose by `trainyard:platform`. One stack file may serve several
-platforms, so a key that another one has is no mistake: `platforms_with` finds those.
+removes with null what the platform does not have. The commands read the schema of one platform. stack.schema.json holds
+all of them for editors, which choose by `trainyard:platform`. One stack file may serve several platforms, so a key of
+another platform is no mistake: `platforms_with` finds those.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from catalog.frameworks import Framework, OptionRow
 from catalog.platforms import PLATFORM_KEY, default_platform, platform_folder, platforms
 from schemas.findings import Path as KeyPath
 
-# What is a key of the job -> the definition that its values meet.
+# Key of the job -> the definition of its values.
 KINDS = {"roles": "#/$defs/role", "options": "#/$defs/option", "ports": "#/$defs/ports"}
 
 
 def built_in(kind: str) -> dict[str, dict[str, Any]]:
-    """Every key that a built-in framework knows, with what each framework says of it, and values to begin with."""
+    """Every key of the built-in frameworks, with each framework's description of it, and example values."""
     texts: dict[str, dict[str, list[str]]] = {}
     examples: dict[str, list[Any]] = {}
     for name in frameworks.names():
@@ -67,14 +67,14 @@ _HOMES = FOLDER.parent / "components"
 COMPOSED = FOLDER / "stack.schema.json"
 _DEFS = "#/$defs/"
 _LONGEST_LINE = 118
-# The definition of all keys. It differs on every platform: one of the keys is the region.
+# The definition of all keys. It differs on every platform, because one of the keys is the region.
 _WHOLE = "config"
 _JOB = "job"
 
 
 @cache
 def schema_of(platform: str) -> Mapping[str, Any]:
-    """What a stack file of this platform looks like."""
+    """The schema of stack files of this platform."""
     merged: dict[str, Any] = merge_patch(_read(FOLDER / "neutral.schema.json"), section_of(platform))
     merged["$defs"][_WHOLE]["properties"][PLATFORM_KEY] = _platform_key()
     return merged
@@ -82,13 +82,13 @@ def schema_of(platform: str) -> Mapping[str, Any]:
 
 @cache
 def section_of(platform: str) -> Mapping[str, Any]:
-    """What a platform adds, changes and removes."""
+    """A platform's section: what it adds, changes and removes."""
     section: Mapping[str, Any] = _read(_HOMES / platform_folder(platform) / "section.schema.json")
     return section
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7396: mappings are merged, null removes, all else replaces."""
+    """Merges by RFC 7396: mappings are merged, null removes a key, any other value replaces."""
     if not isinstance(patch, Mapping):
         return patch
     merged = dict(target) if isinstance(target, Mapping) else {}
@@ -101,7 +101,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def compose_for_editors() -> dict[str, Any]:
-    """The schema for editors: the definitions of the default platform, and what differs on the others."""
+    """The schema for editors: the definitions of the default platform, and the differences of the others."""
     first, *others = platforms()
     whole = schema_of(first)
     definitions = _explained(whole["$defs"])
@@ -171,7 +171,7 @@ def _platform_key() -> dict[str, Any]:
 
 
 def pretty(value: Any, indent: str = "") -> str:
-    """JSON as people write it: short values are on one line."""
+    """Readable JSON: short values are on one line."""
     line = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or not value or (indent and len(indent) + len(line) < _LONGEST_LINE // 2):
         return line
@@ -196,7 +196,7 @@ def platforms_with(path: KeyPath, key: str) -> list[str]:
 
 
 def properties_at(platform: str, path: KeyPath, key: str) -> Iterator[Mapping[str, Any]]:
-    """What a platform's schema says of a key at this place, in each alternative."""
+    """The properties of a platform's schema at this place, for each alternative."""
     for one in _at(platform, path):
         if key in one.get("properties", ()):
             yield one["properties"][key]
@@ -212,7 +212,7 @@ def without(data: Any, paths: frozenset[KeyPath], here: KeyPath = ()) -> Any:
 
 
 def _at(platform: str, path: KeyPath) -> Iterator[Mapping[str, Any]]:
-    """What a platform's schema may say of the value at this place: each alternative."""
+    """A platform's schemas for the value at this place: one for each alternative."""
     whole = schema_of(platform)
     places = [whole]
     for step in path:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts between plain values and the frozen model, by the dataclasses' types alone.
 
-`structure` expects values that have the right shape (schemas/shape.py judges that first).
+`structure` expects values of the right shape, which schemas/shape.py checks first.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def unstructure(value: Any) -> Any:
 
 
 def seal(kind: Any, value: Any) -> Any:
-    """`value` with every text wrapped that may be a secret: for keys that hold secrets at an unknown place."""
+    """The value, with every text that may be a secret wrapped, for keys with secrets at an unknown place."""
     if is_dataclass(kind) and isinstance(value, Mapping):
         hints = columns(cast(type, kind))
         return {key: seal(hints[key], item) if key in hints else item for key, item in value.items()}
@@ -87,7 +87,7 @@ _MAPPINGS = (Mapping, dict)
 
 
 def _choices(kind: Any) -> tuple[Any, ...]:
-    """The alternatives of a type, itself when it has none."""
+    """The alternatives of a type. Only the type itself if it has none."""
     origin = get_origin(kind)
     return get_args(kind) if origin in (Union, types.UnionType) else (kind,)
 
@@ -133,7 +133,7 @@ def _dataclass_reader(kind: Any) -> _Reader:
         readers = {key: _reader(hint) for key, hint in columns(kind).items()}
         if not isinstance(value, Mapping):
             shorthand = getattr(kind, "from_shorthand", None)
-            # 3.0 is a whole number to JSON Schema, and to the engine.
+            # 3.0 is a whole number in JSON Schema and for the engine.
             whole = isinstance(value, float) and value.is_integer()
             return shorthand(int(value) if whole else value) if shorthand else _refuse(value)
         try:
@@ -145,7 +145,7 @@ def _dataclass_reader(kind: Any) -> _Reader:
 
 
 def _union_reader(arguments: tuple[Any, ...]) -> _Reader:
-    """The first alternative that fits; literals and scalars first, they are the narrowest."""
+    """Reads as the first alternative that fits. Literals and scalars come first, because they are the narrowest."""
     ordered = sorted(arguments, key=lambda kind: is_dataclass(kind) and kind is not Secret)
     readers = [_reader(kind) for kind in ordered if kind is not types.NoneType]
     optional = types.NoneType in arguments

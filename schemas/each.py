@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run with `each:` stands for one run for every combination of its values.
 
-The key of such a run spells what differs: `sweep-bs-32-lr-0.1`. The names are in alphabetical order, because the
-engine does not keep the order of a file. So another value adds runs and moves none.
+The key of such a run has these values: `sweep-bs-32-lr-0.1`. The names are in alphabetical order, because the engine
+does not keep the order of a file. So a new value adds runs, and leaves the others unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from schemas.model import EachValue, EnvValue, Job, Run, Stack
 
 MOST_RUNS = 64
-# A key is part of display names, tags and names of objects.
+# The limit of a key, which is part of display names, tags and names of objects.
 LONGEST_KEY = 100
 REFERENCE = "each."
 _IN_TEXT = re.compile(r"\$\{each\.([A-Za-z][A-Za-z0-9_-]*)\}")
@@ -50,17 +50,17 @@ def combinations(run: Run) -> Iterator[Mapping[str, str]]:
 
 
 def count(run: Run) -> int:
-    """How many runs it stands for. The lists may be far too long to make them."""
+    """The number of runs. It is computed without making the combinations, which may be far too many."""
     return math.prod(len(values) for values in run.each.values())
 
 
 def live_at_once(run: Run) -> int:
-    """How many of its runs may be alive at once."""
+    """The limit of this entry's simultaneous runs."""
     return min(count(run), run.at_most or count(run))
 
 
 def turns_of(job: Job, key: str) -> tuple[int, str] | None:
-    """Of a run of a sweep with `atMost`: how many may be alive at once, and how the names of all of them begin."""
+    """For a run of a sweep with `atMost`: the limit of simultaneous runs, and the common prefix of their names."""
     for name, entry in job.runs.items():
         if entry.at_most is not None and entry.each and key in keys_of(name, entry):
             return entry.at_most, f"{spell(name, {})}-{_safe(min(entry.each))}-"
@@ -68,14 +68,14 @@ def turns_of(job: Job, key: str) -> tuple[int, str] | None:
 
 
 def keys_of(name: str, run: Run) -> list[str]:
-    """The keys of the runs that it stands for. None where there are too many, which is a finding of its own."""
+    """The keys of an entry's runs. Empty if there are too many, which another check reports."""
     if count(run) > MOST_RUNS:
         return []
     return [spell(name, chosen) for chosen in combinations(run)] if run.each else [name]
 
 
 def swept_keys(jobs: Any, job: str, name: str) -> list[str]:
-    """The keys of a sweep in a file that nobody has checked: its other parts may be wrong. Empty if it is no sweep."""
+    """The keys of a sweep in an unchecked file, whose other parts may be wrong. Empty if it is not a sweep."""
     each = jobs
     for key in (job, "runs", name, "each"):
         each = each.get(key) if isinstance(each, Mapping) else None
@@ -86,13 +86,14 @@ def swept_keys(jobs: Any, job: str, name: str) -> list[str]:
 
 
 def spell(name: str, chosen: Mapping[str, str]) -> str:
-    """What is not a letter, digit, `.`, `_` or `-` becomes a hyphen: the key names objects and resources."""
+    """The key of a combination. Characters other than letters, digits, `.`, `_` and `-` become hyphens, because the key
+    names objects and resources."""
     words = (name, *itertools.chain.from_iterable(chosen.items()))
     return "-".join(_safe(word) for word in words)
 
 
 def text_of(value: EachValue) -> str:
-    """The same text for 32 and 32.0, because the engine does not tell them apart."""
+    """The value as text. 32 and 32.0 give the same text, because the engine does not distinguish them."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
@@ -104,7 +105,7 @@ def names_in(text: str) -> list[str]:
 
 
 def without_references(text: str) -> str:
-    """The text without what refers to values of `each`."""
+    """The text without references to values of `each`."""
     return _IN_TEXT.sub("", text)
 
 
@@ -123,12 +124,12 @@ def _filled(text: str, chosen: Mapping[str, str]) -> str:
 
 
 def addresses_needed(stack: Stack) -> int:
-    """The number of addresses in use if as many runs of all jobs are alive as may be at once."""
+    """The most addresses in use: all jobs have as many simultaneous runs as they may have."""
     return stack.addresses({name: sum(map(live_at_once, job.runs.values())) for name, job in stack.jobs.items()})
 
 
 def lies_outside(cidr: str, blocks: Sequence[str]) -> bool:
-    """Whether a subnet of these addresses cannot be made in a network of these blocks. Unknown is not outside."""
+    """Whether a subnet of these addresses is outside of a network of these blocks. False if that is not known."""
     try:
         return bool(blocks) and not any(IPv4Network(cidr).subnet_of(IPv4Network(block)) for block in blocks)
     except ValueError:

@@ -23,7 +23,7 @@ from schemas.model import Job, Requirements, Stack
 from schemas.platforms import stack_file
 from schemas.requirements import PackageList, read_requirements
 
-# The walk of a folder ends after so many files, so that a check of / or of a home folder ends soon.
+# The limit of files in a folder, so that a check of / or of a home folder ends soon.
 MOST_FILES = 20_000
 _USUAL_FILE = "requirements.txt"
 _LARGEST_TEXT = 4 * 1024 * 1024
@@ -32,7 +32,7 @@ _ROOT_MARKS = ("Pulumi.yaml", "Pulumi.yml", ".git")
 
 @dataclass(frozen=True, slots=True)
 class CodeFolder:
-    """A folder of training code: whether it is there and inside the project, and what it holds."""
+    """A folder of training code: whether it exists and is inside the project, and its content."""
 
     exists: bool
     is_folder: bool = False
@@ -44,7 +44,7 @@ class CodeFolder:
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file beside the stack file: what is in it, or why it cannot be read."""
+    """A file beside the stack file: its text, or the reason why it cannot be read."""
 
     text: str = ""
     problem: str | None = None
@@ -71,9 +71,10 @@ class OwnFramework:
 class Facts:
     """`shapes`, `regions` (name -> short name) and `realms` belong to the stack's platform.
 
-    By job: `packages`, what its requirements file holds; `unnamed`, the requirements file beside the code of a job
-    without `requirements`; `imports`, what its script certainly imports; `modules`, all that its code may import.
-    `texts` are the files of `Stack.text_files`, by their paths there. `today`: waivers end.
+    By job: `packages`, the content of its requirements file; `unnamed`, the requirements file beside the code of a job
+    without `requirements`; `imports`, the modules that its script certainly imports; `modules`, all that its code may
+    import. `texts` are the files of `Stack.text_files`, by their paths there. `today`: the day for which waivers are
+    checked.
     """
 
     platforms: Mapping[str, Mapping[str, Any]]
@@ -128,7 +129,7 @@ def _known_frameworks() -> tuple[str, ...]:
 
 
 def gather(stack: Stack, folder: Path, on: date | None = None) -> Facts:
-    """The facts for one stack. Its file is in `folder`. `on`: the day on which it is judged; None is today."""
+    """The facts for one stack. Its file is in `folder`. `on`: the day of the check; None is today."""
     root = _root(folder)
     named = {job.code.folder for job in stack.jobs.values() if job.code and job.code.folder}
     folders = {name: _describe_folder(folder / name, root) for name in named}

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings about a stack file, and how meaning checks declare theirs: a decorator puts one function for each code into
-a table."""
+"""Findings about a stack file, and the decorator with which each meaning check registers its code."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ def dotted(path: Path) -> str:
 
 
 class Wrong(NamedTuple):
-    """What is wrong, where, and what to do about it."""
+    """The problem, its place, and the remedy."""
 
     path: Path
     message: str
@@ -77,5 +76,5 @@ rule = RULES.rule
 
 
 def at(key: str, *rest: str | int) -> Path:
-    """The path of a `trainyard:` key and of what lies under it."""
+    """The path of a `trainyard:` key, or of a value below it."""
     return ("config", f"trainyard:{key}", *rest)

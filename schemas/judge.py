@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load and check in one step. The commands and the Pulumi program start here."""
+"""Loads and checks a stack in one step, for the commands and the Pulumi program."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ OF_SEVERAL: dict[str, tuple[str, Severity]] = {
 
 
 def sound_findings(sound: SoundPart, folder: Path, on: date | None = None) -> Iterator[Finding]:
-    """What the checks say, without what rests on values that the file does not have."""
+    """The findings of checks, without those that depend on invalid values of the file."""
     facts, read = gather(sound.stack, folder, on), set[KeyPath]()
     watched = _watched_stack(sound.stack, sound.broken | _unknown_frameworks(sound, facts), read)
     for rule in checks_of(sound.stack.platform):
         read.clear()
-        # All of it before anything is judged: a check may read one job's value for another job's finding.
+        # All checks run first: a check may read one job's value for a finding about another job.
         found = [*rule.check(watched, facts)]
         for wrong in found:
             inside = any(wrong.path[: len(place)] == place for place in sound.broken)
@@ -50,7 +50,7 @@ def sound_findings(sound: SoundPart, folder: Path, on: date | None = None) -> It
 
 
 def _unknown_frameworks(sound: SoundPart, facts: Facts) -> set[KeyPath]:
-    """A job's framework may be one of the team's own, which nobody can read here."""
+    """A job's framework may be one of the team's own, whose file cannot be read here."""
     if not any(place[:2] == at("frameworks") for place in sound.broken):
         return set()
     known = facts.framework_names()
@@ -58,15 +58,15 @@ def _unknown_frameworks(sound: SoundPart, facts: Facts) -> set[KeyPath]:
 
 
 def _is_about(path: KeyPath, broken: KeyPath) -> bool:
-    """Whether a finding at a path may rest on a broken place: any finding on a key of the whole stack, and on a key
-    of a job those about that job or about several."""
+    """Whether a finding at a path may depend on a broken place. A key of the whole stack may affect any finding; a key
+    of a job only findings about that job or about several."""
     if broken[: len(_JOBS)] != _JOBS or len(broken) < _OF_A_JOB:
         return True
     return path[: len(_JOBS)] != _JOBS or len(path) < _OF_A_JOB or path[:_OF_A_JOB] == broken[:_OF_A_JOB]
 
 
 def _watched_stack(stack: Stack, broken: frozenset[KeyPath], read: set[KeyPath]) -> Any:
-    """The same stack, which notes the places of `broken` that are read."""
+    """The same stack, which records the places of `broken` that are read."""
     of_jobs: dict[str, dict[str, KeyPath]] = {}
     of_stack: dict[str, KeyPath] = {}
     for place in broken:
@@ -79,7 +79,7 @@ def _watched_stack(stack: Stack, broken: frozenset[KeyPath], read: set[KeyPath])
 
 
 def _watched(value: Any, places: Mapping[str, KeyPath], read: set[KeyPath]) -> Any:
-    """A value of the model whose columns in `places` (keys of the file) note that they are read."""
+    """A value of the model that records reads of its fields in `places` (keys of the file)."""
     kind = type(value)
     columns = {column.name: places[camel(column.name)] for column in fields(kind) if camel(column.name) in places}
     watching = {name: _noting(getattr(kind, name), place, read) for name, place in columns.items()}
@@ -98,7 +98,7 @@ def _noting(slot: Any, place: KeyPath, read: set[KeyPath]) -> property:
 
 
 def said_once(findings: Iterable[Finding]) -> list[Finding]:
-    """In the order of the first ones. A finding about one job stays as it is."""
+    """Combines equal findings, in the order of the first ones. A finding about one job stays unchanged."""
     groups: dict[object, list[Finding]] = {}
     for number, one in enumerate(findings):
         of_a_job = one.path[: len(_JOBS)] == _JOBS and len(one.path) >= _DEPTH
@@ -114,8 +114,8 @@ def _with_names(first: Finding, rest: list[Finding]) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A stack with all its findings. `stack` and `facts` are None if the file's shape is wrong: then only what is sound
-    of it was judged."""
+    """A stack with all its findings. `stack` and `facts` are None if the file's shape is wrong: then only its valid
+    part was judged."""
 
     stack: Stack | None
     facts: Facts | None
@@ -129,7 +129,7 @@ class Judged:
 
 
 def judge_file(file: Path, shown_as: str | None = None, on: date | None = None) -> Judged:
-    """Loads and checks a file. Secrets stay opaque; neither a cloud nor the engine is needed. `on`: None is today."""
+    """Loads and checks a file. Secrets stay opaque. Neither a cloud nor the engine is needed. `on`: None is today."""
     return _judge(load_file(file, shown_as), on)
 
 

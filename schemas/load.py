@@ -24,13 +24,13 @@ NAMESPACE = "trainyard:"
 # The most that Linux allows in one environment variable, less its name and a margin.
 MOST_CONFIGURATION = 128 * 1024 - 1024
 _NEAR = 0.8
-# Codes before this one are of the file as YAML.
+# Codes below this one are about the file as YAML.
 FIRST_OF_SHAPE = "TY010"
 
 
 @dataclass(frozen=True, slots=True)
 class SoundPart:
-    """A stack that has examples where `broken` places of the file have no usable value."""
+    """A stack with examples in place of the values at `broken`, which are not usable."""
 
     stack: Stack
     broken: frozenset[Path]
@@ -40,7 +40,7 @@ class SoundPart:
 class Loaded:
     """`stack` is None if the file's shape is too wrong to build one. Paths in the file start at `folder`.
 
-    `sound` is then the part of it that checks can judge, if there is one (schemas/judge.py).
+    `sound` is then the part that checks can judge, if there is one (schemas/judge.py).
     """
 
     stack: Stack | None
@@ -61,7 +61,8 @@ def stack_name(file: FilePath) -> str:
 
 
 def load_file(file: FilePath, shown_as: str | None = None) -> Loaded:
-    """The Stack of a file, with opaque secrets, and every shape finding. No content of a file makes it raise."""
+    """The Stack of a file, with opaque secrets, and every shape finding. It never raises because of the file's
+    content."""
     source = read(file, shown_as)
     if not source.findings or source.data is not None:
         _require_mappings(source)
@@ -162,13 +163,13 @@ def _finish(source: Source, data: Mapping[str, Any] | None, name: str, folder: F
 
 
 def _sound_part(data: Mapping[str, Any], source: Source, name: str, opaque: bool) -> SoundPart | None:
-    from schemas.mending import meant_key, mended  # files that are right do not wait for this import
+    from schemas.mending import meant_key, mended  # valid files need not wait for this import
 
     made = mended(data)
     stack = _build(made.data, name, opaque) if made is not None else None
     if made is None or stack is None:
         return None
-    # A key that is given twice, or read as something else than it looks like, is no sound value either.
+    # A duplicate key, or a text that the engine reads as another type, is not a usable value either.
     others = {one.path for one in source.findings if one.code < FIRST_OF_SHAPE and one.path[1:]}
     ours = schema_of(stack.platform)["$defs"]["config"]["properties"]
     unknown = (str(one.path[1]) for one in source.findings if one.code == "TY010" and len(one.path) == 2)
@@ -186,7 +187,7 @@ def _shape_problems(data: Mapping[str, Any], source: Source) -> list[Problem]:
 
 
 def region_key(platform: str) -> str:
-    """The key of the file that holds the region; empty where a platform has none."""
+    """The key of the file for the region. Empty if the platform has none."""
     return str(platforms()[platform].get("region", {}).get("key", ""))
 
 
@@ -200,7 +201,8 @@ def _region_problem(config: Mapping[str, Any]) -> list[Problem]:
 
 
 def _namespace_problems(config: Mapping[str, Any]) -> list[Problem]:
-    """Keys of other namespaces are ignored. A namespace that is nearly ours is a typing mistake, so it is a finding."""
+    """Keys of other namespaces are ignored. A namespace that is nearly ours is probably a typing mistake, so it is a
+    finding."""
     close = []
     for key in config:
         namespace, _, name = key.partition(":")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the data of a file sound in shape: what the schema refuses is left out, and what is required and missing is
-taken from the schema's examples. The places that no longer say what the file says are kept."""
+"""Repairs data of the wrong shape, so that checks can judge the rest: invalid values are removed, and missing required
+ones are taken from the schema's examples. The repaired places are recorded."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from schemas.findings import Path
 from schemas.names import nearest
 from schemas.shape import namespaces, platform_of, schema_errors
 
-# Each round mends what the one before has uncovered: an example in place of a value that was left out, for instance.
+# Rounds of repair: a removed value, for example, may then be missing, and is replaced by an example.
 _ROUNDS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """The data of a file, sound in shape, and the places whose values are not the file's."""
+    """The repaired data of a file, and the places that were repaired."""
 
     data: Mapping[str, Any]
     broken: frozenset[Path]
 
 
 def mended(data: Any) -> Mended | None:
-    """None if too little is sound: no configuration, keys a level too deep, or a platform that nobody knows."""
+    """The repaired data. None if too little is valid: no configuration, keys a level too deep, or an unknown
+    platform."""
     config = data.get("config") if isinstance(data, Mapping) else None
     if not isinstance(config, Mapping) or not _names_a_platform(config) or config.keys() & namespaces():
         return None
@@ -49,7 +50,7 @@ def _names_a_platform(config: Mapping[Any, Any]) -> bool:
 
 
 def _mend(whole: Any, error: Any, platform: str) -> Iterator[Path]:
-    """Changes the data where one error is. Yields the places that no longer say what the file says."""
+    """Repairs the place of one error. Yields the repaired places."""
     path: Path = tuple(error.absolute_path)
     here = _value(whole, path)
     if error.validator == "required" and isinstance(here, dict):
@@ -62,7 +63,7 @@ def _mend(whole: Any, error: Any, platform: str) -> Iterator[Path]:
         allowed = error.schema.get("properties", {})
         for key in [key for key in here if key not in allowed]:
             del here[key]
-            # Perhaps it was meant for one that is missing now.
+            # It may be a misspelling of a key that is missing.
             if not platforms_with(path, key) and (meant := meant_key(str(key), allowed)):
                 yield (*path, meant)
     else:
@@ -72,7 +73,7 @@ def _mend(whole: Any, error: Any, platform: str) -> Iterator[Path]:
 
 
 def meant_key(key: str, allowed: Iterable[str]) -> str | None:
-    """The key that an unknown one probably stands for, whatever their namespaces."""
+    """The known key that is most like an unknown one, in any namespace."""
     by_name = {name.rpartition(":")[2]: name for name in allowed}
     close = nearest(key.rpartition(":")[2], by_name)
     return by_name[close] if close else None

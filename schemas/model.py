@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a team wrote, as frozen values: the Stack.
+"""The content of a stack file as frozen values: the Stack.
 
-Field names are the keys of the stack file in snake_case; `schemas/convert.py` goes both ways by these types alone,
-so a key is described in two places only: here and in neutral.schema.json (a contract test compares them).
-Keys of a single platform are in its folder: components/<platform>/stack.py and section.schema.json.
+Field names are the keys of the stack file in snake_case. `schemas/convert.py` converts both ways by these types alone.
+So a key is described in two places only: here and in neutral.schema.json, which a contract test compares. Keys of a
+single platform are in its folder: components/<platform>/stack.py and section.schema.json.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AccessMode = Literal["least-privilege", "documented", "proof-of-concept"]
 NetworkMode = Literal["least", "documented", "proof-of-concept"]
 Layout = Literal["run-per-node", "node-groups"]
 Until = Literal["accepted", "started", "finished"]
-# A run whose nodes all do nothing for this long is stopped. This is the launcher's default.
+# Minutes in which all nodes of a run are idle, after which it is stopped. This is the launcher's default.
 STALL_MINUTES = 30
 # Where a concern comes from: this stack makes it, it exists already, or it is taken from another stack.
 Answers = Literal["made", "existing", "taken"]
@@ -71,7 +71,7 @@ class PortRange:
 class Was:
     """Former names, the oldest first: `was: resnet`, or `was: [resnet, resnet-a]` in the file.
 
-    The bucket and the nodes keep using the oldest name: there, another name would be another thing.
+    The bucket and the nodes keep using the oldest name, because a new name would mean another run or job there.
     """
 
     names: tuple[str, ...] = ()
@@ -173,12 +173,12 @@ class Git:
     url: str
     branch: str | None = None
     commit: str | None = None
-    secret: str | None = None  # what opens a private repository
+    secret: str | None = None  # the credential of a private repository
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Where the training code comes from: a folder or git. Without it, the code is in the image."""
+    """The source of the training code: a folder or git. Without it, the code is in the image."""
 
     folder: str | None = None
     git: Git | None = None
@@ -190,7 +190,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """A pip requirements file, and the packages whose source may be built: a build runs their code."""
+    """A pip requirements file. `build`: packages whose source may be built, which runs their code."""
 
     file: str
     build: tuple[str, ...] = ()
@@ -283,16 +283,16 @@ class Job:
 
     @property
     def by_shell(self) -> bool:
-        """Whether a shell reads its commands as they are written."""
+        """Whether a shell runs its commands unchanged."""
         return False
 
     def adapted(self, framework: Framework) -> Framework:
-        """Its framework, as this job has it: a platform's job may bring roles of its own."""
+        """The framework for this job: a platform's jobs may have roles of their own."""
         return framework
 
 
 class StackPlace(NamedTuple):
-    """One part of a stack's place, such as its account: the key in the file, the words for it, and the value."""
+    """One part of a stack's place, such as its account: the key in the file, words for it, and the value."""
 
     key: str
     words: str
@@ -300,7 +300,8 @@ class StackPlace(NamedTuple):
 
 
 class NamedAlike(NamedTuple):
-    """A thing that can exist only once: `where`, what it is, its concern, and the remedy where nobody lends it."""
+    """A resource that can exist only once: `where`, its words, its concern, and the remedy if no other stack shares
+    it."""
 
     where: tuple[str | None, ...]
     what: str
@@ -310,9 +311,9 @@ class NamedAlike(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """One stack file. `name` is Pulumi's name of the stack, `folder` where paths in the file start from.
+    """One stack file. `name` is Pulumi's name of the stack. Paths in the file start at `folder`.
 
-    What only one platform has is in its own Stack (schemas/<platform>/model.py), which has these columns as well.
+    Each platform has its own Stack with further fields (components/<platform>/stack.py).
     """
 
     name: str
@@ -328,12 +329,12 @@ class Stack:
     uses: Uses | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     waivers: Mapping[str, Waiver] = field(default_factory=dict)  # rule of the policy pack -> why it may be broken
-    frameworks: Mapping[str, str] = field(default_factory=dict)  # own framework -> its file, beside the stack file
+    frameworks: Mapping[str, str] = field(default_factory=dict)  # own framework -> its file
     jobs: Mapping[str, Job] = field(default_factory=dict)
 
     # Variables that the platform sets on a node -> why. A name that ends with an underscore is a prefix.
     variables: ClassVar[Mapping[str, str]] = NOTHING
-    # Whether ports that training chooses freely have to stay in a range: not where nodes reach each other on all.
+    # Whether ports that training chooses freely must be in a range. False if nodes can reach each other on all ports.
     pins_ports: ClassVar[bool] = True
     # Whether the platform chooses the numbers of ports and keeps them free for a node.
     reserves_ports: ClassVar[bool] = False
@@ -343,7 +344,7 @@ class Stack:
     system_folders: ClassVar[tuple[str, ...]] = ()
 
     def physical(self, *what: str) -> str:
-        """`<team>-<environment>-<what>`: what resources are called."""
+        """The name of a resource in the cloud: `<team>-<environment>-<what>`."""
         return "-".join((self.team, self.environment, *what))
 
     @property
@@ -356,7 +357,7 @@ class Stack:
         return registry.existing or registry.repository or f"{self.team}/{self.environment}/training"
 
     def answer(self, concern: str) -> Answers:
-        """Where the network, the access, the bucket and so on come from."""
+        """The origin of a concern, such as the network or the bucket."""
         if self.uses is not None and concern in self.uses.take:
             return "taken"
         return "existing" if self._exists(concern) else "made"
@@ -373,7 +374,7 @@ class Stack:
         return False
 
     def addresses(self, runs: Mapping[str, int]) -> int:
-        """How many addresses its subnet gives out at once at the most. `runs`: how many runs each job has."""
+        """The most addresses of its subnet in use at once. `runs`: the number of runs of each job."""
         return sum(job.nodes * max(1, runs[name]) for name, job in self.jobs.items())
 
     def place(self) -> tuple[StackPlace, ...]:
@@ -381,11 +382,11 @@ class Stack:
         return ()
 
     def named_alike(self) -> Iterator[NamedAlike]:
-        """Things whose names consist of team and environment only, without the bucket and the repository."""
+        """Resources whose names consist of team and environment only, without the bucket and the repository."""
         return iter(())
 
     def text_files(self) -> Iterator[str]:
-        """Paths of files beside the stack file that checks read, and that only its platform knows."""
+        """Paths of further files beside the stack file that checks of its platform read."""
         return iter(())
 
     @property
@@ -395,7 +396,7 @@ class Stack:
 
     @property
     def bucket_scope(self) -> tuple[str | None, ...]:
-        """Where a bucket's name is unique on this platform."""
+        """The scope in which a bucket's name is unique on this platform."""
         return (self.account, self.region)
 
     def _exists(self, concern: str) -> bool:

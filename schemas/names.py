@@ -20,17 +20,17 @@ _REFERENCE = re.compile(r"\$\{([A-Za-z][A-Za-z0-9.-]*)\}")
 
 
 def nearest(wrong: str, right: Iterable[str]) -> str | None:
-    from difflib import SequenceMatcher, get_close_matches  # costs more to import than most files need
+    from difflib import SequenceMatcher, get_close_matches  # a lazy import, because most files do not need it
 
     folded = {name.casefold(): name for name in right}
     close = sorted(get_close_matches(wrong.casefold(), folded, n=3, cutoff=0.6))
-    # Of equally near ones the first: us-ashburn-1 rather than us-ashburn-2.
+    # Of equally near names, the first: us-ashburn-1 rather than us-ashburn-2.
     best = max(close, key=lambda name: SequenceMatcher(None, wrong.casefold(), name).ratio(), default=None)
     return folded[best] if best is not None else None
 
 
 def suggestion(wrong: str, right: Iterable[str]) -> str:
-    """A remedy: the nearest name if there is one, else all names."""
+    """A remedy: the nearest name if there is one, otherwise all names."""
     choices = list(right)
     close = nearest(wrong, choices)
     if close is not None:
@@ -52,5 +52,5 @@ def plural(count: int, thing: str) -> str:
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """The names a text refers to, in order."""
+    """The names of the references in a text, in order."""
     return tuple(_REFERENCE.findall(text))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/findings.md, from the codes themselves: `python -m schemas.page > docs/findings.md`."""
+"""Writes docs/findings.md from the codes: `python -m schemas.page > docs/findings.md`."""
 
 from __future__ import annotations
 

@@ -54,7 +54,8 @@ class JobOnPlatform:
         return is_active(row, self.options)
 
     def is_reserved(self, row: PortRow) -> bool:
-        """Whether the platform chooses a port of this row for each node. What takes several ports chooses free ones."""
+        """Whether the platform chooses a port of this row for each node. A row of several ports chooses free ones
+        itself."""
         takes_one = row.minimum_size == 1 and self.options.get(row.per_node or "", 1) == 1
         return self.reserves_ports and row.pinned == "start-option" and takes_one
 
@@ -69,11 +70,11 @@ class JobOnPlatform:
 
     @property
     def is_watched(self) -> bool:
-        """Whether the run is stopped when all of its nodes are idle: not if some can go on without the others."""
+        """Whether the run is stopped when all of its nodes are idle. Not if some can continue without the others."""
         return self.framework.gang and self.spec.nodes > 1 and not self.options.get("elastic")
 
     def numbered(self) -> Iterator[tuple[PortRow, PortRange]]:
-        """The rows where nodes listen on certain ports, and these."""
+        """The rows with fixed port numbers, and these numbers."""
         for row in self.framework.ports:
             ports = self.ports_of(row)
             if ports is not None and self.is_active(row):
@@ -85,13 +86,13 @@ class StackFile(Protocol):
 
     @property
     def stack(self) -> type[Stack]:
-        """The columns of every platform, and this platform's own."""
+        """The model of a stack file: the fields of every platform, and this platform's own."""
 
     def rules(self) -> Mapping[str, CheckRule]:
         """The checks for stacks of this platform only."""
 
     def facts(self) -> Mapping[str, Any]:
-        """`shapes`, `regions` and `realms`, as far as the platform has them: columns of schemas.facts.Facts."""
+        """`shapes`, `regions` and `realms`, if the platform has them: fields of schemas.facts.Facts."""
 
 
 @cache

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a job's pip requirements file. Nobody trusts it: only plain lines of packages come through.
+"""Reads a job's pip requirements file. The file is not trusted: only plain lines of packages are accepted.
 
-pip never gets the file itself. It gets the lines that were judged here, below options of our own.
+pip never gets the file itself. It gets the accepted lines, below our own options.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DIGEST = re.compile(r"(?:sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f
 _URL_HASH = re.compile(r"#(?:\S*&)?(sha256|sha384|sha512)=([0-9a-f]+)\b")
 _CREDENTIALS = re.compile(r"//[^/\s]*@")
 _OTHER_FILE = re.compile(r"(?:-r\s*|--requirement[=\s]\s*)(\S.*)")
-# pip takes what ends like an archive for a file, whether it exists or not.
+# pip reads a name with such an ending as a file, even if there is no such file.
 _ARCHIVE = re.compile(r".+\.(?:whl|zip|tar|tgz|tbz|txz|tlz|tar\.\w+)", re.IGNORECASE)
 _PATH = re.compile(r"[.~/\\]|[A-Za-z]:\\|file:")
 _NO_PATHS = (
@@ -35,7 +35,7 @@ _NO_PATHS = (
     "put the wheel into a package index, or into a folder that pip's `find-links` names",
 )
 _REPOSITORY = re.compile(r"(?:git|hg|svn|bzr)\+|[^@]*@\s*(?:git|hg|svn|bzr)\+")
-# Options that say what holds anyway.
+# Options that are ignored, because they are always in effect.
 _HOLDS_ANYWAY = ("--require-hashes", "--only-binary", "--prefer-binary")
 _IN_PIP = "set it in pip's own configuration, where credentials belong too: `pip config set global.{} …`"
 _REMEDIES = {
@@ -56,7 +56,7 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class LineProblem:
-    """What is wrong with a line. Line 0 is the whole file."""
+    """The problem with a line. Line 0 is the whole file."""
 
     code: str
     file: str
@@ -67,7 +67,7 @@ class LineProblem:
 
 @dataclass(frozen=True, slots=True)
 class PackageLine:
-    """One requirement as pip may have it, and where it stands."""
+    """One requirement in the form for pip, and its place in the file."""
 
     text: str
     name: str
@@ -78,7 +78,7 @@ class PackageLine:
 
 @dataclass(frozen=True, slots=True)
 class PackageList:
-    """The packages of a job. `build` are those whose source may be built, which runs their code."""
+    """The packages of a job. `build`: those whose source may be built, which runs their code."""
 
     lines: tuple[PackageLine, ...] = ()
     build: tuple[str, ...] = ()
@@ -90,17 +90,17 @@ class PackageList:
 
     @property
     def hashed(self) -> bool:
-        """Whether pip demands a hash of every file: one line with a hash is enough, as pip has it."""
+        """Whether pip requires a hash of every package. In pip, one line with a hash is enough for that."""
         return any(line.hashed for line in self.lines)
 
     @property
     def text(self) -> str:
-        """The file that pip gets. The same packages give the same text, whatever the team's file is called."""
+        """The file for pip. The same packages give the same text, whatever the name of the team's file is."""
         return "\n".join([*self._options, *(line.text for line in self.lines), ""])
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Where each line of the text stands in the team's files; empty for a line of ours."""
+        """The place of each line in the team's files. Empty for our own lines."""
         return (*("" for _ in self._options), *(f"{line.file}:{line.line}" for line in self.lines))
 
     @property
@@ -110,12 +110,12 @@ class PackageList:
 
     @property
     def digest(self) -> str:
-        """The name of these packages, in launch documents and of local environments."""
+        """The name of these packages in launch documents and of local environments."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
 
 
 class _RefusedError(Exception):
-    """A line that nobody gets: what of it, why, and what to do."""
+    """A refused line: the part, the reason, and the remedy."""
 
     def __init__(self, text: str, message: str, remedy: str) -> None:
         super().__init__(message)
@@ -123,7 +123,7 @@ class _RefusedError(Exception):
 
 
 def read_requirements(file: Path, shown_as: str, root: Path, build: tuple[str, ...]) -> PackageList:
-    """The packages of a file inside the project. No content of a file makes it raise."""
+    """The packages of a file inside the project. It never raises because of the file's content."""
     reader = _Reader(root, file.parent, tuple(normalized(name) for name in build))
     lines = tuple(reader.read(file, shown_as))
     problems = [*reader.problems, *_half_hashed(lines), *_not_listed(reader.build, lines, shown_as)]
@@ -201,11 +201,11 @@ class _Reader:
         if len(self._read) == MOST_FILES:
             return f"is one of more than {MOST_FILES} files", "write the packages into one file"
         if real.stat().st_size > MOST_BYTES:
-            return "is larger than 1 MB, so it is no list of packages", "name the right file"
+            return "is larger than 1 MB, so it is not a list of packages", "name the right file"
         return None
 
     def _line(self, line: str, file: str, number: int) -> PackageLine | str | None:
-        """The package of a line, or the path of another file. None if an option holds anyway. Raises _RefusedError."""
+        """The package of a line, or the path of another file. None if the option is ignored. Raises _RefusedError."""
         if match := _OTHER_FILE.fullmatch(line):
             if "://" in match[1] or "${" in match[1]:
                 raise _RefusedError(line, "leads to another place", "write its lines into this file")
@@ -214,7 +214,7 @@ class _Reader:
             _require_known_option(line)
             return None
         if "${" in line:
-            remedy = "write the value itself; credentials belong into pip's own configuration"
+            remedy = "write the value itself; credentials belong in pip's own configuration"
             raise _RefusedError(line, "takes a value from the environment", remedy)
         if _REPOSITORY.match(line):
             remedy = "publish it as a wheel in a package index, or put the code into the code folder"
@@ -263,7 +263,7 @@ def _requirement(text: str) -> Requirement:
 
 
 def _canonical(wanted: Requirement) -> str:
-    """A package in our own words: releases of `packaging` print the same one in different ways."""
+    """A package in our own spelling, because releases of `packaging` print the same one in different ways."""
     extras = f"[{','.join(sorted(wanted.extras))}]" if wanted.extras else ""
     versions = f" @ {wanted.url}" if wanted.url else ",".join(sorted(map(str, wanted.specifier)))
     marker = f" ; {wanted.marker}" if wanted.marker else ""
@@ -276,16 +276,16 @@ def _require_fetchable(name: str, url: str, hashed: bool, may_build: bool) -> No
         remedy = "take them out: the image would keep them. pip reads them from its configuration, or from ~/.netrc"
         raise _RefusedError(_CREDENTIALS.sub("//…@", url), "holds credentials", remedy)
     if not url.startswith("https://"):
-        raise _RefusedError(url, "is not an address with https", "name the package, and let an index have it")
+        raise _RefusedError(url, "is not an address with https", "name the package, and publish it in an index")
     if not hashed:
         raise _RefusedError(url, "is an address without a hash", "add `--hash=sha256:…` to the line")
     if not path.endswith(".whl") and not may_build:
         remedy = f"name a wheel, or allow the build: `requirements: {{ file: …, build: [{name}] }}`"
-        raise _RefusedError(url, "is no wheel: pip would run its build script", remedy)
+        raise _RefusedError(url, "is not a wheel: pip would run its build script", remedy)
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines without comments. A backslash at its end joins a line to the next."""
+    """Lines without comments. A line with a backslash at its end continues on the next one."""
     held, first = "", 0
     for number, line in enumerate(text.splitlines(), start=1):
         first = first if held else number

@@ -46,12 +46,12 @@ def resolve(text: str) -> Any:
 
 
 def within_64_bits(value: int) -> int | float:
-    """The engine keeps whole numbers of 64 bits with a sign. It turns larger ones into floating-point numbers."""
+    """The number as the engine keeps it: signed 64-bit integers stay, larger ones become floating-point numbers."""
     return value if -(2**63) <= value < 2**63 else float(value)
 
 
 def finite(text: str) -> float:
-    """ValueError for `NaN`, `Infinity` and too large numbers: only Python's JSON accepts these."""
+    """The number. Raises ValueError for `NaN`, `Infinity` and too large numbers, which only Python's JSON accepts."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(f"{text} is not a finite number")
@@ -76,7 +76,7 @@ def is_secret(value: Any) -> bool:
 
 
 def holds_secret(value: Any) -> bool:
-    """Whether a secret is anywhere inside."""
+    """Whether a secret is anywhere in the value."""
     if isinstance(value, Mapping):
         return is_secret(value) or any(map(holds_secret, value.values()))
     return isinstance(value, list) and any(map(holds_secret, value))

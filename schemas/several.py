@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of several stacks together: do they make the same things, share addresses, or use what is not there?"""
+"""Checks of several stacks together: whether they make the same resources, share addresses, or use missing outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILES = "Pulumi.*.yaml"
 _PROJECT = re.compile(r"^name:[ \t]*[\"']?([\w.-]+)", re.MULTILINE)
 PROJECT = "trainyard"
 
-# Texts that must all be in a file for it to matter.
+# Texts that a relevant file must all contain.
 _Hint = tuple[str, ...]
 _Subnets = dict[str, list[tuple[ipaddress.IPv4Network, Judged]]]
 
@@ -39,7 +39,7 @@ class Beside:
 
 
 def check_uses(stack: Stack, uses: Uses, beside: Beside) -> Iterator[tuple[str, Wrong]]:
-    """Code and finding of everything wrong with `uses`, as far as the stacks of this folder show it."""
+    """Codes and findings about `uses`, as far as the stacks of this folder show problems."""
     _, project, name = ("", "", *uses.stack.split("/"))[-3:]
     if project != beside.project or name == stack.name:
         return
@@ -76,7 +76,7 @@ def _not_shared(uses: Uses, owner: Stack) -> Iterator[tuple[str, Wrong]]:
 
 
 def _round(stack: Stack, every: Mapping[str, Stack]) -> Iterator[tuple[str, Wrong]]:
-    """A stack comes up after the one that it takes from. In a circle, no stack can come up first."""
+    """A stack can come up only after the one from which it takes. In a circle, none can come up first."""
     way, here = [stack.name], stack
     while here.uses and (name := here.uses.stack.rpartition("/")[2]) in every:
         way.append(name)
@@ -89,7 +89,7 @@ def _round(stack: Stack, every: Mapping[str, Stack]) -> Iterator[tuple[str, Wron
 
 
 def _slip(name: str, others: list[str]) -> Iterator[tuple[str, Wrong]]:
-    from difflib import get_close_matches  # costs more to import than most files need
+    from difflib import get_close_matches  # a lazy import, because most files do not need it
 
     for close in get_close_matches(name, others, n=1, cutoff=_SLIP):
         message = f"no stack in this folder is called `{name}`, but one is called `{close}`"
@@ -100,7 +100,8 @@ def _slip(name: str, others: list[str]) -> Iterator[tuple[str, Wrong]]:
 
 
 def find_neighbours(files: Sequence[Path], judged: Sequence[Judged]) -> list[Judged]:
-    """Stacks in the same folders that may clash with the checked ones, or that these use. Broken files are left out."""
+    """Stacks in the same folders that may clash with the checked ones, or that these use. Invalid files are left
+    out."""
     near: list[Judged] = []
     for folder in dict.fromkeys(file.parent for file in files if file.match(_FILES)):
         stacks = [one.stack for file, one in zip(files, judged, strict=True) if file.parent == folder and one.stack]
@@ -124,7 +125,7 @@ def project_of(folder: Path) -> str:
 
 
 def _used(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
-    """The stacks that these use, and the ones that those use in turn."""
+    """The stacks that these use, directly or through others."""
     files = {stack_name(file): file for file in texts}
     wanted = [stack.uses.stack for stack in stacks if stack.uses]
     for name in wanted:
@@ -135,7 +136,7 @@ def _used(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
 
 
 def _like(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
-    """The stacks whose files hold the name of something that one of these makes."""
+    """The stacks whose files contain the name of a resource that one of these makes."""
     hints = {hint for stack in stacks for hint in _hints(stack)}
     for file in [file for file, text in texts.items() if any(all(word in text for word in hint) for hint in hints)]:
         if one := _loaded(file, texts):
@@ -143,7 +144,7 @@ def _like(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
 
 
 def _hints(stack: Stack) -> Iterator[_Hint]:
-    """A file holds a name as it is, or the team and the environment that it is built from."""
+    """A file contains a name itself, or the team and the environment that make it up."""
     bucket, repository = stack.bucket.name or "", stack.registry.repository or ""
     yield from ((name,) for name in (bucket, repository, stack.network.inside) if name)
     names = f"{stack.team}-{stack.environment}"
@@ -158,7 +159,7 @@ def _hints(stack: Stack) -> Iterator[_Hint]:
 
 
 def _loaded(file: Path, texts: dict[Path, str]) -> Judged | None:
-    """Loads a file once: this also removes it from the texts."""
+    """Loads a file only once, because this removes it from the texts."""
     del texts[file]
     loaded = load_file(file)
     return Judged(loaded.stack, None, (), loaded.source, loaded.folder) if loaded.stack else None
@@ -171,7 +172,7 @@ def _texts(folder: Path, checked: Collection[str]) -> Iterator[tuple[Path, str]]
 
 
 def _text(file: Path) -> str:
-    """The file's text, empty if it cannot be read: a neighbour must not make a check fail."""
+    """The file's text. Empty if it cannot be read: a neighbour must not make a check fail."""
     try:
         return file.read_text("utf-8") if file.is_file() and file.stat().st_size <= MAXIMUM_BYTES else ""
     except (OSError, ValueError):
@@ -180,7 +181,7 @@ def _text(file: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A thing that can exist only once: `where` it would be, and what it is."""
+    """A resource that can exist only once: `where` it would be, and words for it."""
 
     where: tuple[str | None, ...]
     what: str
@@ -189,7 +190,7 @@ class _Made:
 
 
 def check_together(judged: Sequence[Judged], neighbours: Sequence[Judged] = ()) -> list[Judged]:
-    """Adds the findings that need all stacks. Neighbours are looked at, but get no findings of their own."""
+    """Adds the findings that need all stacks. Neighbours are read, but get no findings of their own."""
     first: dict[_Made, Judged] = {}
     subnets: _Subnets = {}
     folders = _folders((*neighbours, *judged))
@@ -213,7 +214,7 @@ def _folders(judged: Sequence[Judged]) -> dict[Path, dict[str, Stack]]:
 
 def _clashes(one: Judged, first: dict[_Made, Judged], subnets: _Subnets) -> Iterator[Finding]:
     if one.stack:
-        # Several things clash for the same reason. One finding is enough.
+        # If several resources clash for the same reason, one finding is enough.
         yield from {finding.path: finding for finding in reversed(list(_again(one, one.stack, first)))}.values()
         yield from _overlaps(one, one.stack, subnets)
 
@@ -226,7 +227,8 @@ def _uses(one: Judged, stacks: Mapping[str, Stack]) -> Iterator[Finding]:
 
 
 def _is_another(one: Judged, other: Judged) -> bool:
-    """False for two versions of one stack's file, from two checkouts, and for a file that is named twice."""
+    """Whether these are two stacks. False for two versions of one stack's file, from two checkouts, and for a file that
+    is named twice."""
     return one.stack is not None and other.stack is not None and one.stack.name != other.stack.name
 
 

@@ -29,7 +29,7 @@ _KINDS = {
     "null": "nothing",
 }
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
-# For so many unknown keys in one place, the nearest right name is looked up. A file with more of them is almost
+# The limit of unknown keys in one place that get a suggestion. A file with more of them is almost
 # certainly not a stack file, and each look-up takes time.
 MOST_GUESSES = 50
 # Values below these keys may hold a secret by mistake. They are not printed.
@@ -51,7 +51,8 @@ class Problem(NamedTuple):
 
 
 def platform_of(data: Any) -> str:
-    """The platform that a file names. If it names none, or an unknown one: the one that it was written for."""
+    """The platform that a file names. If it names none, or an unknown one: the platform for which it was probably
+    written."""
     config = data.get("config") if isinstance(data, Mapping) else None
     if not isinstance(config, Mapping):
         return default_platform()
@@ -62,7 +63,7 @@ def platform_of(data: Any) -> str:
 
 
 def _written_for(config: Mapping[Any, Any]) -> str:
-    """The default platform, unless the file has nothing of what that one alone requires, and all of another's."""
+    """The default platform, unless the file has none of that platform's required keys, and all of another's."""
     own, first = _own_requirements(), default_platform()
     if own[first] & config.keys():
         return first
@@ -71,7 +72,7 @@ def _written_for(config: Mapping[Any, Any]) -> str:
 
 @cache
 def _own_requirements() -> Mapping[str, Set[str]]:
-    """The keys that a file needs on each platform, and not on all of them."""
+    """The required keys of each platform that not all platforms require."""
     required = {}
     for name, row in platforms().items():
         region = {row["region"]["key"]} if "region" in row else set()
@@ -87,7 +88,8 @@ def _validator(platform: str) -> Any:
 
 @cache
 def _expression(pattern: str) -> re.Pattern[str]:
-    """A pattern as JSON Schema means it: `$` is only the end of the text. Python's also allows a last line break."""
+    """A pattern with JSON Schema's meaning of `$`: only the end of the text. In Python, a last line break may follow
+    it."""
     return re.compile(pattern.replace("$", r"\Z"))
 
 
@@ -97,12 +99,12 @@ def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[Va
 
 
 def schema_errors(data: Any, platform: str) -> list[Any]:
-    """What the platform's schema refuses, as the validator has it."""
+    """The validator's errors by the platform's schema."""
     return list(_validator(platform).iter_errors(data))
 
 
 def shape_problems(data: Any, written: Mapping[Path, str] = MappingProxyType({})) -> list[Problem]:
-    """Everything that the schema refuses in a file. `written`: how values other than texts are spelled in the file."""
+    """Every problem of a file's shape. `written`: the spelling of values other than texts in the file."""
     seen: dict[Problem, None] = {}
     platform = platform_of(data)
     if platform != default_platform() and PLATFORM_KEY not in data["config"]:
@@ -170,7 +172,7 @@ def namespaces() -> frozenset[str]:
 
 
 def _with_namespace(key: str, value: Any, free: list[str]) -> str | None:
-    """The comparison leaves out namespaces, which would make all keys look alike."""
+    """Compares without namespaces, which would make all keys look alike."""
     namespace, _, name = key.rpartition(":")
     if not namespace and isinstance(value, Mapping) and key in namespaces():
         first = next(iter(value), "team")
@@ -205,7 +207,7 @@ def _wrong_type(error: Any, path: Path, platform: str) -> Iterator[Problem]:
 
 
 def _example(path: Path, platform: str) -> Any:
-    """The schema's first example of a value at a place. None where it has none, or for an item of a list."""
+    """The schema's first example of a value at a place. None if it has none, or for an item of a list."""
     if not path or isinstance(path[-1], int):
         return None
     examples = (row.get("examples") for row in properties_at(platform, path[:-1], str(path[-1])))
@@ -236,7 +238,7 @@ def _not_allowed(error: Any, path: Path, _: str) -> Iterator[Problem]:
 
 
 def _alternatives(error: Any, path: Path, platform: str) -> Iterator[Problem]:
-    """Judges the alternative that takes the kind of value in the file. If none does, names them all."""
+    """Reports the errors of the alternative for this kind of value. If none takes this kind, lists all alternatives."""
     branches: dict[int, list[Any]] = {}
     for part in error.context or ():
         branches.setdefault(int(part.schema_path[0]), []).append(part)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """YAML with line numbers, read as Pulumi's engine reads it.
 
-Events are read one by one rather than composed: depth, size and aliases are bounded before anything can grow.
+Events are read one by one rather than composed, so that depth, size and aliases are limited from the start.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class Source:
     data: Any = None
     findings: list[Finding] = field(default_factory=list)
     marks: dict[Path, Position] = field(default_factory=dict)
-    # How values other than texts were written: `1.10` becomes the number 1.1, but remedies must say `1.10`.
+    # The spelling of values other than texts: `1.10` becomes the number 1.1, but remedies must show `1.10`.
     written: dict[Path, str] = field(default_factory=dict)
 
     def position(self, path: Path) -> Position:
-        """Line and column of a path. For an absent key: of its nearest parent that is there."""
+        """Line and column of a path. For an absent key: of its nearest existing parent."""
         for length in range(len(path), -1, -1):
             if (mark := self.marks.get(path[:length])) is not None:
                 return mark
@@ -137,7 +137,7 @@ def _not_yaml(source: Source, problem: yaml.YAMLError) -> None:
 
 
 class _RefusedError(Exception):
-    """Ends the reading of a file. By default because it holds too much of something."""
+    """Ends the reading of a file. By default, because it is too large or too deep."""
 
     def __init__(
         self, message: str, mark: Position, remedy: str = "write it flatter and without repeated aliases",

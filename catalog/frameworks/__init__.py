@@ -22,9 +22,9 @@ class RoleRow:
     """ADS images call the role `mode`. The launcher runs `start` in addition to the command.
 
     A `service` runs until the other roles have ended, and then counts as successful. Before the command starts, the
-    ports in `awaits` must answer on the first node that listens, those in `awaits_every` on each node, and
-    `awaits_command` must succeed on the node itself. A role that only watches training has `carries = false`: a
-    rehearsal then does not expect traffic from it.
+    ports in `awaits` must answer on the first node that listens, and those in `awaits_every` on each node.
+    `awaits_command` must then succeed on the node itself. A role with `carries = false` only watches training: a
+    rehearsal does not expect traffic from it.
     """
 
     minimum: int
@@ -59,7 +59,7 @@ class PortRow:
 
 @dataclass(frozen=True, slots=True)
 class OptionRow:
-    """`several_need` names the option that has to be on where this one is more than 1."""
+    """`several_need`: the option that must be on if this one is more than 1."""
 
     type: Literal["boolean", "integer", "number", "string"]
     default: bool | int | float | str
@@ -83,7 +83,7 @@ class StartOption:
 
 @dataclass(frozen=True, slots=True)
 class Wrap:
-    """Words put before a node's command: always, or if an option is on. They start the processes, so the command runs
+    """Words before a node's command: always, or if an option is on. They start the processes, so the command runs
     once."""
 
     words: tuple[str, ...]
@@ -115,7 +115,7 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A framework's file, column by column; docs/frameworks.md explains them. `extends` has been followed already."""
+    """A framework's file, column by column (docs/frameworks.md). `extends` is already resolved."""
 
     name: str
     summary: str
@@ -138,9 +138,9 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """`processes` names the option for the number of processes on a node. In a `gang`, no node goes on alone.
+    """`processes`: the option for the number of processes on a node. In a `gang`, no node continues alone.
 
-    `stands_for` lists other launchers of this framework, which ours replaces.
+    `stands_for`: other launchers of this framework, which ours replaces.
     """
 
     name: str
@@ -190,7 +190,7 @@ def framework(name: str, strategy: str | None = None) -> Framework:
 
 
 def parse(data: Mapping[str, Any], strategy: str | None = None) -> Framework:
-    """A framework from a file's columns. A strategy adds roles, ports and options to those all strategies share."""
+    """A framework from a file's columns. A strategy adds roles, ports and options to the shared ones."""
     columns = read(Document, whole(data))
     chosen = strategy or columns.default_strategy
     if chosen is not None and chosen not in columns.strategies:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the values of a framework's file against the types of its columns. Anybody may have written the file."""
+"""Checks the values of a framework's file against the types of its columns. The file is not trusted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CALLED: dict[Any, str] = {str: "a text", bool: "true or false", int: "a whole n
 
 
 class FrameworkError(ValueError):
-    """A framework's file says something that cannot be used."""
+    """A framework's file is invalid."""
 
 
 def read(kind: type[T], data: Any) -> T:
@@ -84,8 +84,8 @@ def _refuse(where: str, why: str) -> Any:
 
 
 def extended(base: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The columns of both. Tables keep the rows that `own` does not name. Lists begin with those of `own`, and a port
-    replaces the one with its label. Everything else of `own` replaces what `base` says."""
+    """The columns of both. Tables keep the rows of `base` that `own` does not name. Lists begin with the items of
+    `own`, and a port replaces the one with its label. Every other value of `own` replaces that of `base`."""
     made = {**base, **own}
     for column in base.keys() & own.keys():
         before, now = base[column], own[column]

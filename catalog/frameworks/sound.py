@@ -21,7 +21,7 @@ OF_A_NODE = frozenset({
 OF_A_PROCESS = frozenset({"local", "process"})
 OF_TENSORFLOW = frozenset({"tf_config"})
 _PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_-]+)?(?::[a-z]+)?)\}")
-# How a port's range can be written: `8700-8800` by itself, `8700:8800`, or one end of it.
+# The forms of a port range: `8700-8800` (the placeholder itself), `8700:8800`, or one of its ends.
 FORMS_OF_A_PORT = ("", ":colon", ":first", ":last")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -92,7 +92,7 @@ def _awaited_starts(framework: Framework, name: str) -> set[str]:
 
 
 def require_sound(framework: Framework) -> None:
-    """Raises FrameworkError for the first thing that does not hold."""
+    """Raises FrameworkError for the first problem."""
     for complaint in _complaints(framework):
         raise FrameworkError(complaint)
 
@@ -102,7 +102,7 @@ def _complaints(framework: Framework) -> Iterator[str]:
     for name, row in framework.options.items():
         yield from _of_option(f"`options.{name}`", row)
         if row.several_need is not None and row.several_need not in framework.options:
-            yield f"`options.{name}`: `several_need` names the option `{row.several_need}`, which there is not"
+            yield f"`options.{name}`: `several_need` names the option `{row.several_need}`, which does not exist"
     for port in framework.ports:
         yield from _of_port(framework, port)
     yield from _of_names(framework)
@@ -208,7 +208,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _of_texts(framework: Framework) -> Iterator[str]:
-    """Placeholders that would stay as they are."""
+    """Finds unknown placeholders, which would stay in the text."""
     planned = {f"option.{name}" for name in framework.options} | {"nodes"}
     planned |= {f"port.{port.label}{end}" for port in framework.ports for end in FORMS_OF_A_PORT}
     node = planned | OF_A_NODE | {f"{kind}.{role}" for role in framework.roles for kind in ("address", "addresses")}

@@ -41,7 +41,7 @@ def _statements(plan: AwsDl1Plan) -> Iterator[AwsStatement]:
 
 
 def _makes(plan: AwsDl1Plan) -> list[str]:
-    """The kinds of resource that the deployer makes, by the names of the table."""
+    """The kinds of resource that the deployer makes, by the names in the table."""
     access, jobs = plan.access, bool(plan.jobs)
     runs = any(job.runs for job in plan.jobs.values())
     makes: list[tuple[bool, str]] = [
@@ -120,7 +120,7 @@ def _policies_made(plan: AwsDl1Plan) -> list[tuple[bool, str]]:
 
 @dataclass(frozen=True, slots=True)
 class AwsRight:
-    """One statement. `everywhere`: AWS does not allow a narrower resource for its actions."""
+    """One statement. `everywhere`: AWS allows no narrower resource for its actions."""
 
     actions: tuple[str, ...]
     on: str

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launch template of a cluster's machines, as values. Pure, so that tests can compare it with AWS's own models."""
+"""The launch template of a cluster's machines as values, and existing machines and templates read from this stack's
+state.
+
+Tests compare templates with AWS's own models.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +140,7 @@ _NODE_JSON = "/etc/trainyard/node.json"
 
 @dataclass(frozen=True)
 class Recorded(outputs.Recorded):
-    """Resources by URN. Those of a renamed job may have its earlier name."""
+    """Resources by URN. The resources of a renamed job may have its earlier name."""
 
     def machines(self, job: JobPlan) -> dict[str, str]:
         """The ids of a job's machines, by the names of their nodes."""
@@ -157,12 +161,12 @@ def read_recorded() -> Recorded:
 
 
 def instance_id(machine: Outputs) -> str:
-    """The outputs have no id, but the ARN ends with it."""
+    """The id of an instance. The outputs have no id, but the ARN ends with it."""
     return str(machine.get("arn") or "").rpartition("/")[2]
 
 
 def node_settings(template: Outputs) -> Mapping[str, Any]:
-    """The node.json in a template's user data. Empty if it cannot be read: then the message about a change has less
+    """The node.json in a template's user data. Empty if it is unreadable: then messages about changes have less
     detail."""
     try:
         config = yaml.safe_load(b64decode(str(template["userData"])))

@@ -78,7 +78,7 @@ class ClusterPlan:
     placement_group: str | None
     make_placement_group: bool
     spot: bool
-    # The setting with which machines are made. Whether libfabric uses the host's memory comes with the ticket.
+    # The setting at the creation of machines. Whether libfabric uses host memory is in the ticket.
     host_nic: Literal["libfabric", "sockets"]
     host_memory: bool
     ssh_port: int
@@ -101,14 +101,14 @@ class AwsDl1Plan(Plan):
 
 
 def aws_dl1_plan(plan: Plan) -> AwsDl1Plan:
-    """The same plan with this platform's type. Raises TypeError if it is of another platform."""
+    """The same plan with AWS DL1's type. Raises TypeError if it is of another platform."""
     if not isinstance(plan, AwsDl1Plan):
         raise TypeError(f"{plan.stack} runs on {plan.platform}")
     return plan
 
 
 def aws_dl1_job(job: JobPlan) -> AwsJobPlan:
-    """The same job with this platform's type. Raises TypeError if it is of another platform."""
+    """The same job with AWS DL1's type. Raises TypeError if it is of another platform."""
     if not isinstance(job, AwsJobPlan):
         raise TypeError(f"{job.name} is a job of another platform")
     return job
@@ -162,7 +162,7 @@ def _network(stack: AwsDl1Stack, plan: Plan) -> AwsNetworkPlan:
 
 
 def _outward(network: NetworkPlan) -> tuple[PortRule, ...]:
-    """Rules for nodes with public addresses: the same as with NAT, for which the neutral plan has them."""
+    """Rules for nodes with public addresses. With NAT, the neutral plan has the same rules."""
     if network.mode == "proof-of-concept":
         return (PortRule(SUBNET, INTERNET, None, OPEN),)
     return (PortRule(SUBNET, INTERNET, HTTPS, "code, packages and images from outside, by public addresses"),)
@@ -182,7 +182,7 @@ def _cluster(stack: AwsDl1Stack, spec: AwsJob, job: JobPlan) -> ClusterPlan:
         public_address=cluster.public_address,
         reservation=cluster.reservation,
         placement_group=cluster.placement_group,
-        # A reservation may be in a placement group already, and a new group would be another one.
+        # A reservation may be in a placement group already, which the machines must then use.
         make_placement_group=job.nodes > 1 and cluster.placement_group is None and cluster.reservation is None,
         spot=cluster.spot,
         host_nic="sockets" if cluster.host_nic == "sockets" else "libfabric",

@@ -21,11 +21,11 @@ from components.messages import RefusedError
 from components.outputs import Borrowed, Outputs
 from schemas.findings import Wrong, at
 
-# An output of the stack: the settings for which its state has the order of replacement.
+# An output of the stack: the settings whose order of replacement is in the state.
 REPLACED_WITH = "machinesReplacedWith"
 PLACE = ("network", "access", "bucket", "logs")
 
-# Key of the stack file -> its value, as text. None: there is none.
+# Key of the stack file -> its value as text, or None.
 _Values = Mapping[str, str | None]
 
 
@@ -41,8 +41,8 @@ class Replacing:
 
 
 def find_replacements(wanted: Replacing, recorded: Recorded, before: Outputs) -> Iterator[Wrong]:
-    """A warning for each job whose machines are replaced. Raises RefusedError if the state does not have the order
-    yet."""
+    """A warning for each job whose machines are replaced. Raises RefusedError if the state lacks the order of
+    replacement."""
     refused: list[Wrong] = []
     for name, job in wanted.plan.jobs.items():
         machines = recorded.machines(job)
@@ -64,7 +64,7 @@ def _told(name: str, machines: Mapping[str, str], changes: list[str]) -> Wrong:
     named = ", ".join(f"`{node}` ({machine})" for node, machine in machines.items())
     queue = "the queue stays in the old bucket, so all runs start again"
     if not any(one.startswith("`bucket`") for one in changes):
-        queue = "runs that wait in the queue go on on the new machines"
+        queue = "runs in the queue continue on the new machines"
     message = (
         f"the machines of the job `{name}` are replaced, and what trains on them ends as FAILED: {named}. "
         f"Because of {', '.join(changes)}. What lies only on their disks is lost; {queue}"
@@ -83,7 +83,7 @@ def _too_early(name: str, changes: list[str]) -> Wrong:
 
 
 def _differences(before: _Values, now: _Values) -> list[str]:
-    """Each key of `before` whose value changes, in words."""
+    """Each changed key of `before`, with both values."""
     changed = [key for key, value in before.items() if value != now[key]]
     if "network.cidr" in changed and "network.subnetCidr" in changed:
         changed.remove("network.subnetCidr")  # it is computed if the file does not name it
@@ -128,7 +128,7 @@ def _place_before(recorded: Recorded, template: Outputs) -> _Values:
 
 
 def _own_changes(wanted: Replacing, name: str, job: AwsJobPlan, template: Outputs) -> list[str]:
-    """Changed settings of the machines themselves, of which their template's name has a digest."""
+    """Changed settings of the machines themselves. The template's name has a digest of these."""
     if template.get("name") == wanted.templates[name]:
         return []
     changes = _differences(_machine_before(template), _machine_now(job, wanted.images[name]))
@@ -197,8 +197,7 @@ def keep_placement(plan: AwsDl1Plan, templates: Mapping[str, str], recorded: Rec
 
 
 def find_unplaced(plan: AwsDl1Plan, templates: Mapping[str, str], recorded: Recorded) -> Iterator[Wrong]:
-    """A warning for each cluster that gets more machines, and should have a placement group that its template does not
-    have."""
+    """A warning for each cluster that gets more machines without a placement group, because its template has none."""
     for name, job in plan.jobs.items():
         added = [node for node in job.cluster.nodes if node not in recorded.machines(job)]
         has = _has_group(name, job, templates[name], recorded)
@@ -215,7 +214,7 @@ def find_unplaced(plan: AwsDl1Plan, templates: Mapping[str, str], recorded: Reco
 
 
 def _has_group(name: str, job: AwsJobPlan, template: str, recorded: Recorded) -> bool | None:
-    """Whether the existing template has a placement group of the stack. None if no template stays."""
+    """Whether the existing template has a placement group of the stack. None if the template is replaced."""
     there = recorded.one("LaunchTemplate", name, *job.was)
     if there.get("name") != template:
         return None

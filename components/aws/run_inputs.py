@@ -29,7 +29,7 @@ _HEADER = bytes((0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF))
 
 
 class RunFiller(Protocol):
-    """Fills in the references that a plan leaves to the platform: with values, or with Pulumi's outputs."""
+    """Fills in the references that a plan leaves open: with values, or with Pulumi's outputs."""
 
     def fill(self, text: str) -> Any: ...
 
@@ -41,9 +41,10 @@ class RunFiller(Protocol):
 def run_inputs(
     plan: AwsDl1Plan, job: AwsJobPlan, run: RunPlan, where: Mapping[str, Any], filler: RunFiller
 ) -> dict[str, Any]:
-    """`where`: what only the deployment knows: bucket, logGroup, code, secret and secretVersion. None: there is none.
+    """`where`: values that only the deployment knows: bucket, logGroup, code, secret and secretVersion, each may be
+    None.
 
-    The secret's version is not part of `cluster`, so a new version ends no tries.
+    The secret's version is not part of `cluster`, so a new version does not end tries.
     """
     version = {"secretVersion": where["secretVersion"]} if where.get("secretVersion") is not None else {}
     where = {key: value for key, value in where.items() if key != "secretVersion"}

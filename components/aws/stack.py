@@ -55,8 +55,8 @@ class Ingress:
 @dataclass(frozen=True, slots=True)
 class AwsNetwork(Network):
     vpc: str | None = None
-    route_table: str | None = None  # for a subnet made in an existing VPC
-    security_group: str | None = None  # of the nodes in an existing network
+    route_table: str | None = None  # of a new subnet in an existing VPC
+    security_group: str | None = None  # the nodes' group in an existing network
     zone: str | None = None
     ingress: tuple[Ingress, ...] = ()
 
@@ -79,7 +79,7 @@ class Cluster:
     reservation: str | None = None
     placement_group: str | None = None  # the one in which a reservation lies; made when absent
     spot: bool = False
-    host_nic: HostNic = "auto"  # libfabric means the same: it was the word before there was a choice
+    host_nic: HostNic = "auto"  # the earlier word `libfabric` means the same
     ssh_port: int = 3022
     stop_when_idle: int = 30  # minutes; 0: never
     key_rotation: int = 1
@@ -115,7 +115,7 @@ class AwsDl1Stack(Stack):
         return host.startswith("s3.") and host.endswith(".amazonaws.com")
 
     def addresses(self, runs: Mapping[str, int]) -> int:
-        """The number of addresses that nodes need: runs of a job share its cluster, and each network interface has an
+        """The number of addresses that nodes need. Runs of a job share its cluster, and each network interface has an
         address."""
         nodes = sum(job.nodes * max(1, job.cluster.efa) for job in self.jobs.values())
         return nodes + (0 if self.network.nat or self.network.vpc else SERVICE_ENDPOINTS)

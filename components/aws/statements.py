@@ -29,9 +29,9 @@ TRUST: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class NamedResource:
-    """The resource of a statement. `condition`: narrows it further if names cannot. `words`: its name for people.
+    """The resource of a statement. `condition`: narrows it if names cannot. `words`: its name for people.
 
-    `arns` is empty where the plan has no such resource.
+    `arns` is empty if the plan has no such resource.
     """
 
     arns: tuple[str, ...]
@@ -206,7 +206,7 @@ def statement(plan: AwsDl1Plan, row: Mapping[str, Any], why: str, bucket: str | 
 
 
 def endpoint_policies(plan: AwsDl1Plan) -> dict[str, str]:
-    """The policy of each endpoint, by its service. Empty if nodes have another way to the internet anyway."""
+    """The policy of each endpoint, by its service. Empty if nodes can reach the internet anyway."""
     if not plan.network.endpoints or plan.network.public:
         return {}
     return {service: _endpoint_policy(plan, rows) for service, rows in table("aws_dl1_access")["endpoints"].items()}

@@ -21,7 +21,7 @@ MARKS = {"documented": "", "mixed": " [partly inferred]", "inferred": " [inferre
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One statement. `inferred`: permissions it includes that no document names."""
+    """One statement. `inferred`: included permissions that no document names."""
 
     who: str
     may: str

@@ -43,7 +43,7 @@ def operations_of_kind(kind: str) -> tuple[str, ...]:
 
 
 def calls_of_type(token: str, steps: tuple[str, ...]) -> Iterator[str]:
-    """Every call that these steps of a resource type may make, whatever its inputs are and whichever change."""
+    """Every call that these steps of a resource type may make, for any inputs and any change."""
     row = table("oci_provider_calls")["types"][token]
     for step in steps:
         yield from row[step]

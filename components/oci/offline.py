@@ -44,7 +44,7 @@ class OciOffline(OfflineCloud):
 
 
 def _there(arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
-    """Resources that the file names exist. For those that it no longer names, this is unknown."""
+    """Resources that the file names are assumed to exist. For others, this is unknown."""
     if not stack.texts() & {str(value) for value in arguments.values()}:
         raise LookupError("what is there cannot be known without a cloud")
     return dict(arguments)

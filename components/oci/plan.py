@@ -231,7 +231,7 @@ def _network(plan: OciPlan) -> Iterator[Row]:
     own = "to Oracle's services, and out through NAT" if network.nat else "to Oracle's services only"
     yield ("in VCN", network.vcn) if network.vcn else ("network", network.cidr)
     yield "subnet", network.subnet_cidr
-    yield "way out", "where the route table of that VCN leads" if network.vcn else own
+    yield "way out", "as the route table of that VCN says" if network.vcn else own
 
 
 def _flow_log(flow_log: str | FlowLog | None) -> Iterator[Row]:

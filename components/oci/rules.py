@@ -41,7 +41,8 @@ class SecurityRules:
 
 
 def security_rules(network: OciNetworkPlan) -> SecurityRules:
-    """All nodes of a subnet share one list, so rules between roles become rules within the subnet, both ways."""
+    """All nodes of a subnet share one list, so rules between roles become rules within the subnet, in both
+    directions."""
     # The documents' rules stay separate, so that people can check a network against the documents.
     merged = _by_range if network.mode == "documented" else _merged
     inside = [rule for rule in network.rules if rule.target not in (SERVICES, INTERNET)]
@@ -62,9 +63,9 @@ def security_lists(rules: SecurityRules) -> tuple[SecurityRules, ...]:
 
 
 def list_tags(network: OciNetworkPlan) -> dict[str, str]:
-    """Tags that say who needs every port, and which frameworks' jobs are in other stacks, if there are any.
+    """Tags with the purpose of every port, and the frameworks of jobs in other stacks, if there are any.
 
-    People and policies look for the reason on the list.
+    People and policies look for the purpose on the list.
     """
     needed_by = sorted({rule.framework or network.mode for rule in network.rules if rule.ports is None})
     reasons = {ALL_TCP: ", ".join(needed_by), OPENED_FOR: ", ".join(sorted(network.frameworks))}
@@ -72,7 +73,7 @@ def list_tags(network: OciNetworkPlan) -> dict[str, str]:
 
 
 def _merged(rules: Iterable[PortRule], peer: str, peer_type: PeerType) -> tuple[SecurityRule, ...]:
-    """As `_by_range`, but without ranges inside a wider one: those rules would have no effect."""
+    """As `_by_range`, but without ranges inside a wider one, because such rules would have no effect."""
     reasons_of = _reasons(rules)
     why: Reasons = {None: reasons_of[None]} if None in reasons_of else {}
     for ports, reasons in reasons_of.items() if not why else ():

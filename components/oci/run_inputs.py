@@ -20,7 +20,7 @@ LONGEST_TAG = 256
 
 
 class Filler(Protocol):
-    """Fills in the references that a plan leaves to the platform: with values, or with Pulumi's outputs."""
+    """Fills in the references that a plan leaves open: with values, or with Pulumi's outputs."""
 
     def environment(self, values: Mapping[str, EnvValue]) -> Mapping[str, Any]: ...
 
@@ -29,7 +29,7 @@ class Filler(Protocol):
 
 @dataclass(frozen=True)
 class Where:
-    """The surroundings of a run: OCIDs, or Pulumi's outputs that become OCIDs."""
+    """The place of a run: OCIDs, or Pulumi's outputs that become OCIDs."""
 
     job: Any
     project: Any

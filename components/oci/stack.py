@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Stack of OCI: everybody's columns, and those that only OCI has; how many nodes a machine of a compute target
-holds."""
+"""The Stack of OCI: the keys of all platforms, and those that only OCI has. Also the number of nodes that fit on a
+machine of a compute target."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VARIABLES = {
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """Who starts runs: a group (API keys) or a dynamic group (notebook sessions); `notebooks` makes the latter."""
+    """Who starts runs: a group (API keys) or a dynamic group (notebook sessions). `notebooks` makes the latter."""
 
     group: str | None = None
     dynamic_group: str | None = None
@@ -61,7 +61,7 @@ class OciAccess(Access):
 
 @dataclass(frozen=True, slots=True)
 class FlowLog:
-    """A VCN flow log that records the subnet already."""
+    """An existing VCN flow log that records the subnet."""
 
     group: str
     log: str
@@ -70,9 +70,9 @@ class FlowLog:
 @dataclass(frozen=True, slots=True)
 class OciNetwork(Network):
     vcn: str | None = None
-    route_table: str | None = None  # for a subnet made in an existing VCN
-    compartment: str | None = None  # where an existing network lives, when not beside the jobs
-    flow_log: bool | FlowLog = False  # true: made; else the one that is there
+    route_table: str | None = None  # of a new subnet in an existing VCN
+    compartment: str | None = None  # the compartment of an existing network, if not that of the jobs
+    flow_log: bool | FlowLog = False  # true: made; otherwise an existing one
 
     prefixes: ClassVar[tuple[int, int]] = (16, 30)
     # The first two addresses and the last one of every subnet.
@@ -100,7 +100,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """A vault and key that exist, and the secrets this stack keeps in them."""
+    """An existing vault and key, and the secrets that this stack stores in them."""
 
     vault: str
     key: str
@@ -109,7 +109,7 @@ class Vault:
 
 @dataclass(frozen=True, slots=True)
 class ComputeTarget:
-    """Machines of one shape that jobs share: made, or those that `existing` names."""
+    """Machines of one shape that jobs share: new ones, or those that `existing` names."""
 
     shape: Shape | None = None
     instances: int = 1
@@ -145,7 +145,7 @@ class OciStack(Stack):
 
     @property
     def joins_subnet(self) -> bool:
-        """Whether anything that it starts, now or later, is in its subnet."""
+        """Whether any of its nodes, now or later, is in its subnet."""
         return not self.jobs or any(job.joins_subnet for job in self.jobs.values())
 
     def references(self) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ class OciStack(Stack):
         return ("namespace", *(f"{SECRET}{name}" for name in secrets))
 
     def is_inside(self, host: str) -> bool:
-        """Where the service gateway leads."""
+        """Whether nodes reach the host through the service gateway."""
         return host.endswith(".oraclecloud.com")
 
     def place(self) -> tuple[StackPlace, ...]:
@@ -178,7 +178,7 @@ class OciStack(Stack):
 
     def _exists(self, concern: str) -> bool:
         if concern == "logs" and self.logs.enabled and self.logs.existing is not None:
-            # A log group may exist without the log: then one is made in it.
+            # The log group may exist without the log. Then a log is made in it.
             return self.logs.existing.log is not None
         return Stack._exists(self, concern)
 
@@ -188,25 +188,25 @@ def is_ocid(text: str) -> bool:
 
 
 class MachineShare(NamedTuple):
-    """OCPUs, memory and GPUs: of a whole machine, or of what a node asks of one."""
+    """OCPUs, memory and GPUs of a whole machine, or of a node's share of it."""
 
     ocpus: float
     memory_gb: float
     gpus: int
 
     def times_in(self, machine: MachineShare) -> int:
-        """How many of them a machine holds. What the service itself takes of a machine, no document says."""
+        """How many of these shares fit on a machine. No document says how much of a machine the service itself uses."""
         pairs = ((machine.ocpus, self.ocpus), (machine.memory_gb, self.memory_gb), (machine.gpus, self.gpus))
         return min(int(there // wanted) for there, wanted in pairs if wanted)
 
 
 def is_flexible(shape: Shape) -> bool:
-    """Whether people choose its size."""
+    """Whether users choose the shape's size."""
     return shape.name.endswith(".Flex")
 
 
 def share_of(shape: Shape, shapes: Mapping[str, Mapping[str, Any]]) -> MachineShare | None:
-    """The size that the shape gives, else that of the whole machine. None if the catalog does not know it."""
+    """The size in the shape, or else that of the whole machine. None if the catalog does not have it."""
     row = shapes.get(shape.name, {})
     ocpus = shape.ocpus or row.get("vcpus", 0) / 2
     memory = shape.memory_gb or row.get("memory_gib", 0)

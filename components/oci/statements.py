@@ -76,7 +76,8 @@ def statements_for_users(plan: OciPlan, done: Iterable[str]) -> tuple[str, ...]:
 
 
 def policies(plan: OciPlan) -> dict[str, tuple[Line, ...]]:
-    """The statements by policy. Those of the tenancy have their own, and each policy keeps OCI's limit."""
+    """The statements by policy. Statements for the tenancy have policies of their own, and each policy keeps OCI's
+    limit."""
     named: dict[str, tuple[Line, ...]] = {}
     for tenancy, what in ((False, "access"), (True, "access-tenancy")):
         group = [line for line in policy_lines(plan) if line.attached_to_tenancy is tenancy]
@@ -152,7 +153,7 @@ def _line(plan: OciPlan, who: str, grant: iam.Grant, why: Iterable[str], trust: 
         iam.Statement(subject(plan, who), grant, here, condition),
         tuple(dict.fromkeys(why)),
         trust,
-        # A policy can name only the compartment it is attached to, and those below.
+        # A policy can name only its own compartment, and those below.
         attached_to_tenancy=here != iam.CompartmentId(plan.compartment or ""),
     )
 
@@ -230,7 +231,7 @@ def verb_grant(words: str) -> iam.VerbGrant:
 
 
 class Need:
-    """What one statement has to cover, collected from several grants."""
+    """The permissions that one statement has to cover, collected from several grants."""
 
     def __init__(self) -> None:
         self.permissions: frozenset[str] = frozenset()
@@ -244,7 +245,8 @@ def permissions_for(does_what: str) -> Iterator[tuple[str, frozenset[str], iam.T
 
 
 def permissions_of(named: str) -> Iterator[tuple[str, frozenset[str], iam.Trust]]:
-    """`Operation`, or what `Operation:circumstance` takes on top, as (resource type, permissions, trust)."""
+    """The needs of `Operation`, or the additional ones of `Operation:circumstance`, as (resource type, permissions,
+    trust)."""
     name, circumstance = named, ""
     if name not in operations():
         name, _, circumstance = named.rpartition(":")
@@ -255,7 +257,7 @@ def permissions_of(named: str) -> Iterator[tuple[str, frozenset[str], iam.Trust]
 
 
 def smallest_grant(resource_type: str, need: Need) -> iam.Grant:
-    """A list of single permissions if documents name them all, else the verb that covers them."""
+    """A list of single permissions if documents name them all, otherwise the verb that covers them."""
     grant = iam.smallest(resource_type, need.permissions)
     if isinstance(grant, iam.PermissionGrant) and weakest_trust(need.trusts) != "documented":
         verb = next(verb for verb in VERBS if need.permissions <= verb_covers(verb, resource_type))

@@ -131,7 +131,7 @@ def _arriving(command: str) -> str:
 
 
 def _needed(job: OpenPaiJobPlan) -> Protocol:
-    """The prerequisites of each role: all of them, and the first of each type as the one to which commands refer."""
+    """The prerequisites of each role: all of them, and the first of each type, to which commands refer."""
     if not job.prerequisites:
         return {}
     first: Protocol = {one.type: one.name for one in reversed(job.prerequisites)}
@@ -233,7 +233,7 @@ def _commands(
     if job.start != "launcher":
         yield from clone(git) if git else ()
     if job.start == "as-is":
-        # `command` is not filled in: all of it is bash's.
+        # `command` is not filled in, because all of it belongs to bash.
         yield from as_is_commands(launch, store if plan.store.storage else "", *limit)
     elif job.start == "plain":
         yield from PlainCommand(_filled(launch, values), _listeners(job, launch), store, *limit).commands()

@@ -20,7 +20,7 @@ ENDLESS = 2**31 - 1
 _STARTS = {
     "launcher": "by trainyard's launcher, which the image has",
     "plain": "by the command itself, with rank, addresses and ports from OpenPAI's variables",
-    "as-is": "by bash, which runs the command as it is written",
+    "as-is": "by bash, which runs the command unchanged",
 }
 
 
@@ -61,7 +61,7 @@ class TaskRolePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenPaiJobPlan(JobPlan):
-    """`gang`: no task can go on without the others, so OpenPAI starts, and retries, all of them together."""
+    """`gang`: no task can continue without the others, so OpenPAI starts and retries all of them together."""
 
     start: Start
     priority: Priority | None
@@ -87,14 +87,14 @@ class OpenPaiPlan(Plan):
 
 
 def openpai_plan(plan: Plan) -> OpenPaiPlan:
-    """The same plan with this platform's type. Raises TypeError if it is of another platform."""
+    """The same plan with OpenPAI's type. Raises TypeError if it is of another platform."""
     if not isinstance(plan, OpenPaiPlan):
         raise TypeError(f"{plan.stack} runs on {plan.platform}")
     return plan
 
 
 def openpai_job(job: JobPlan) -> OpenPaiJobPlan:
-    """The same job with this platform's type. Raises TypeError if it is of another platform."""
+    """The same job with OpenPAI's type. Raises TypeError if it is of another platform."""
     if not isinstance(job, OpenPaiJobPlan):
         raise TypeError(f"{job.name} is a job of another platform")
     return job
@@ -139,7 +139,7 @@ def _store(stack: OpenPaiStack) -> StorePlan:
 
 
 def _job(stack: OpenPaiStack, spec: OpenPaiJob, resolved: ResolvedJob, job: JobPlan) -> OpenPaiJobPlan:
-    # Without the launcher, tasks find the others by variables that exist only if all tasks start together.
+    # Without the launcher, tasks find one another by variables that exist only if all tasks start together.
     gang = resolved.framework.gang or spec.start != "launcher"
     counts = [_count(spec.roles[role.name]) for role in job.roles]
     services = {name for name, row in resolved.framework.roles.items() if row.service}
@@ -208,7 +208,7 @@ def words(plan: OpenPaiPlan) -> Words:
     seen = f"{storage.name}, at {storage.mount}" if storage else "none"
     return Words(
         place=[("cluster", cluster.uri), ("virtual cluster", cluster.virtual_cluster)],
-        principals=[("users", f"{cluster.user}, by a token"), ("runs", "nobody: a task has what its job brings")],
+        principals=[("users", f"{cluster.user}, by a token"), ("runs", "none: a task has only what its job contains")],
         network=[("network", "the cluster's: tasks share the network of their hosts, and OpenPAI keeps ports free")],
         storage=[("storage", seen), ("results", plan.store.uri)],
         jobs={name: tuple(_job_words(job)) for name, job in plan.jobs.items()},

@@ -24,7 +24,7 @@ from components.platform.review import (
     loss_of,
 )
 
-# By this name a team may say what a node costs whichever SKU it is of. The policy pack sees no SKUs.
+# The name under which a team may give a price for any node. The policy pack sees no SKUs.
 _EVERY_NODE = "openpai"
 _RUNTIME_PLUGINS = "com.microsoft.pai.runtimeplugin"
 _READ, _PLUGIN = "READ", "plugin:"
@@ -89,7 +89,7 @@ def _machines(job: Mapping[str, Any], prices: Mapping[str, Any]) -> Machines:
     skus = [role["sku"] for role in roles.values()]
     nodes, shape = sum(replicas.values()), str(job["shape"]["name"])
     gpus = sum(int(role["sku"].get("gpus") or 0) * replicas.get(name, 0) for name, role in roles.items())
-    # The plan names the SKU of the job alone: its price is not that of roles with another one.
+    # The plan names only the job's own SKU, whose price does not apply to roles with another one.
     alike = all(sku == skus[0] for sku in skus)
     price = price_of(shape, prices) if alike and shape in prices else price_of(_EVERY_NODE, prices)
     retries = max(int(one.get("retryCount") or 0) for one in (job, *roles.values()))

@@ -12,9 +12,9 @@ from schemas.findings import CheckRules
 from schemas.model import Bucket, Job, NamedAlike, Role, Secret, Stack, StackPlace
 
 VARIABLES = {
-    "PAI_": "OpenPAI sets it: a task knows itself and the others by it",
+    "PAI_": "OpenPAI sets it, so that tasks find themselves and one another",
     "FC_": "OpenPAI's controller sets it",
-    "USER_CMD": "OpenPAI hands a task its command in it",
+    "USER_CMD": "OpenPAI passes the command to a task in it",
 }
 # The image is a prerequisite, too.
 IMAGE_NAME = "image"

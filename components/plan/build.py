@@ -37,7 +37,7 @@ from schemas.names import plural
 from schemas.requirements import PackageList
 
 OUR_IMAGE = "${registry}"
-# A variable of the program, set by a command that has shown the file's warnings: the engine prints each three times.
+# A command that has shown the file's warnings sets this, because the engine would print each three times.
 WARNINGS_SHOWN = "TRAINYARD_WARNINGS_SHOWN"
 
 
@@ -64,7 +64,7 @@ def grants(
 
 
 def input_buckets(stack: Stack, bucket: str) -> tuple[str, ...]:
-    """Buckets of input data, without the stack's own bucket: runs may read that one anyway."""
+    """Buckets of input data, without the stack's own bucket, which runs may read anyway."""
     named = (item.bucket for job in stack.jobs.values() for item in job.inputs)
     return tuple(dict.fromkeys(name for name in named if name and name != bucket))
 
@@ -210,7 +210,7 @@ def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, Role
     # A renamed run keeps its folder, and its nodes keep calling it by its oldest name.
     names = plan_references(stack, job.spec.was.first(job.name), run.was.first(run_name))
     groups = job.spec.layout == "node-groups"
-    # A platform that trains one run of a job at a time has a queue of its own: then no run waits for its turn here.
+    # On a platform that trains one run of a job at a time, runs wait in that platform's own queue.
     turns = turns_of(stack.jobs[job.name], run_name) if platform.runs_at_once else None
     nodes = _groups(job, run, names, parts, platform) if groups else _single_nodes(job, run, names, parts, platform)
     return RunPlan(
@@ -273,7 +273,7 @@ def plan_file(file: Path, tell: Callable[[str], None]) -> Plan:
 
 
 def judge_usable_file(file: Path, tell: Callable[[str], None], show: Callable[[Judged], None] | None = None) -> Judged:
-    """A stack file without errors. Remarks that do not keep it from being used are shown, or else counted."""
+    """A stack file without errors. Remarks that do not prevent its use are shown or counted."""
     judged = judge_file(file, str(file))
     if judged.errors or judged.stack is None:
         raise StackFileError(judged)

@@ -15,11 +15,11 @@ from components.plan.ports import ResolvedJob
 from schemas.model import STALL_MINUTES, EnvValue, Job, PortRange, Run, Secret, Stack
 
 VERSION = 1
-# Versions of the document. This one has waits that launchers in older images do not know.
+# Versions of the document. This one has waits, which launchers in older images do not support.
 VERSION_WITH_WAITS = 2
-# This one names the code repository, which older launchers do not know, either.
+# This one names the code repository, which older launchers do not support.
 VERSION_WITH_CODE = 3
-# This one says which files to keep. A launcher that ignored that would lose them.
+# This one has the files to keep, which older launchers would lose.
 VERSION_WITH_KEEP = 4
 # This one has ports that the platform reserves, whose numbers a node learns only when it starts.
 VERSION_WITH_RESERVED_PORTS = 5
@@ -27,7 +27,7 @@ VERSION_WITH_RESERVED_PORTS = 5
 
 @dataclass(frozen=True, slots=True)
 class RolePart:
-    """Everything that all nodes of a role share in all runs of a job. Computed once, however many runs there are."""
+    """The values that all nodes of a role share in all runs of a job. Computed once, for any number of runs."""
 
     role: str
     called: str
@@ -115,7 +115,7 @@ def _launch(stack: Stack, job: ResolvedJob, role: str) -> dict[str, Any]:
 
 
 def _code(job: ResolvedJob) -> dict[str, Any]:
-    """The repository of the code, for launchers that know of it."""
+    """The repository of the code, for launchers that support it."""
     git = job.spec.code.git if job.spec.code else None
     if git is None:
         return {}
@@ -128,7 +128,7 @@ def _keep(job: ResolvedJob) -> dict[str, Any]:
 
 
 def stall_minutes(job: ResolvedJob) -> int:
-    """Idle minutes after which a run is stopped. 0 if nodes can go on without one another and may be idle."""
+    """Idle minutes after which a run is stopped. 0 if nodes can continue without one another and may be idle."""
     return job.spec.stall_minutes if job.is_watched else 0
 
 

@@ -28,9 +28,9 @@ REFERENCE = re.compile(r"\$\{([A-Za-z][A-Za-z0-9.-]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class PortRule:
-    """Which role may reach which, on what ports, and why. `ports` None: every port. Roles are written `job/role`.
+    """Which role may reach which, on what ports, and why. `ports`: None for every port. Roles are written `job/role`.
 
-    `framework` is the framework that needs the ports; None if no framework does.
+    `framework`: the framework that needs the ports, or None.
     """
 
     source: str

@@ -38,7 +38,7 @@ class Words:
 
     place: Sequence[Row]
     principals: Sequence[Row]
-    # Where the network is, and what its nodes can reach.
+    # The network's place, and what its nodes can reach.
     network: Sequence[Row]
     # After bucket and repository.
     storage: Sequence[Row]

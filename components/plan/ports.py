@@ -30,8 +30,8 @@ class ResolvedJob(JobOnPlatform):
         return {row.label: self.ports_of(row) for row in self.active_ports() if role in row.listens}
 
     def active_ports(self) -> Iterator[PortRow]:
-        """The ports on which a node listens. If an option is off, its program may still get a port, because it needs
-        its own if nodes share the network of their hosts."""
+        """The ports on which a node listens. If an option is off, its program may still get a port, which it needs if
+        nodes share the network of their hosts."""
         return (row for row in self.framework.ports if self.is_active(row) or self._is_told(row))
 
     def _is_told(self, row: PortRow) -> bool:
@@ -63,7 +63,8 @@ def subnet_cidr(stack: Stack) -> str:
 def network_plan(
     stack: Stack, jobs: Mapping[str, ResolvedJob], opened: Mapping[str, Framework], services: str
 ) -> NetworkPlan:
-    """`opened`: frameworks without a job here whose ports are open too. `services`: how nodes reach the services."""
+    """`opened`: frameworks without a job here whose ports are open too. `services`: how nodes reach the platform's
+    services."""
     network = stack.network
     return NetworkPlan(
         mode=network.mode,
@@ -144,7 +145,8 @@ def _opened(name: str, framework: Framework) -> Iterator[PortRule]:
 
 
 def _documented(job: ResolvedJob) -> Iterator[PortRule]:
-    """The documents' ports, whatever the options. A framework that they do not name gets the ports it needs."""
+    """The ports in the platform's documents, for any options. A framework that they do not name gets the ports that it
+    needs."""
     framework = job.framework
     if not any(row.documented for row in framework.ports):
         yield from _least(job)

@@ -40,7 +40,7 @@ def plain(value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """Standard JSON, even if a script reported a loss of NaN."""
+    """Standard JSON, even if a script reported NaN."""
     return json.dumps(plain(value), indent=2, allow_nan=False)
 
 
@@ -108,7 +108,7 @@ def _head(plan: Plan, words: Words) -> Iterator[str]:
 
 
 def name_or_owner(plan: Plan, concern: str, name: str) -> str:
-    """The name of a thing. If it is taken from another stack, the name is unknown here, so that stack is named."""
+    """The name of a resource. If it is taken from another stack, the name is unknown here, so that stack is named."""
     return f"that of {plan.uses}" if concern in plan.taken else name
 
 
@@ -185,7 +185,7 @@ def _jobs(plan: Plan, words: Words) -> Iterator[str]:
 
 
 def _minutes(job: JobPlan) -> str:
-    stalls = f", or {job.stall_minutes} in which no node does anything" if job.stall_minutes else ""
+    stalls = f", or {job.stall_minutes} in which all nodes are idle" if job.stall_minutes else ""
     return f"{job.maximum_runtime_minutes} minutes{stalls}"
 
 

@@ -48,11 +48,11 @@ class PlatformServices:
         return False
 
     def runs(self, config: Properties) -> Runs:
-        """The provider's client of runs. `config`: its configuration, and the inputs that say where calls go."""
+        """The provider's client of runs. `config`: its configuration, and the inputs with endpoints and credentials."""
         raise LookupError(f"no run can be started on {self.name}")
 
     def runs_of_caller(self, where: Where) -> Runs:
-        """The client of runs for whoever runs a command."""
+        """The client of runs for the user of a command."""
         from components.platform.client import UnknownPlaceError
 
         raise UnknownPlaceError(f"the stack runs on {self.name}: `trainyard runs` cannot show runs there yet")
@@ -103,9 +103,7 @@ class PlatformServices:
     def files(self, request: StoreRequest) -> StoreOpener:
         from components.platform.files import TransferError
 
-        raise TransferError(
-            f"the stack runs on {self.name}: trainyard does not know where runs keep files there, so it cannot move any"
-        )
+        raise TransferError(f"the stack runs on {self.name}: trainyard cannot move files of runs there")
 
 
 class Platform(PlatformServices, plan_platform.Platform):

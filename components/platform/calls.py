@@ -44,10 +44,10 @@ class PartialFailureError(ProviderError):
 
 
 class Cancelled(ProviderError):  # noqa: N818 - it is the user's wish, not an error
-    """The engine asked to stop."""
+    """The engine requested a stop."""
 
     def __init__(self) -> None:
-        super().__init__("Cancelled.", "Run the same command again to go on from here.")
+        super().__init__("Cancelled.", "Run the same command again to continue.")
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class PersonReporter:
-    """Reports to a person, one line at a time."""
+    """Reports to a user, one line at a time."""
 
     tell: Tell
 
@@ -187,7 +187,8 @@ def _report_retry(call: Call, what: str, reason: str, elapsed: float, allowed: f
 
 
 class LocalCloud(Protocol):
-    """`localcloud.control.Cloud` is one. `compartment` is meant for stacks; `tenancy` is the root compartment."""
+    """The interface of a local cloud for platforms. `localcloud.control.Cloud` implements it. `compartment` is for
+    stacks; `tenancy` is the root compartment."""
 
     @property
     def home(self) -> Path: ...
@@ -205,7 +206,7 @@ class LocalCloud(Protocol):
     def config_file(self) -> Path: ...
     @property
     def env(self) -> Mapping[str, str]:
-        """The environment variables with which every client uses this cloud."""
+        """The environment variables for clients of this cloud."""
 
     def env_of_caller(self) -> Mapping[str, str]:
         """The same, with the credentials of the account that runs the command."""

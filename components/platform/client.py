@@ -32,12 +32,12 @@ FIRST_PATIENCE = 10.0
 
 
 class UnknownPlaceError(Exception):
-    """The command does not know where the runs are. The text says how to name the place."""
+    """The command does not know the place of the runs. The text explains how to name it."""
 
 
 @dataclass(frozen=True)
 class Where:
-    """Where a stack is, and as whom it is asked for: on the local `cloud`, at the `place` that the user named, or by
+    """The place and the credentials of a stack: on the local `cloud`, at the `place` that the user named, or by
     `config`.
 
     `config` is the stack file's configuration, empty without a stack. `profile`: the caller's profile; by default the
@@ -73,7 +73,7 @@ class LineMerger(Protocol):
 
 
 class RunReader(ABC):
-    """Reads the wanted runs again and again, and caches what never changes about a run."""
+    """Reads the wanted runs repeatedly, and caches what never changes about a run."""
 
     @abstractmethod
     def look(self, call: Call, deeply: bool = True, history: bool = False) -> list[RunStatus]:
@@ -87,7 +87,7 @@ class RunReader(ABC):
 class Runs(ABC):
     """The runs of a platform, for one caller. Methods that a platform may lack have a default."""
 
-    # The error where nobody says at which place the runs are.
+    # The error if no place of the runs is named.
     unknown_place: str
     # The region of the runs, if it differs from the stack file's.
     region: str | None = None
@@ -95,7 +95,7 @@ class Runs(ABC):
     @property
     @abstractmethod
     def place(self) -> str:
-        """Where runs are listed. Empty if nobody named a place: then only runs can be asked for whose ids are known."""
+        """The place whose runs are listed. Empty if none is named: then only runs with known ids can be read."""
 
     @property
     @abstractmethod
@@ -115,7 +115,7 @@ class Runs(ABC):
 
     @abstractmethod
     def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
-        """Asks every running node to end, and does not wait."""
+        """Requests the end of every running node, without waiting for it."""
 
     @abstractmethod
     def release(self, call: Call, nodes: Sequence[NodeRun]) -> None:
@@ -134,8 +134,8 @@ class Runs(ABC):
 
     @abstractmethod
     def last_lines(self, call: Call, node: NodeRun, limit: int, patiently: bool = True) -> list[str]:
-        """The last lines of the node, oldest first. `patiently`: if there are none, it waits a moment for those that
-        are on their way. Raises ProviderError if they cannot be read."""
+        """The last lines of the node, oldest first. `patiently`: waits some seconds for the first lines. Raises
+        ProviderError if they cannot be read."""
 
     def place_of(self, run: RunStatus) -> FolderPlace | None:
         """The bucket and folder of a start. None if starts have no folder in a bucket."""
@@ -148,20 +148,20 @@ class Runs(ABC):
         raise TryError(f"the stack runs on {planned.plan.platform}: nothing can be tried there yet")
 
     def access_lacked(self, planned: PlannedTry, error: ProviderError) -> str:
-        """What gives the caller the access for lack of which a call for a try was refused. Empty for other errors."""
+        """The missing access that made a call for a try fail, in words. Empty for other errors."""
         return ""
 
     @abstractmethod
     def started(self, call: Call, spec: RunSpec) -> list[NodeRun]:
-        """The nodes that an `ensure` of this spec has started, however far it came."""
+        """The nodes that an `ensure` of this spec has started, even if it was interrupted."""
 
     @abstractmethod
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
-        """The tries of a run's job that have not ended. A preview is not patient: it does not retry a busy cloud."""
+        """The tries of a run's job that have not ended. A preview does not retry a busy cloud."""
 
     def living(self, call: Call, inputs: Properties) -> Mapping[str, str]:
-        """The runs of the same job that have not ended: by fingerprint, the name in the stack file. Empty where no run
-        has to wait for another."""
+        """The runs of the same job that have not ended: their names in the stack file, by fingerprint. Empty if runs
+        never have to wait for one another."""
         return {}
 
     @abstractmethod
@@ -169,7 +169,7 @@ class Runs(ABC):
         """The inputs that would make this run, and its nodes. None if the run does not exist."""
 
     def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
-        """How a run ended whose records are gone, from the files that it left. None if they do not say."""
+        """The result of a run whose records are gone, from its files. None if they do not show it."""
         return None
 
 

@@ -105,7 +105,7 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True)
 class LostCall:
-    """A call that would have been refused, and the permissions it would have lacked."""
+    """A call that would have been refused, and the permissions that it would have lacked."""
 
     call: RecordedCall
     missing: tuple[str, ...]

@@ -54,14 +54,14 @@ class Sink(Protocol):
 
 
 class Store(Protocol):
-    """One bucket, for use by several threads. It retries busy answers and lost connections itself.
+    """One bucket, for use by several threads. It retries busy responses and lost connections itself.
 
-    Raises ObjectChangedError if the object is not `replaces` (None: there was no object) any more.
+    Raises ObjectChangedError if the object is no longer `replaces` (None: there was no object).
     """
 
     @property
     def address(self) -> str:
-        """The address of the bucket, as people and stack files write it."""
+        """The address of the bucket, in the spelling of stack files."""
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
         """Objects whose names have the prefix, in order of their names."""
@@ -91,7 +91,7 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class StoreRequest:
-    """Says which stack's bucket to open, for whom, and for what. `purpose`: list, get or put."""
+    """The stack whose bucket to open, the caller, and the purpose: list, get or put."""
 
     purpose: str
     where: Where

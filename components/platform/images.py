@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images that a stack's jobs name, their addresses, which of them trainyard builds, and what those are built from:
-rows of launcher/images/images.toml, and the folder a builder is given."""
+"""The images that a stack's jobs name: their addresses, which of them trainyard builds, and from what.
+
+Recipes are rows of launcher/images/images.toml. A builder gets a folder.
+"""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ class LiveQuestion:
 class LiveSide:
     """`declared` may have more than the question's, such as a machine's type from its template.
 
-    `undeclared`: undeclared resources in words, by a made-up URN in `snapshot`. `judged`: by type, inputs such as
-    policies, whose meaning is compared and not their text. `unread`: what could not be read, and why.
+    `undeclared`: undeclared resources in words, by a made-up URN in `snapshot`. `judged`: inputs by type, such as
+    policies, that are compared by meaning and not by text. `unread`: what could not be read, and why.
     """
 
     declared: Snapshot
@@ -61,8 +61,8 @@ class Reading:
     _unread: dict[str, None] = field(default_factory=dict)
 
     def found(self, resource: ReviewedResource, inputs: Inputs, expected: Inputs = MappingProxyType({})) -> None:
-        """A declared resource exists. `inputs`: the cloud's current values. An input that the program did not set, and
-        that has no value, stays unset.
+        """Records a declared resource that exists. `inputs`: the cloud's current values. An input that the program did
+        not set, and that has no value, stays unset.
 
         `expected`: further inputs of the declared side.
         """

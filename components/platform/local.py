@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of a platform for stacks on the local cloud, and its values: stack files, states, removals, and what
-a run shows at its end.
-"""
+"""The interface of a platform for stacks on the local cloud, and its values: stack files, states, removals, and the
+results of runs."""
 
 from __future__ import annotations
 
@@ -136,7 +135,8 @@ class LocalFile:
 
 
 class LocalPlatform(Protocol):
-    """What stacks on the local cloud need of a platform. Methods with a body are defaults that platforms inherit."""
+    """The interface of a platform for stacks on the local cloud. Methods with a body are defaults that platforms
+    inherit."""
 
     # The resource type of a job's component in a state.
     job_type: str
@@ -197,7 +197,7 @@ class LocalStackError(Exception):
 
 
 def reporting_nodes(run: RunPlan, nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The nodes whose last lines show how the run went: they run the team's program, or they failed."""
+    """The nodes whose last lines show the result of the run: they run the team's program, or they failed."""
     commanding = {node.name for node in run.nodes if node.launch.get("command")}
     return [node for node in nodes if node["name"] in commanding or node["state"] == "FAILED"]
 
@@ -233,4 +233,4 @@ def named_results(listed: Callable[[], Sequence[tuple[str, int]]], read: Callabl
             yield f"and {len(files) - _MOST_NAMED} more"
     except (ProviderError, OSError, ValueError, RecursionError):
         # This is not an error of `up`: the stack is up.
-        yield "(what it left could not be read just now)"
+        yield "(its files could not be read just now)"

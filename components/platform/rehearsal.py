@@ -22,8 +22,8 @@ from schemas.model import EnvValue, Secret
 
 @dataclass(frozen=True)
 class People:
-    """The users who start the runs. `session` is the platform's own, `runs` what they ask for their runs; `words` is
-    their name in a report."""
+    """The users who start the runs. `session` is the platform's own. `runs`: their client of runs. `words`: their name
+    in a report."""
 
     session: Any
     runs: Runs
@@ -66,7 +66,7 @@ class RehearsedConfig:
 
     config: dict[str, Any]
     differences: list[str] = field(default_factory=list)
-    # Why a job cannot be rehearsed here at all, by job.
+    # By job: the reason why it cannot be rehearsed here.
     not_rehearsed: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -79,7 +79,7 @@ class Artifact:
 
 
 class RehearsalPlatform(Protocol):
-    """What a rehearsal needs of a platform. Methods with a body are defaults that platforms inherit."""
+    """The interface of a platform for rehearsals. Methods with a body are defaults that platforms inherit."""
 
     # The keys of a stack file that say where a stack is. A stand-in for the stack that it uses gets the same.
     place_keys: tuple[str, ...]
@@ -128,7 +128,7 @@ class RehearsalPlatform(Protocol):
         """The objects that a run left in the bucket, listed with the users' own permissions."""
 
     def hosts(self, outputs: Outputs, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
-        """Maps the id of each node's run to the id under which the local cloud has the machine's evidence.
+        """Maps the id of each node's run to the machine's id in the local cloud's evidence.
 
         Both are the same if each run has its own machines.
         """

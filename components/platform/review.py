@@ -4,6 +4,9 @@
 A review never calls a cloud. Both sides of a change are snapshots: the resources that a stack's program registers with
 Pulumi, as plain values. If the sides are of two releases of trainyard, each runs its own code, and snapshots are passed
 as JSON.
+
+`OfflineCloud` replaces a platform's cloud while a program is recorded (docs/review.md). Values that only the cloud
+knows are texts that begin with UNKNOWN. They are equal on both sides, so they make no difference.
 """
 
 from __future__ import annotations
@@ -18,10 +21,10 @@ from catalog.tables import table
 UNKNOWN, SECRET = "(unknown)", "(secret)"
 EVERY_PORT = (0, 65535)
 OUTSIDE = "anywhere outside"
-# The principal that stands for all others: they have its abilities, too.
+# The principal that represents all others, which have its abilities, too.
 EVERYBODY = "everybody"
 # The principal of statements that could not be read.
-UNREAD = "whoever is named in what cannot be read here"
+UNREAD = "the principals of an unreadable statement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +172,11 @@ class ReviewPlatform(Protocol):
         return tuple(frozenset() for _ in sides)
 
     def statements(self, side: Snapshot) -> tuple[str, ...]:
-        """Those of its policies that a rehearsal counts, as its report writes them."""
+        """The policy statements that a rehearsal counts, in the form of its report."""
         return ()
 
     def without_statements(self, side: Snapshot, texts: frozenset[str]) -> Snapshot:
-        """The same snapshot without some of them."""
+        """The same snapshot without some statements."""
         return side
 
     def operation_words(self, operations: frozenset[str]) -> str:
@@ -185,7 +188,7 @@ class ReviewPlatform(Protocol):
         return ", ".join(sorted(resources))
 
     def covers(self, resource: str, other: str) -> bool:
-        """Whether `resource` includes `other`, as everything includes a bucket."""
+        """Whether `resource` includes `other`: `everything`, for example, includes a bucket."""
         return False
 
     def loss(self, resource: ReviewedResource) -> Loss | None:
@@ -207,7 +210,11 @@ _NAME = "{name}"
 
 
 def loss_of(resource: ReviewedResource, rows: Mapping[str, Mapping[str, Any]]) -> Loss | None:
-    """None if nothing is lost: the type has no row, or Pulumi retains the resource in the cloud."""
+    """The loss with a deleted resource. None if its type has no row, or if Pulumi retains the resource in the cloud.
+
+    A platform's rows have for each type: `words` for the loss, `avoid` for the way to avoid it, and `called` for the
+    inputs that name the resource.
+    """
     row = rows.get(resource.type) or table("review")["loss"].get(resource.type)
     if row is None or resource.retain:
         return None
@@ -234,10 +241,10 @@ class OfflineStack:
 
 
 class OfflineCloud:
-    """Methods with a body are defaults, for platforms without a cloud."""
+    """Replaces a platform's cloud. The defaults are for platforms without one."""
 
     def prepare(self) -> None:
-        """Imports the modules of its programs in advance, so that not each of them has to."""
+        """Imports the modules of the platform's programs once, before the programs run."""
 
     def identify(self, token: str, name: str, inputs: Mapping[str, Any]) -> str:
         """The id of a new resource. It is readable, and the same each time."""
@@ -249,7 +256,7 @@ class OfflineCloud:
 
     def answer(self, function: str, arguments: Mapping[str, Any], stack: OfflineStack) -> Mapping[str, Any]:
         """The result of a lookup. Raises LookupError for a missing resource, or if it cannot be known."""
-        raise LookupError(f"{function} cannot be asked without a cloud")
+        raise LookupError(f"{function} cannot be called without a cloud")
 
     def borrowed(self) -> tuple[str, ...]:
         """The outputs of another stack that a stack may use."""

@@ -24,7 +24,7 @@ UNSUCCESSFUL = TERMINAL - {"SUCCEEDED"}
 _LOST = UNSUCCESSFUL - {DELETED} | {"CANCELING"}
 # The state of a run is the worst state of its nodes.
 _WORST_FIRST = ("FAILED", "CANCELED", "NEEDS_ATTENTION", "ACCEPTED", "IN_PROGRESS", "SUCCEEDED")
-# Some platforms say why a run failed in words only, without a code.
+# Some platforms give only a text for the reason of a failure, without a code.
 _ABOUT_ACCESS = re.compile(r"polic(y|ies)|authori[sz]|permission|permitted|may not|denied|pull", re.IGNORECASE)
 _SHOWN_AS = {"CANCELING": "CANCELED", "DELETED": "NEEDS_ATTENTION"}
 # The variable of a node that has its launch document.
@@ -149,13 +149,13 @@ def overall(nodes: Iterable[NodeRun]) -> str:
 
 
 def ended(nodes: Iterable[NodeRun]) -> bool:
-    """Whether the run has ended for certain, even if its records have been deleted. One lost node ends all others."""
+    """Whether the run has certainly ended, even if its records were deleted. One lost node ends all others."""
     states = {node.state for node in nodes}
     return bool(states & _LOST) or states == {"SUCCEEDED"}
 
 
 def remembered(recorded: Sequence[NodeRun], seen: Sequence[NodeRun]) -> list[NodeRun]:
-    """The present nodes. A node whose record was deleted keeps the end that was recorded before."""
+    """The current nodes. A node whose record was deleted keeps its recorded end."""
     live = {node.name: node for node in seen if node.state != DELETED}
     past = {node.name: node for node in recorded if ended([node])}
     gone = {node.name: node for node in seen if node.state == DELETED}
@@ -232,10 +232,10 @@ def ranks_of_node(node: Mapping[str, Any]) -> Iterator[int]:
 
 
 def ending_of(states: Collection[str | None]) -> str | None:
-    """FAILED if one rank failed, SUCCEEDED if every rank ended well. None if the files do not say."""
+    """FAILED if one rank failed, SUCCEEDED if every rank succeeded. None if the files do not show it."""
     if "failed" in states:
         return "FAILED"
-    # `stopped` is how a service ends after the ranks that it served have succeeded.
+    # A service ends as `stopped` after the ranks that used it have succeeded.
     return "SUCCEEDED" if "succeeded" in states and set(states) <= {"succeeded", "stopped"} else None
 
 
@@ -254,7 +254,7 @@ def fingerprint_of_try(like: str, fingerprint: str) -> str:
 
 
 def liked_by(fingerprint: str) -> str | None:
-    """The run that a try repeats; empty if its job had none. None if this is not the fingerprint of a try."""
+    """The run that a try repeats, or "" if its job had none. None if this is not the fingerprint of a try."""
     return fingerprint.removeprefix(_TRY).rpartition("/")[0] if fingerprint.startswith(_TRY) else None
 
 

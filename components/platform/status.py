@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The present status of runs on any platform: for each rank the platform's state and the launcher's status; and why a
-run failed.
-"""
+"""The current status of runs on any platform: for each rank the platform's state and the launcher's status, and the
+cause of a failure."""
 
 from __future__ import annotations
 
@@ -40,14 +39,14 @@ class NodeStatus:
 
     @property
     def state(self) -> str:
-        """The platform's state. While that is IN_PROGRESS, the launcher's state, which says more."""
+        """The platform's state. If that is IN_PROGRESS: the launcher's state, which has more detail."""
         said = str((self.launcher_status or {}).get("state") or "")
         return said if said and self.run.state == "IN_PROGRESS" else self.run.state
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionsSeen:
-    """What the firewalls of a run's nodes counted: dropped packets, and `count` connections.
+    """The counts of the firewalls of a run's nodes: dropped packets, and `count` connections.
 
     `count` is None if only flow logs are available: they show dropped packets some minutes late, and no connections.
     """
@@ -224,7 +223,8 @@ class Cause:
 
 
 def reason_of(node: NodeStatus) -> str:
-    """The launcher's reason. If a signal ended it, the platform's: only that knows about the maximum runtime."""
+    """The launcher's reason. If a signal ended it: the platform's reason, because only the platform knows the maximum
+    runtime."""
     reason = _status_value(node, "reason")
     return node.run.details or reason if reason.startswith(_ASKED_TO_END) else reason
 

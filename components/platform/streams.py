@@ -59,7 +59,8 @@ def parts(size: int, part: int) -> list[tuple[int, int]]:
 
 
 def possible_parts(size: int, checksum: str, stated: int | None = None) -> list[int]:
-    """The part sizes from which this checksum may be computed, the likeliest first. Empty: it is of the whole."""
+    """The part sizes from which this checksum may be computed, the likeliest first. Empty if it is of the whole
+    object."""
     _, dash, count = checksum.partition("-")
     if not dash or not count.isdecimal():
         return []
@@ -148,7 +149,7 @@ def drain(stream: Iterable[bytes], sink: Sink, length: int) -> None:
 
 
 def local_path(name: str) -> tuple[tuple[str, ...], str]:
-    """The parts of a relative path for an object's name, or why it has none.
+    """The parts of a relative path for an object's name, or the reason why it has none.
 
     Every part is an ordinary file name on every system: never `..`, never absolute.
     """
@@ -173,7 +174,7 @@ def _why_not(step: str) -> str:
 
 
 def object_name(prefix: str, path: str) -> tuple[str, str]:
-    """The object name of a file below `prefix`, or why it can have none."""
+    """The object name of a file below `prefix`, or the reason why it has none."""
     name = f"{prefix}/{path}" if prefix else path
     try:
         length = len(name.encode())

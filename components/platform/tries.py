@@ -79,7 +79,7 @@ def new_name() -> str:
 
 
 def filled(what: str, text: str, values: Mapping[str, str]) -> str:
-    """The text with placeholders filled in. Raises TryError if the deployed stack does not have a value for one."""
+    """The text with placeholders filled in. Raises TryError if the deployed stack lacks a value."""
     made = expand(text, values)
     if left := REFERENCE.search(made):
         raise TryError(

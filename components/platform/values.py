@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulumi's property values in Python: secrets are `Secret`, values known only after the update are `UNKNOWN`."""
+"""Pulumi's property values in Python, and how old ones differ from new ones.
+
+Secrets are `Secret`. Values that are known only after the update are `UNKNOWN`.
+"""
 
 import json
 import re
@@ -139,9 +142,9 @@ _PLAIN_KEY = re.compile(r"^[A-Za-z_$][A-Za-z0-9_$-]*$")
 class DiffRules:
     """How a resource type changes. Paths are dotted, without list indices, and cover everything below them.
 
-    The cloud fills in `computed` values that are left out, so leaving them out later changes nothing. One element less
-    in a list is a change all the same, and so is one key less in a map (`maps` are the names of the maps).
-    `unordered` lists are equal in any order. `ignored` properties never make a difference.
+    The cloud fills in `computed` values, so leaving them out changes nothing. A missing list element is always a
+    change, and so is a missing key of a map (`maps`: the names of the maps). `unordered` lists are equal in any order.
+    `ignored` properties never make a difference.
     """
 
     replace: frozenset[str] = frozenset()

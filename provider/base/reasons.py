@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explains in words what a diff changes, for the engine's one-line view.
 
-That view shows property names only, no values and nothing below a property. So we add a key that is a sentence, and the
-engine shows the sentence. `--diff` leaves such a key out, because it has no value before or after. JSON in a string is
-decoded before it is compared, as `--diff` does.
+That view shows only names of top-level properties, without values. So we add a key that is a sentence, and the engine
+shows the sentence. `--diff` leaves such a key out, because it has no value before or after. JSON in a string is decoded
+before it is compared, as `--diff` does.
 """
 
 import json
@@ -125,7 +125,7 @@ def _counts(items: list[Any]) -> Counter[str]:
 
 
 def _of_words(path: str, old: list[Any], new: list[Any]) -> Iterator[tuple[str, str]]:
-    """Compares word by word, like a command line: one more argument does not change those that follow."""
+    """Compares word by word, as for a command line: an additional argument does not change those after it."""
     matcher = SequenceMatcher(a=[canonical(reveal(word)) for word in old], b=[canonical(reveal(word)) for word in new])
     for kind, first, end, start, stop in matcher.get_opcodes():
         gone, come = " ".join(map(_shown, old[first:end])), " ".join(map(_shown, new[start:stop]))
@@ -166,7 +166,7 @@ def _cut(text: str) -> str:
 
 
 def _merged(lines: list[_Line]) -> Iterator[_Line]:
-    """Merges lines that say the same about several items of a list."""
+    """Merges equal lines about several items of a list."""
     alike = Counter((_FIRST_INDEX.sub("[*]", line.path, count=1), line.text) for line in lines)
     done = set()
     for line in lines:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the author of a provider writes: resources, functions, and the plugin that holds them."""
+"""The base classes of a provider: resources, functions, and the plugin that holds them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +24,7 @@ class CreatedResource:
 
 @dataclass(frozen=True)
 class LiveResource:
-    """A resource as it is now. `inputs` are those that would make it so."""
+    """The current state of a resource. `inputs`: those that would make it so."""
 
     id: str
     outputs: Properties

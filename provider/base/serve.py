@@ -18,7 +18,7 @@ from trainyard.engine.callers import LoopbackServer
 # Each wait holds a thread, and all resources of a stack may wait at once. Threads are started only when needed.
 _MOST_AT_ONCE = 256
 _SECONDS_BETWEEN_LOOKS_AT_THE_PARENT = 1.0
-# Interrupted calls get this time to answer, so that what they have made reaches the engine's state.
+# The time for interrupted calls to finish, so that the engine's state gets the resources that they made.
 _SECONDS_TO_ANSWER = 2.0
 
 
@@ -50,7 +50,7 @@ def main(plugin: Plugin, arguments: Sequence[str]) -> NoReturn:
     addresses = [argument for argument in arguments if not argument.startswith("-")]
     served = start(plugin, addresses[-1] if addresses else "")
     over = threading.Event()
-    # Ctrl-C may reach the whole process group while calls go on. We end only after the engine has asked us to stop, as
+    # Ctrl-C may reach the whole process group during calls. We end only after the engine has requested a stop, as
     # it does before it sends its own interrupt. The engine gives all plugins of a stack five seconds together.
     signal.signal(signal.SIGINT, lambda *_: over.set() if served.servicer.asked_to_stop else None)
     signal.signal(signal.SIGTERM, lambda *_: over.set())
@@ -59,5 +59,5 @@ def main(plugin: Plugin, arguments: Sequence[str]) -> NoReturn:
     while not over.wait(_SECONDS_BETWEEN_LOOKS_AT_THE_PARENT) and os.getppid() == parent:
         pass
     served.stop()
-    # A call to the cloud may still be under way and would delay the exit. Nobody waits for its answer any more.
+    # A running call to the cloud would delay the exit, and nobody waits for its response any more.
     os._exit(0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine's protocol, spoken for a `Plugin`."""
+"""The engine's gRPC protocol, for a `Plugin`."""
 
 import json
 import os
@@ -38,11 +38,15 @@ from provider.base.wire import (
     status_pb2,
 )
 
-_KINDS: Mapping[str, Any] = {"add": 0, "delete": 2, "update": 4}  # PropertyDiff.Kind; one more when it replaces
+_KINDS: Mapping[str, Any] = {
+    "add": 0,
+    "delete": 2,
+    "update": 4,
+}  # PropertyDiff.Kind; the number after it means a replacement
 
 
 class Servicer(provider_pb2_grpc.ResourceProviderServicer):
-    """Every method unwraps the secrets of a request, asks the plugin, and marks the secrets in its answer."""
+    """Every method unwraps the secrets of a request, calls the plugin, and marks the secrets in its result."""
 
     def __init__(self, plugin: Plugin, engine: Engine) -> None:
         self._plugin = plugin
@@ -184,7 +188,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
 
 class _Answer:
-    """Turns an exception inside it into an error that the engine shows as text, without secrets."""
+    """Turns an exception in its body into an error that the engine shows as text, without secrets."""
 
     def __init__(self, context: Any, *values: Properties) -> None:
         self._context = context
@@ -240,8 +244,9 @@ def _seal(resource: ProviderResource, outputs: Mapping[str, Any], *models: Prope
 
 
 def _counts(failure: InputFailure) -> bool:
-    """An engine that goes on after an error asks about what depends on the failed resource too, without the outputs
-    that this one does not have, and creates none of it. That an input is missing would be an error of its own."""
+    """Whether a failure counts. After an error, an engine that continues also checks the resources that depend on the
+    failed one, without its outputs, and creates none of them. A missing input would only be a consequence of the first
+    error."""
     return not (failure.missing and os.environ.get(GO_ON) == "true")
 
 
@@ -276,7 +281,7 @@ def _diff_response(diff: Diff, old: Properties, new: Properties) -> Any:
 def _changed_paths(diff: Diff, words: list[str]) -> list[str]:
     """The changed paths for the engine's one-line view, which shows each key by its name.
 
-    A path that has a reason is written in the engine's other spelling, so that the view does not show it twice.
+    A path with a reason is written in the engine's other spelling, so that the view does not show it twice.
     """
     explained = {word.partition(":")[0] for word in words if ":" in word}
     return [as_path(path) if path in explained else path for path in diff.changes]

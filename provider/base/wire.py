@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What passes between a plugin and the engine: property values, log lines, and the generated gRPC modules, which only
-this module names.
+"""Messages between a plugin and the engine: property values, log lines, and the generated gRPC modules, which only this
+module imports.
 
 On the wire, secrets, outputs and resources are objects with a signature. Here a secret is a `Secret`, a value that is
 known only after the update is `UNKNOWN`, and everything else is plain JSON.
@@ -104,7 +104,7 @@ def _encode(value: Any) -> Any:
 
 
 class Engine:
-    """The engine's log; without an engine (a plugin started by hand) the lines go to stderr."""
+    """The engine's log. Without an engine (a plugin started by hand), the lines go to stderr."""
 
     def __init__(self, address: str = "") -> None:
         self._stub: Any = None
@@ -112,7 +112,7 @@ class Engine:
             self._stub = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address, UNLIMITED_MESSAGES))
 
     def log(self, severity: str, message: str, urn: str = "", ephemeral: bool = False) -> None:
-        # The message may quote text of strangers, such as log lines and names. The engine prints it as it is.
+        # The message may quote untrusted text, such as log lines and names. The engine prints it unchanged.
         message = terminal_lines(message)
         if self._stub is None:
             print(message, file=sys.stderr)
@@ -124,7 +124,7 @@ class Engine:
             self._stub.Log(request, timeout=10)
         except grpc.RpcError as error:
             # A line that cannot be shown must not fail its resource.
-            print(f"{message} (the engine did not take this line: {error})", file=sys.stderr)
+            print(f"{message} (the engine did not accept this line: {error})", file=sys.stderr)
 
 
 class UrnReporter:

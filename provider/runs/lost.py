@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the nodes of a run said of its end: files that training made and nobody keeps, and the node that failed first.
+"""What a run's nodes report at its end: files of the training that were not kept, and the node that failed first.
 
 Anybody who may write to the bucket may write such an object. So only few, short parts of it are read.
 """
@@ -36,7 +36,7 @@ class LostFile:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What one rank did not keep: how much in all, the largest by name, and how to keep such files."""
+    """The files that one rank did not keep: their total, the largest by name, and how to keep such files."""
 
     files: int
     size: int
@@ -45,7 +45,7 @@ class Lost:
 
 
 def read_lost(status: Mapping[str, Any] | None) -> Lost | None:
-    """None where everything was kept, and where nobody has said so yet."""
+    """None if all files were kept, or if the rank has not reported yet."""
     row = (status or {}).get("lost")
     if not isinstance(row, Mapping) or not _count(row.get("files")):
         return None
@@ -59,7 +59,7 @@ def _file(row: Mapping[str, Any]) -> LostFile:
 
 
 def total_words(lost: Iterable[Lost | None]) -> str:
-    """In a few words: of one rank, or of several together. Empty where all is kept."""
+    """The total in words, of one rank or of several together. Empty if all files are kept."""
     found = [one for one in lost if one is not None]
     files, size = sum(one.files for one in found), sum(one.size for one in found)
     return f"{count(files)} ({amount(size)}) not kept" if files else ""
@@ -75,7 +75,7 @@ def _text(row: Mapping[str, Any], key: str) -> str:
 
 
 class FirstFailure(NamedTuple):
-    """The node that failed first, and the line that says so. `node` is None if it has no record of its own."""
+    """The node that failed first, and its line. `node` is None if it has no record of its own."""
 
     node: NodeRun | None
     words: str
@@ -98,7 +98,7 @@ class LastLines:
         self._read: dict[str, list[str] | ProviderError] = {}
 
     def of(self, node: NodeRun) -> list[str]:
-        """Empty where they cannot be read."""
+        """The last lines of a node. Empty if they cannot be read."""
         if node.id not in self._read:
             try:
                 self._read[node.id] = self._runs.last_lines(self._call, node, self._limit)
@@ -108,7 +108,7 @@ class LastLines:
         return [] if isinstance(lines, ProviderError) else lines
 
     def quoted(self, node: NodeRun, who: str) -> list[str]:
-        """The lines as the message of a failed run shows them."""
+        """The lines in the form for the message about a failed run."""
         lines, result = self.of(node), self._read[node.id]
         if isinstance(result, ProviderError):
             return [f"Its log could not be read: {result.cause}"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard:index:Run`: one training run, on whatever platform it names."""
+"""`trainyard:index:Run`: one training run on any platform."""
 
 import time
 from collections.abc import Callable
@@ -26,16 +26,16 @@ from provider.runs.lost import LastLines, first_failure
 from provider.runs.starting import JobTries, Turns, failure_mark, marks_of, reason_to_start, remedy
 
 _LAST_LINES = 20
-# Words for states that the platform gives no reason for.
+# Words for states for which the platform gives no reason.
 _REASONS = {"CANCELED": "somebody cancelled it", "DELETED": "somebody deleted its record"}
-# Between two tries of a run that has no access yet, in seconds.
+# Seconds between two starts of a run that has no access yet.
 _FIRST_PAUSE = 2.0
 _LONGEST_PAUSE = 60.0
 _MINUTES_TO_END = 20.0
-# The state key for how far `up` has seen the run get. Programs do not see it. `up` does not wait again for what was
-# reached once: a new tag on a run that failed long after it started must not fail.
+# The state key for the progress of the run that `up` has seen. Programs do not see it. `up` does not wait again for
+# progress that was seen once: a new tag on a run that failed long after its start must not fail.
 _REACHED = "__reached"
-_WAITS = "has not reached what `until` says: `up` waits again"
+_WAITS = "has not reached its `until`: `up` waits again"
 _OUTPUTS = ("state", "nodeRuns", "startedAt", "finishedAt")
 
 
@@ -53,10 +53,10 @@ class RunResource(ProviderResource):
         return CheckedInputs(inputs, tuple(failures(inputs)))
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
-        """Adds a change where the next `up` has work to do although no input changed.
+        """Adds a change if the next `up` has work to do although no input changed.
 
-        A run that failed starts again, as its marks say. A run that has not reached what `until` says is waited for
-        again. The engine remembers a failed `up`, but forgets it when the state is refreshed.
+        A failed run starts again, depending on its marks. A run that has not reached its `until` is waited for again.
+        The engine remembers a failed `up`, but forgets it when the state is refreshed.
         """
         own, mutable = own_inputs(new.get("platform")), mutable_inputs(new.get("platform"))
         replacing = frozenset(key for key in {*old, *new} - mutable if not key.startswith("__"))
@@ -74,9 +74,9 @@ class RunResource(ProviderResource):
     def _failed_meanwhile(
         self, call: Call, diff: Diff, old: Properties, old_outputs: Properties, new: Properties
     ) -> Properties:
-        """The mark of a run that `up` is to wait for, if it has failed before it began since `up` last saw it.
+        """The mark of a run that `up` should wait for, but that failed before it began since the last `up`.
 
-        Waiting for it would only repeat the reason that its record has, which may long be gone.
+        Waiting for it would only repeat the reason in its record, which may no longer apply.
         """
         recorded = _node_runs(old_outputs)
         if diff.replaces or not recorded or "startedAt" in old_outputs or _has_reached(old_outputs, new["until"]):
@@ -84,8 +84,8 @@ class RunResource(ProviderResource):
         try:
             seen = self._platforms().of(old).observe(replace(call, patience=0.0), recorded)
         except ProviderError:
-            return {}  # `up` says it, if the cloud still does not answer
-        # A record that is gone no longer says whether its node began.
+            return {}  # if the cloud still does not respond, `up` reports that
+        # Without its record, it is not known whether a node began.
         whole = not any(node.state == DELETED for node in seen)
         now = outputs(old, seen)
         return failure_mark(now) if whole and never_began(now) else {}
@@ -128,7 +128,7 @@ class RunResource(ProviderResource):
         live_inputs, seen = described
         nodes = remembered(recorded, seen)
         if inputs:
-            # One node alone does not show the name that all of them share.
+            # A single node does not have the name that all nodes share.
             labels = ("tags", "displayName") if len(seen) == len(nodes) else ()
             live_inputs = {**inputs, **{key: live_inputs[key] for key in labels if key in inputs}}
         else:
@@ -158,9 +158,9 @@ class RunResource(ProviderResource):
         runs.release(call, nodes)
 
     def _bring_up(self, call: Call, inputs: Properties, nodes: list[NodeRun]) -> list[NodeRun]:
-        """Starts the missing nodes and waits as long as `until` says. Every error keeps the nodes that exist."""
+        """Starts the missing nodes and waits for the run's `until`. After every error, the existing nodes are kept."""
         spec, runs = run_spec(call.urn, inputs), self._platforms().of(inputs)
-        # A resource that exists must keep its id, so its run is not started anew.
+        # An existing resource must keep its id, so its run is not started again.
         own = own_inputs(spec.platform)
         waits = not nodes and (own is None or own.access_comes_late)
         patience = call.started + (spec.timeouts.access * 60 if waits else 0.0)
@@ -189,7 +189,7 @@ class RunResource(ProviderResource):
         return nodes
 
     def _let_go(self, call: Call, runs: Runs, spec: RunSpec, nodes: list[NodeRun], patience: float) -> None:
-        """Releases a run that had no access and never began, so that it can be started again. Its records stay."""
+        """Releases a run that never began for lack of access, so that it can be started again. Its records stay."""
         left = patience - time.monotonic()
         call.report.info(
             f"run {spec.display_name}: {broken(nodes)[0].details}; new access may not be in force yet, "
@@ -239,21 +239,23 @@ def _kept(error: Exception, spec: RunSpec, inputs: Properties, nodes: list[NodeR
     run_id, state = nodes[0].id, outputs(inputs, nodes)
     if isinstance(error, NotInTimeError):
         cause = f"The run {spec.display_name} is not {spec.until} after {error}: {_states(nodes)}."
-        return PartialFailureError(run_id, state, cause, "The run goes on. Run the same command again to wait for it.")
+        return PartialFailureError(
+            run_id, state, cause, "The run continues. Run the same command again to wait for it."
+        )
     if isinstance(error, Cancelled):
         cause = f"Stopped waiting for the run {spec.display_name}: {_states(nodes)}."
-        return PartialFailureError(run_id, state, cause, "The run goes on. `up` waits again; `destroy` cancels it.")
+        return PartialFailureError(run_id, state, cause, "The run continues. `up` waits again; `destroy` cancels it.")
     if isinstance(error, ProviderError):
         return PartialFailureError(run_id, state, error.cause, error.remedy)
     return PartialFailureError(
-        run_id, state, f"{type(error).__name__}: {error}", "Run the same command again to go on."
+        run_id, state, f"{type(error).__name__}: {error}", "Run the same command again to continue."
     )
 
 
 def _without_records(call: Call, runs: Runs, state: LiveResource, recorded: list[NodeRun]) -> LiveResource | None:
-    """The state of a run whose records were deleted, or are too old to be kept; None starts it again.
+    """The state of a run whose records were deleted, or are too old to be kept. None starts it again.
 
-    A run that had ended stays as it was. For one that was alive, the status files in the bucket may say how it ended.
+    A run that had ended keeps its state. If it was alive, the status files in the bucket may show how it ended.
     """
     name = state.inputs.get("displayName") or state.id
     if not recorded:

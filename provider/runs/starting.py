@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which failed runs the next `up` starts again although no input changed, and what the preview says of them."""
+"""When runs start: again after a failure, although no input changed; and in turn, in a sweep with `atMost`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from launcher.escaping import terminal
 # The state key of a run that `up` saw fail before it began. Nothing ran, so the next `up` always starts it again.
 UNBEGUN = "__unbegun"
 # The state key of a run that `up` saw fail later than that. It may have trained for hours, so the next `up` starts it
-# again only where RETRY_FAILED is 1. Programs see neither key.
+# again only if RETRY_FAILED is 1. Programs see neither key.
 FAILED = "__failed"
 RETRY_FAILED = "TRAINYARD_RETRY_FAILED"
 
@@ -36,20 +36,20 @@ _STOPPED = "A higher `attempt`, or a change in what the run runs, starts it agai
 
 
 def retries_failed() -> bool:
-    """Whether this `up` starts again what an earlier one saw fail."""
+    """Whether this `up` starts runs again that an earlier `up` saw fail."""
     return os.environ.get(RETRY_FAILED) == "1"
 
 
 def failure_mark(state: Properties) -> Properties:
-    """What the state of a run that `up` has just seen end notes for the next `up`. A run that somebody cancelled, or
-    whose record somebody deleted, gets no mark: nobody wants it back unasked."""
+    """The mark in the state of a run that `up` has just seen fail, for the next `up`. A run that was cancelled, or
+    whose record was deleted, gets no mark: it starts again only on request."""
     if never_began(state):
         return {UNBEGUN: True}
     return {FAILED: True} if state.get("state") == "FAILED" else {}
 
 
 def marks_of(state: Properties) -> Properties:
-    """The marks of a run that is still the same failed one."""
+    """The marks of a failed run, if it is still the same run."""
     return {key: state[key] for key in (UNBEGUN, FAILED) if key in state}
 
 
@@ -62,7 +62,7 @@ def remedy(mark: Properties) -> str:
 
 
 def reason_to_start(state: Properties, inputs: Properties) -> str:
-    """Why the next `up` starts a failed run again, and what that costs at most. Empty if it does not."""
+    """The reason why the next `up` starts a failed run again, with the highest cost. Empty if it does not."""
     if state.get(UNBEGUN):
         return f"failed before it began: starts again, {_cost(inputs)}"
     if state.get(FAILED) and retries_failed():
@@ -71,7 +71,7 @@ def reason_to_start(state: Properties, inputs: Properties) -> str:
 
 
 def _cost(inputs: Properties) -> str:
-    # A node that stands for several like it says so. What is not known yet counts once.
+    # A row for several equal nodes has `replicas`. An unknown number counts as one.
     nodes = sum(many if isinstance(many := node.get("replicas"), int) else 1 for node in inputs["nodes"])
     minutes = inputs.get("maximumRuntimeMinutes")
     each = _count(nodes, "node")
@@ -86,7 +86,7 @@ def _count(number: float, what: str) -> str:
 
 
 class JobTries:
-    """What this process has seen of runs and their jobs: the engine asks for a diff before it replaces anything."""
+    """The runs and jobs that this process has seen: the engine requests a diff before it replaces anything."""
 
     def __init__(self) -> None:
         self._going: set[str] = set()
@@ -94,7 +94,7 @@ class JobTries:
         self._lock = threading.Lock()
 
     def announce(self, call: Call, runs: Callable[[], Runs], old: Properties, diff: Diff) -> None:
-        """Says which tries a replacement of the job ends, once for each job."""
+        """Reports which tries end with the replacement of the job, once for each job."""
         job = _job_of(old)
         if not diff.replaces or not job:
             return
@@ -112,7 +112,7 @@ class JobTries:
             call.report.warning(f"the job is replaced, which ends its tries: {_names(alive)}")
 
     def end(self, call: Call, runs: Runs, old: Properties, minutes: float) -> None:
-        """Ends the tries that cannot go on without this run."""
+        """Ends the tries that cannot continue without this run."""
         job_goes = _job_of(old) in self._going
         if call.urn in self._replaced and not job_goes:
             return
@@ -132,7 +132,7 @@ def _stands_on(inputs: Properties) -> str:
 
 
 def _job_of(inputs: Properties) -> str:
-    """What the run stands on, as text. Empty if its platform is not known."""
+    """The resource on which the run runs, as text. Empty if its platform is not known."""
     named = inputs.get(_stands_on(inputs))
     return canonical(named) if named else ""
 
@@ -142,15 +142,16 @@ def _names(tries: Sequence[Try]) -> str:
 
 
 _FIRST_PAUSE, _GROWTH, _LONGEST_PAUSE = 0.5, 1.5, 20.0
-# While another run is next, a run looks this often whether `up` was asked to stop.
+# How often a waiting run checks whether `up` was asked to stop.
 _STOP_SECONDS = 0.5
 
 
 class Turns:
-    """The runs of a sweep start one after the other: the one that is next asks the platform which others are alive.
+    """The runs of a sweep start one after the other. Before a run costs anything, it waits until fewer others are
+    alive.
 
-    All runs of an `up` are started by one process, so a lock is enough. Runs of an earlier `up` are seen on the
-    platform, which is also how this one finds those that it started itself.
+    All runs of an `up` are started by one process, so a lock is enough. Runs of an earlier `up`, and those that this
+    one has started, are read from the platform.
     """
 
     def __init__(self) -> None:
@@ -159,7 +160,8 @@ class Turns:
 
     @contextmanager
     def turn(self, call: Call, runs: Runs, spec: RunSpec, inputs: Properties) -> Iterator[Call]:
-        """Inside, the run may start. Gives the call with the time after the wait: no timeout of the run includes it."""
+        """Waits for the run's turn. Yields the call with the time after the wait, which no timeout of the run
+        includes."""
         turns = inputs.get("turns")
         if not turns:
             yield call
@@ -182,7 +184,7 @@ class Turns:
         while True:
             alive = runs.living(call, inputs)
             others = sorted(run for run in alive.values() if run.startswith(names))
-            # A run that an interrupted `up` has started is adopted, however many others there are.
+            # A run that an interrupted `up` has started is adopted, even if the limit is reached.
             if spec.fingerprint in alive or len(others) < most:
                 return
             words = f"waits for its turn: at most {most} of the sweep at once, {', '.join(others[:4])} not over"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Meaning checks: each a small function with a code, asked about a Stack and given facts; they never fetch."""
+"""Meaning checks: small functions, each with a code. They get a Stack and facts, and never fetch anything."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def rules() -> Mapping[str, CheckRule]:
 
 
 def checks_of(named: str) -> Iterator[CheckRule]:
-    """The checks of every platform, and those of the one named."""
+    """The checks of every platform, and those of the named one."""
     yield from RULES.values()
     yield from stack_file(named).rules().values()
 
 
 def check(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """Everything that is wrong with what a stack means."""
+    """The findings about the meaning of a stack."""
     for rule in checks_of(stack.platform):
         for wrong in rule.check(stack, facts):
             yield Finding(rule.code, wrong.path, wrong.message, wrong.remedy, rule.severity)

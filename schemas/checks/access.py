@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of who may do what, and of what is taken from another stack."""
+"""Checks of access, and of concerns that are taken from another stack."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def open_production(stack: Stack, _: Facts) -> Iterator[Wrong]:
         yield Wrong(at("access", "mode"), message, "use `least-privilege`")
 
 
-@rule("TY707", "something is taken from another stack and described here too")
+@rule("TY707", "a concern is taken from another stack and described here too")
 def taken_and_own(stack: Stack, _: Facts) -> Iterator[Wrong]:
     if stack.uses is None:
         return
@@ -88,7 +88,7 @@ def _inputs(stack: Stack) -> Iterator[Path]:
     return (at("jobs", name, "inputs") for name, job in stack.jobs.items() if job.inputs)
 
 
-# Feature of a platform's `lacks` -> where a stack asks for it.
+# Feature in a platform's `lacks` -> the places where a stack requests it.
 FEATURES: Mapping[str, _FeatureUse] = {
     "failed-nodes": _failed_nodes,
     "node-groups": _node_groups,

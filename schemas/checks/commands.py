@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of commands: no shell reads them, and the launcher starts the processes itself. Where a shell does read them,
-they are the team's own affair."""
+"""Checks of commands: the launcher runs them without a shell, and starts the processes itself.
+
+Commands that a shell reads are not checked.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def _without_shell(stack: Stack) -> Iterator[tuple[str, Job]]:
 
 @lru_cache(maxsize=64)
 def words_of(command: str) -> tuple[str, ...]:
-    """The words of a command; none where it cannot be split (TY810 says so)."""
+    """The words of a command. Empty if it cannot be split, which TY810 reports."""
     try:
         return tuple(shlex.split(command))
     except ValueError:
@@ -77,7 +79,7 @@ def launcher_inside(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 
 def _other_framework(program: str, job: Job, facts: Facts) -> str | None:
-    """Another built-in framework with this launcher. A team's own framework may start what it likes."""
+    """Another built-in framework with this launcher. Own frameworks of teams may start any program."""
     if job.framework in facts.own_frameworks:
         return None
     names = (name for name in facts.framework_names() if name not in (job.framework, *facts.own_frameworks))
@@ -85,7 +87,7 @@ def _other_framework(program: str, job: Job, facts: Facts) -> str | None:
 
 
 def _program(words: tuple[str, ...]) -> str:
-    """The program that a command starts: of `/opt/bin/torchrun`, of `python -m torch.distributed.run`."""
+    """The program that a command starts, for `/opt/bin/torchrun` and for `python -m torch.distributed.run`."""
     if len(words) > 2 and _PYTHON.fullmatch(words[0].rpartition("/")[2]) and words[1] == "-m":
         return words[2]
     return words[0].rpartition("/")[2] if words else ""
@@ -108,7 +110,7 @@ def named_variable(stack: Stack, _: Facts) -> Iterator[Wrong]:
             for index, word in enumerate(one.args):
                 if _VARIABLE.fullmatch(word):
                     message = f"the script gets the text `{word}`: no shell reads the arguments"
-                    remedy = "read the variable in the script; nothing to do if you mean this very text"
+                    remedy = "read the variable in the script; nothing to do if you mean this text itself"
                     yield Wrong(at("jobs", name, "runs", run, "args", index), message, remedy)
 
 
@@ -159,7 +161,7 @@ def ended_early(stack: Stack, _: Facts) -> Iterator[Wrong]:
             wanted = _minutes_in(words)
             if wanted is not None and wanted > most:
                 message = f"asks for {plural(round(wanted), 'minute')}, but the run is stopped after {most}"
-                yield Wrong(where, message, f"set `maximumRuntimeMinutes: {round(wanted) + 30}`, or ask for less")
+                yield Wrong(where, message, f"set `maximumRuntimeMinutes: {round(wanted) + 30}`, or request less")
 
 
 def _all_words(name: str, job: Job) -> Iterator[tuple[Path, tuple[str, ...]]]:
@@ -170,7 +172,7 @@ def _all_words(name: str, job: Job) -> Iterator[tuple[Path, tuple[str, ...]]]:
 
 
 def _minutes_in(words: tuple[str, ...]) -> float | None:
-    """`timeout 5h train.py`, `--max-hours 48`, `--max-minutes=90`."""
+    """The time in minutes, from `timeout 5h train.py`, `--max-hours 48` or `--max-minutes=90`."""
     if words[:1] == ("timeout",):
         match = next((limit for word in words[1:] if (limit := _DURATION.fullmatch(word))), None)
         return float(match[1]) * _UNITS[match[2] or "s"] if match else None

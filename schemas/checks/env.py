@@ -14,7 +14,7 @@ from schemas.model import EnvValue, Stack
 # Name or prefix -> why it is reserved, on every platform. A prefix ends with an underscore.
 OWNED = {
     "TRAINYARD_": "trainyard's launcher reads it",
-    "NODE_RANK": "it says which node this is",
+    "NODE_RANK": "it identifies the node",
     "RANK": "it says which process this is",
     "LOCAL_RANK": "it says which process this is",
     "WORLD_SIZE": "the number of processes follows from the roles",
@@ -38,7 +38,7 @@ def _variables(stack: Stack) -> Iterator[tuple[Path, str, EnvValue, str]]:
 
 
 def owner(stack: Stack, name: str) -> str | None:
-    """Why a variable is reserved; None if it is free."""
+    """The reason why a variable is reserved. None if it is free."""
     upper, owned = name.upper(), {**OWNED, **stack.variables}
     if upper in owned:
         return owned[upper]

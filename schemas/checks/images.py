@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of container images: is the reference valid, and will it name the same image tomorrow?"""
+"""Checks of container images: whether the reference is valid, and whether it always names the same image. Also checks
+of pip requirements."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _IMAGE = re.compile(
 )
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
 OURS = "${registry}"
-# Of one job. Whoever misses more has not listed any.
+# The limit for one job. If more modules are missing, the team has not listed any.
 MOST_MISSING = 20
 
 
@@ -45,7 +46,7 @@ def images_of(stack: Stack) -> Iterator[Image]:
 
 
 def has_capitals(image: Image) -> bool:
-    """Where registries allow none. A host may have some."""
+    """Whether the repository has capitals, which registries refuse. A host may have some."""
     repository = _REFERENCE.sub("", image.name.partition("/")[2])
     return repository != repository.lower()
 
@@ -134,7 +135,7 @@ def existing_image(stack: Stack, _: Facts) -> Iterator[Wrong]:
         wanted = stack.jobs[image.job].requirements
         if wanted and (image.digest or not (image.host or image.name.startswith(OURS))):
             message = f"`{image.text[:80]}` exists already: `{wanted.file}` goes only into images that trainyard builds"
-            remedy = f"write `image: {OURS}:TAG` and run `trainyard image build`, or see to it that the image has them"
+            remedy = f"write `image: {OURS}:TAG` and run `trainyard image build`, or make sure that the image has them"
             yield Wrong(at("jobs", image.job, "requirements"), message, remedy)
 
 
@@ -217,7 +218,7 @@ def _place(conflict: Conflict, packages: PackageList) -> str:
 
 
 def _need(name: str, job: Job, facts: Facts) -> Need:
-    """What a job needs of a local environment, as trainyard/local/environments.py asks for it."""
+    """What a job needs of a local environment, in the same form as in trainyard/local/environments.py."""
     framework = facts.framework(job)
     lines = requirement_lines(facts.packages[name].text)
     modules, own = facts.modules.get(name, frozenset()), job.framework in facts.own_frameworks
@@ -225,9 +226,9 @@ def _need(name: str, job: Job, facts: Facts) -> Need:
 
 
 def _brought(job: Job, facts: Facts) -> frozenset[str] | None:
-    """The packages that come with a job's framework. None if nobody knows: then nothing can be missing.
+    """The packages that come with a job's framework. None if they are not known: then nothing can be missing.
 
-    A team's own framework brings what the team put into its image. `requirements` say that the team lists it.
+    A team's own framework has what the team put into its image. If the job has `requirements`, these list it.
     """
     if job.framework in facts.own_frameworks:
         return frozenset() if job.requirements else None

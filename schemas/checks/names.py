@@ -30,7 +30,7 @@ OUR_TAGS = (
 )
 
 
-@rule("TY605", "a new thing and an existing one are both named")
+@rule("TY605", "a new resource and an existing one are both named")
 def name_and_existing(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for column in fields(stack):
         part = getattr(stack, column.name)
@@ -42,7 +42,7 @@ def name_and_existing(stack: Stack, _: Facts) -> Iterator[Wrong]:
                 yield Wrong(at(camel(column.name), key), message, f"keep `{key}` or `existing`")
 
 
-@rule("TY606", "two things get the same name")
+@rule("TY606", "two runs get the same name")
 def same_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
     taken: dict[str, str] = {}
     for job, spec in stack.jobs.items():
@@ -68,7 +68,7 @@ def reference(stack: Stack, _: Facts) -> Iterator[Wrong]:
     yield from _unknown_each(stack)
     for path, text in _texts(stack):
         if path[-1] == "command" and stack.jobs[str(path[2])].by_shell:
-            # To a shell it is a variable.
+            # A shell reads it as a variable.
             continue
         for name in dict.fromkeys(names_in(each.without_references(text))):
             if name not in references:
@@ -79,7 +79,7 @@ def reference(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 
 def _unknown_each(stack: Stack) -> Iterator[Wrong]:
-    """Only the arguments and variables of a run know the values of its `each`."""
+    """Only the arguments and variables of a run can use the values of its `each`."""
     for path, text in _texts(stack):
         job, *place = path[2:]
         run = stack.jobs[str(job)].runs[str(place[1])] if place[0] == "runs" else None

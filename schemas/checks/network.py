@@ -88,7 +88,7 @@ def public(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for key, text in _blocks(stack.network):
         block = _parsed(text)
         if block and not any(block.subnet_of(private) for private in _PRIVATE + _REFUSED):
-            message = f"{block} is not a private range: its addresses belong to somebody else"
+            message = f"{block} is not a private range: these addresses belong to others"
             yield Wrong(at("network", key), message, "use a part of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
 
 
@@ -147,7 +147,7 @@ def undocumented_ports(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         row = facts.framework(job)
         documented = [port for port in row.ports if port.documented] if row else []
-        # A framework that the documents do not name gets all it needs. Where they open every port, nothing is missing.
+        # A framework that the documents do not name gets all its ports. If they open every port, none is missing.
         if row is None or job.nodes < 2 or not documented or any(port.default == "all" for port in documented):
             continue
         for port in row.ports:

@@ -24,8 +24,8 @@ def _jobs(stack: Stack, facts: Facts) -> Iterator[tuple[str, JobOnPlatform]]:
 
 
 def _written(stack: Stack, facts: Facts) -> Iterator[tuple[tuple[str | int, ...], PortRow, PortRange]]:
-    """Every port range in the file, with a label that the framework has. Where the platform chooses all ports, no
-    number in the file has an effect."""
+    """Every port range in the file, with a label that the framework has. Empty if the platform chooses all ports: then
+    numbers in the file have no effect."""
     for name, job in [] if stack.reserves_ports else _jobs(stack, facts):
         for label, value in job.spec.ports.items():
             row = job.framework.port(label)

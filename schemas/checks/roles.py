@@ -88,7 +88,7 @@ def wrong_option(stack: Stack, facts: Facts) -> Iterator[Wrong]:
                 yield Wrong(at("jobs", name, "options", option), f"`{option}` {complaint}", row.meaning)
 
 
-@rule("TY417", "several of something without the option that they need")
+@rule("TY417", "a number above 1 without the option that it needs")
 def several(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in facts.known_jobs(stack):
         options = JobOnPlatform.of(stack, job, framework).options
@@ -179,7 +179,7 @@ def without_gpu(stack: Stack, facts: Facts) -> Iterator[Wrong]:
             yield Wrong(at("jobs", name, "options", "backend"), message, "use `backend: gloo`, or a GPU shape")
 
 
-@rule("TY413", "completion counts more nodes than there are")
+@rule("TY413", "completion counts more nodes than the role has")
 def completion(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for role, spec in job.roles.items():

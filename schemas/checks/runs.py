@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of code and input data, and of how long runs may take. Platforms' own checks share the bounds."""
+"""Checks of code and input data, and of the time that runs may take. Platforms' own checks use the same bounds."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def unreadable_command(stack: Stack, _: Facts) -> Iterator[Wrong]:
                 yield Wrong(where, "is empty", "name the training script")
 
 
-@rule("TY815", "input data mounted in a folder that is not free")
+@rule("TY815", "input data mounted in a folder that is in use")
 def mounts(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         seen: dict[str, int] = {}
@@ -209,7 +209,7 @@ def alike(stack: Stack, _: Facts) -> Iterator[Wrong]:
         for name, values in one.each.items():
             twice = [value for value, times in Counter(map(text_of, values)).items() if times > 1]
             if twice:
-                yield Wrong((*path, "each", name), f"{listing(twice)} stands there more than once", "keep it once")
+                yield Wrong((*path, "each", name), f"{listing(twice)} occurs more than once", "keep it once")
         keys = Counter(keys_of(run, one))
         doubled = [key for key, times in keys.items() if times > 1]
         if doubled and not _has_doubles(one):
@@ -220,7 +220,7 @@ def alike(stack: Stack, _: Facts) -> Iterator[Wrong]:
             yield Wrong((*path, "each"), f"another run of the job is called `{both[0]}` too", "rename one of the runs")
 
 
-@rule("TY869", "a limit of runs at once where there is one run")
+@rule("TY869", "a limit of simultaneous runs for a single run")
 def limit_of_one(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for run, one in job.runs.items():
@@ -262,7 +262,7 @@ def unused(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 
 def disks_within(stack: Stack, smallest: int, largest: int) -> Iterator[Wrong]:
-    """In gigabytes."""
+    """Findings about sizes outside of these bounds, in gigabytes."""
     for name, job in stack.jobs.items():
         size = job.block_storage_gb
         if not smallest <= size <= largest:
@@ -272,7 +272,8 @@ def disks_within(stack: Stack, smallest: int, largest: int) -> Iterator[Wrong]:
 
 
 def runtimes_within(stack: Stack, shortest: int, longest: int, who: str) -> Iterator[Wrong]:
-    """In minutes. `who`: the words before the bounds, such as `a run has`."""
+    """Findings about runtimes outside of these bounds, in minutes. `who`: the words before the bounds, such as `a run
+    has`."""
     for name, job in stack.jobs.items():
         minutes = job.maximum_runtime_minutes
         if not shortest <= minutes <= longest:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of data that would be lost or not found, and of files that should not be in the code."""
+"""Checks of data that would be lost or not found, and of files that must not be in the code."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of waivers: each is of a rule that exists, and ends on a day that exists and has not gone by."""
+"""Checks of waivers: the rule and the last day must exist, and the day must not be over."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def unknown_day(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 @rule("TY722", "a waiver that has ended", severity="warning")
 def ended(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    """No error: a stack that keeps the rule by now is as good as it was yesterday. The pack judges the others."""
+    """Only a warning: a stack that keeps the rule by now needs no waiver. The policy pack judges the others."""
     for name, waiver in stack.waivers.items():
         until = _day(waiver.until)
         if until is not None and until < facts.today:

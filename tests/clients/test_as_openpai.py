@@ -121,6 +121,6 @@ def test_a_command_is_filled_in_as_openpai_does(text: str, command: str | None) 
 
 
 def test_a_key_of_a_job_stands_once(home: Path) -> None:
-    with pytest.raises(ApiError, match="the key 'name' stands twice") as refusal:
+    with pytest.raises(ApiError, match="the key 'name' occurs twice") as refusal:
         parse_and_mask("name: a\nname: b\n")
     assert (refusal.value.status, refusal.value.code) == (500, "")

@@ -450,7 +450,7 @@ TAKES = {
         [
             "Because of `ami` (ami-0d11a1b2c3d4e5f60 -> ami-0b2b2c2d2e2f2a2b2), `blockStorageGb` (500 -> 600), "
             "`spot` (false -> true), `efa` (4 -> 2), `stopWhenIdle` (30 -> 60). What lies only on their disks is lost; "
-            "runs that wait in the queue go on",
+            "runs in the queue continue",
         ],
     ),
 }  # fmt: skip

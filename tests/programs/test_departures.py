@@ -36,7 +36,7 @@ def warnings(changed: Written, before: dict[str, Any], **config: Any) -> list[st
 def test_a_bucket_of_another_name_keeps_its_objects_or_stops_up(changed: Written) -> None:
     (kept,) = warnings(changed, {"bucket": "older"}, bucket={"name": "newer"})
     assert kept.startswith(
-        "trainyard:bucket: the bucket `older` holds about 7 objects; nothing moves them. It is protected"
+        "trainyard:bucket: the bucket `older` holds about 7 objects; they are not moved. It is protected"
     )
     assert "`bucket: { name: older }`" in kept
     (going,) = warnings(changed, {"bucket": "older"}, bucket={"name": "newer", "keep": False})
@@ -48,7 +48,7 @@ def test_images_and_logs_are_named_before_they_go(changed: Written) -> None:
     images, printed = warnings(
         changed, BEFORE | {"bucket": "same"}, bucket={"name": "same"}, registry=registry, logs=logs
     )
-    assert "`older/images` holds 3 images; nothing moves them. OCI deletes them with it" in images
+    assert "`older/images` holds 3 images; they are not moved. OCI deletes them with it" in images
     assert "the log `runs` is deleted, with everything that runs printed" in printed
     (kept,) = warnings(
         changed, {"imagePushAddress": BEFORE["imagePushAddress"]}, registry={"repository": "newer/images"}
@@ -97,4 +97,4 @@ def test_a_stack_does_not_move_to_another_platform(
 
     with pytest.raises(ProgramError) as refused:
         changed(BOTH, change, references={f"organization/trainyard/{BOTH}": before})
-    assert f"trainyard:platform: the stack is up on `{there}`, and nothing moves to `{platform}`" in str(refused.value)
+    assert f"trainyard:platform: the stack is up on `{there}`, and cannot move to `{platform}`" in str(refused.value)

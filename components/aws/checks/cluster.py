@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a job's cluster: its interfaces, its image, how it is bought, and what it costs when nobody trains."""
+"""Checks of a job's cluster: its interfaces, its image, how it is bought, and what it costs while no run trains."""
 
 from __future__ import annotations
 

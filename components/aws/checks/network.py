@@ -65,7 +65,7 @@ def ingress(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
             yield Wrong((*place, "ports"), f"{item.ports} is not a range of ports", "write it as 6006-6010")
         if not _DESCRIPTION.fullmatch(item.why):
             message = "the description of a rule has up to 255 letters, digits, spaces and ._-:/()#,@[]+=&;{}!$*"
-            yield Wrong((*place, "why"), message, "say it in fewer or plainer words")
+            yield Wrong((*place, "why"), message, "shorten it, and use only these characters")
 
 
 @rule("TY154", "everybody is let in", severity="warning")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The deployed run that a try is like: the newest ticket of that run in the queue of its cluster."""
+"""The deployed run that a try repeats: the newest ticket of that run in its cluster's queue."""
 
 from __future__ import annotations
 
@@ -32,25 +32,26 @@ def overlay_with(values: Mapping[str, str]) -> Overlay:
     return Overlay(_OPEN_TEXT, lambda text: expand(text, values))
 
 
-# It only compares.
+# It has no values, because it is only used to compare.
 OVERLAY = overlay_with({})
 
 
 def environment_of(node: Mapping[str, Any]) -> dict[str, str]:
-    """The variables of a deployed node. Anybody may have written the ticket."""
+    """The variables of a deployed node. The ticket is untrusted: anybody with access to the bucket may have written
+    it."""
     values = node.get("environment")
     return {str(name): str(value) for name, value in values.items()} if isinstance(values, Mapping) else {}
 
 
 def without_secrets(node: NodePlan) -> NodePlan:
-    """Secret variables are in the secret of the run, and in no ticket."""
+    """Secret variables are in the run's secret, never in a ticket."""
     plain = {name: value for name, value in node.environment.items() if not isinstance(value, Secret)}
     return replace(node, environment=plain)
 
 
 @dataclass(frozen=True)
 class PlanFiller:
-    """`components.aws.run_inputs.RunFiller` for a job without runs: there is nothing deployed to repeat."""
+    """Implements `components.aws.run_inputs.RunFiller` for a job without runs, which has no deployed run to repeat."""
 
     values: Mapping[str, str]
 
@@ -66,11 +67,11 @@ class PlanFiller:
 
 
 def find_deployed(queue: Queue, planned: PlannedTry) -> Ticket | None:
-    """None if the job has no runs in the stack file: there is nothing to repeat."""
+    """The deployed run to repeat. None if the job has no runs in the stack file."""
     stack, job = planned.plan.stack, planned.job.name
     tickets = [one for one in queue.tickets() if one.tags.get("stack") == stack]
     if any(one.tags.get("run") == planned.run.name for one in tickets):
-        # It would share checkpoints and the line in `trainyard runs`.
+        # Two tries of one name would share their checkpoints and their line in `trainyard runs`.
         raise TryError(f"there was a try {planned.title} already: give this one another --name, or none")
     if planned.like is None:
         return None
@@ -84,7 +85,7 @@ def find_deployed(queue: Queue, planned: PlannedTry) -> Ticket | None:
 
 
 def changes_of(planned: PlannedTry, job: AwsJobPlan, deployed: Ticket | None, folder: Path) -> Iterator[str]:
-    """Keys of the job in the stack file that say something else than what is deployed, each once."""
+    """The keys of the job that differ between the stack file and what is deployed, each once."""
     if deployed is not None and planned.like is not None:
         yield from dict.fromkeys(_differences(planned, job, deployed, folder))
 
@@ -107,19 +108,19 @@ def _differences(planned: PlannedTry, job: AwsJobPlan, deployed: Ticket, folder:
 
 
 def refuse_new_secrets(planned: PlannedTry) -> None:
-    """A ticket is no place for secrets, and the secret of the run that the try is like has other ones."""
+    """A try cannot have new secrets: tickets have none, and the secret of the repeated run has only that run's."""
     like = {node.name: node.environment for node in planned.like.nodes} if planned.like else {}
     for node in planned.run.nodes:
         for name, value in node.environment.items():
             if isinstance(value, Secret) and like.get(node.name, {}).get(name) != value:
                 raise TryError(
                     f"`{name}` is a secret, which a try cannot bring: add it to a run of the stack file, and `up` "
-                    "keeps it where only the nodes read it"
+                    "stores it where only the nodes can read it"
                 )
 
 
 def newest_code(session: Session, call: Call, bucket: str, job: str) -> str | None:
-    """The archive of a job that was put last; older ones stay for runs that still wait. None if it has no code."""
+    """The newest archive of a job's code, or None if the job has no code. Older archives stay for runs in the queue."""
     stem = f"{_CODE}{job}-"
     rows = [
         (row["LastModified"], row["Key"])
@@ -147,7 +148,7 @@ def prepare(runs: AwsRuns, call: Call, planned: PlannedTry, folder: Path) -> Rea
 
 
 def _values(session: Session, plan: AwsDl1Plan, bucket: str) -> dict[str, str]:
-    """References that can be answered without the stack's state."""
+    """The references that can be filled in without the stack's state."""
     values = {"bucket": f"s3://{bucket}"}
     if "registry" not in plan.taken:
         host = f"{session.account}.dkr.ecr.{plan.region}.amazonaws.com"
@@ -167,7 +168,7 @@ def _from_plan(
 
 
 def _repeated(planned: PlannedTry, deployed: Ticket, values: dict[str, str]) -> Properties:
-    """The deployed run, with the difference that the try makes."""
+    """The deployed run, with the changes of the try."""
     like = {node.name: without_secrets(node) for node in planned.like.nodes} if planned.like else {}
     own = {node.name: without_secrets(node) for node in planned.run.nodes}
     inputs, nodes = described_inputs(deployed), []

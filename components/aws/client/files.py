@@ -69,8 +69,8 @@ class BucketStore:
             raise self.explain(error) from error.__cause__
 
     def _is_plain(self, name: str) -> bool:
-        """Whether ETags of a list are MD5. Lists do not say how objects are encrypted, so one object is looked up: the
-        bucket encrypts all in the same way."""
+        """Whether ETags in a listing are MD5. Listings do not say how objects are encrypted, so one object is looked
+        up: the bucket encrypts all objects in the same way."""
         if self._plain is None:
             head = self._head(name)
             self._plain = head is None or _is_plain(head)
@@ -200,7 +200,7 @@ def _time(moment: Any) -> str:
 
 _LIST, _READ = ("s3:ListBucket",), ("s3:GetObject",)
 _WRITE = ("s3:AbortMultipartUpload", "s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject")
-# By purpose: what is done with the bucket, and what with its objects.
+# By purpose: the actions on the bucket, and those on its objects.
 _ACTIONS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "list": (_LIST, ()),
     "get": (_LIST, _READ),
@@ -210,7 +210,7 @@ _ACTIONS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class AwsOpener:
-    """`components.platform.files.StoreOpener`, by the same credentials as every client of AWS's."""
+    """Implements `components.platform.files.StoreOpener` with the credentials that all clients of AWS use."""
 
     request: StoreRequest
     session: Session
@@ -226,7 +226,7 @@ class AwsOpener:
         return self.bucket(place.bucket), place.prefix
 
     def _explain(self, bucket: str, error: ProviderError) -> ProviderError:
-        """The same error, with the least that lets the caller do all of this if it is a refusal."""
+        """The error. If it is a refusal, the remedy has the least statements that the caller needs."""
         if code_of(error.__cause__) not in ACCESS_CODES:
             return error
         lines = ["A statement is missing in a policy of yours, or of a group that you are in. These are enough:"]
@@ -238,7 +238,7 @@ class AwsOpener:
 
 
 def statements(purpose: str, bucket: str) -> list[Mapping[str, object]]:
-    """What lets a caller list, get or put."""
+    """The least statements with which a caller can list, get or put."""
     of_bucket, of_objects = _ACTIONS[purpose]
     rows = ((of_bucket, f"arn:aws:s3:::{bucket}"), (of_objects, f"arn:aws:s3:::{bucket}/*"))
     return [{"Effect": "Allow", "Action": list(actions), "Resource": arn} for actions, arn in rows if actions]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS DL1, as building and pushing images ask for it."""
+"""Implements `ImagePlatform` for AWS: builds of Gaudi images, and pushes to ECR."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from components.platform.images import (
 )
 from components.s3 import Session, code_of, refusal
 
-# ECR gives every caller's token to this user.
+# The user name that ECR expects with a token.
 USER = "AWS"
-# Stands in the words of a dry run where nobody was asked.
+# A dry run shows this in place of the account that was not looked up.
 UNKNOWN_ACCOUNT = "<account>"
-# The first match counts: ECR's word for an unknown caller also contains `denied`.
+# The first match counts: ECR's message for an unauthenticated caller also contains `denied`.
 PUSH_FAILURES = (
     PushFailure(
         r"no basic auth|authorization token has expired|not authenticated|authentication required|unauthori[sz]ed",
@@ -50,7 +50,7 @@ PUSH_FAILURES = (
     NOT_BUILT,
     UNREACHABLE,
 )
-# The repository and the component around it: the engine makes a targeted part only together with its parents.
+# The repository and its parent component: the engine makes a targeted resource only together with its parents.
 _TARGETS = ("**::trainyard:aws-dl1:Storage::storage", "**::repository")
 _LOGIN = "Check the credentials (AWS_PROFILE) and the network"
 DOCKERFILE = IMAGES / "gaudi" / "Dockerfile"
@@ -65,7 +65,7 @@ def account(session: Session) -> str:
 
 
 def look_up_image(session: Session, plan: Plan, image: WantedImage) -> RegisteredImage | None:
-    """What the registry has. None if the address is not of this account's registry in this region."""
+    """The image in the registry. None if the address is not in this account's registry in this region."""
     if image.host != registry_address(session.account, plan).partition("/")[0]:
         return None
     client = session.client("ecr", plan.region)
@@ -85,7 +85,7 @@ def make_words(plan: Plan) -> str:
 
 
 def password(session: Session, plan: Plan) -> str:
-    """A token of the registry for whoever the session acts as, good for twelve hours."""
+    """A token for the registry, which is valid for twelve hours."""
     answer = _ask(
         lambda: session.client("ecr", plan.region).get_authorization_token()["authorizationData"][0],
         "Ask ECR for a login",
@@ -94,7 +94,7 @@ def password(session: Session, plan: Plan) -> str:
 
 
 def _known(read: Callable[[], Any]) -> Any:
-    """The answer, or None if ECR knows no such thing."""
+    """The response, or None if ECR does not know the image or repository."""
     try:
         return read()
     except Exception as error:
@@ -114,7 +114,8 @@ def _ask(call: Callable[[], Any], what: str) -> Any:
 
 
 def gaudi_recipe(plan: AwsDl1Plan, job: str) -> Recipe:
-    """The recipe of a job. Nodes bring the launcher along, so the image needs nothing of ours."""
+    """The recipe of a job's image. The image needs nothing of trainyard, because nodes install the launcher
+    themselves."""
     chosen = plan.jobs[job]
     release, rows = chosen.cluster.release, table("aws_dl1")
     torch = rows["shapes"].get(chosen.shape.name, {}).get("releases", {}).get(release)
@@ -126,7 +127,7 @@ def gaudi_recipe(plan: AwsDl1Plan, job: str) -> Recipe:
 
 
 class AwsImages:
-    """`components.platform.images.ImagePlatform`, for one region and one caller."""
+    """Implements `components.platform.images.ImagePlatform` for one region and one caller."""
 
     def __init__(self, plan: AwsDl1Plan, session: Session) -> None:
         self._plan, self._session = plan, session
@@ -145,7 +146,7 @@ class AwsImages:
         if "registry" in plan.taken:
             raise ImageError(
                 f"{plan.stack} takes its registry from {plan.uses}\n"
-                f'Say which it is: --registry "$(pulumi stack output imagePushAddress -s {plan.uses})"'
+                f'Name it: --registry "$(pulumi stack output imagePushAddress -s {plan.uses})"'
             )
         known = plan.account or (UNKNOWN_ACCOUNT if dry_run else account(self._session))
         return registry_address(known, plan)

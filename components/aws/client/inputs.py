@@ -34,7 +34,7 @@ INPUTS = OwnInputs(
             {"type": "object", "additionalProperties": _TEXT, "description": f"Text by name: {', '.join(KEYS)}"},
             required=True,
         ),
-        # It says that another value of the run's secret is another input: the secret's name stays.
+        # The secret's name never changes, so its version is an input: a new value starts the run again.
         "secretVersion": RunInput(_TEXT),
     },
     stands_on="cluster",

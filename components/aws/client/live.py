@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stack of AWS as its account has it now. Here: its bucket, registry, logs and secrets."""
+"""Reads the current state of a stack in its AWS account: here its bucket, registry, logs and secrets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def make(question: LiveQuestion) -> LiveSide:
 
 
 def _is_refused(error: BaseException | None) -> bool:
-    # An answer without a body has no other code.
+    # The only error code of a response without a body.
     return code_of(error) in {*ACCESS_CODES, "403"}
 
 
@@ -77,7 +77,7 @@ class _Reader:
     def _told(
         self, what: str, one: ReviewedResource, ask: Callable[[], Any], told: Callable[[Any], Mapping[str, Any]]
     ) -> Any:
-        """What a read of one resource says. None where it is gone or may not be read; both are kept."""
+        """The properties of one resource. None if it does not exist or may not be read; both are recorded."""
         gone = object()
 
         def read() -> Any:
@@ -98,7 +98,7 @@ class _Reader:
         return answer
 
     def _beside(self) -> None:
-        """Registry, logs and secrets: whether they are there, and who else was let in."""
+        """Whether registry, logs and secrets exist, and which other principals have access."""
         for one in self._declared.of(REPOSITORY):
             self._repository(one)
         for one in self._declared.of(LOG_GROUP):
@@ -134,7 +134,7 @@ class _Reader:
         self._policy(what, lambda: ask().get("ResourcePolicy"), SECRET_POLICY, {"secretArn": one.id})
 
     def _policy(self, what: str, ask: Callable[[], str | None], type_: str, inputs: Mapping[str, str]) -> None:
-        """A policy of the resource itself: the stack declares none here."""
+        """A policy on the resource itself, which the stack does not declare."""
 
         def read() -> str | None:
             try:

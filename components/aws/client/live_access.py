@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what with a stack of AWS now: its role, its policies, and what others of the account were granted.
+"""Reads who currently has access to a stack on AWS: its role, its policies, and other grants in the account.
 
-An account has many policies, and most are its own order: that administrators may do everything is no news. A statement
-counts if it names something of the stack (its bucket, its repository, its role), or if it was made after the stack.
-What other stacks of trainyard say they made is declared by their files.
+An account has many policies, and most do not matter here, such as those of administrators. A statement counts if it
+names a resource of the stack (its bucket, repository or role), or if it was added after the stack was made. Policies
+that other stacks of trainyard made are left out, because their own files declare them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ INLINE = {
 }
 JUDGED: Mapping[str, frozenset[str]] = {POLICY: frozenset({"policy"})}
 _KINDS = {"role": "RoleDetailList", "group": "GroupDetailList", "user": "UserDetailList"}
-# Roles that AWS makes and keeps for its services.
+# Service-linked roles, which AWS makes and maintains.
 _OF_SERVICES = "/aws-service-role/"
 _ANOTHER = "another-0f0e0d"
 Row = Mapping[str, Any]
@@ -41,7 +41,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Held:
-    """A policy that a principal has. `policy`: its ARN, empty where it is the principal's own."""
+    """A policy that a principal has. `policy`: its ARN, or empty for an inline policy."""
 
     kind: str
     principal: str
@@ -73,7 +73,7 @@ class AccessReader:
             self._others(one, account, made, caller)
 
     def _account(self) -> dict[str, list[Any]]:
-        """Principals and policies of the account. AWS's own policies are left out: there are a thousand."""
+        """Principals and policies of the account, without the thousand policies that AWS manages."""
         wanted = ["User", "Role", "Group", "LocalManagedPolicy"]
         client = self._session.client("iam")
         listing = pages(self._call, "List who may do what", client, "get_account_authorization_details", Filter=wanted)
@@ -111,7 +111,7 @@ class AccessReader:
             self._reading.found(one, {"policy": given if _loaded(given) == live else json.dumps(live, sort_keys=True)})
 
     def _attachments(self, held: list[Held]) -> None:
-        """What the stack attached, and what else is attached to its own role."""
+        """The stack's own attachments, and further ones on its own role."""
         there = {(one.kind, one.principal, one.policy) for one in held}
         declared = set()
         for kind, type_ in ATTACHMENTS.items():
@@ -127,7 +127,8 @@ class AccessReader:
                 self._add(policy, policy.document)
 
     def _others(self, one: Held, account: Mapping[str, Any], made: datetime | None, caller: tuple[str, ...]) -> None:
-        """What somebody else was granted. What lets the deployer make the stack names its things, too."""
+        """Grants of others that name the stack's resources. The deployer's own policies name them too, and are left
+        out."""
         own = {resource.id for resource in self._declared.of(ROLE, POLICY)}
         title = f"{one.kind} {one.principal}"
         if one.policy in own or (one.kind == "role" and one.principal in own) or title in self._question.known:
@@ -140,7 +141,7 @@ class AccessReader:
             self._add(one, {**_loaded(one.document), "Statement": statements})
 
     def _add(self, one: Held, document: Any) -> None:
-        """A policy of a principal's own, as the program would write it: a document and who has it."""
+        """Adds a principal's policy, in the form of the program's inputs."""
         text = json.dumps(_loaded(document), sort_keys=True) if document else ""
         words = f"policy {one.name} of the {one.kind} {one.principal}"
         identity = f"{one.kind}/{one.principal}/{one.policy or one.name}"
@@ -157,7 +158,7 @@ class AccessReader:
 
     def _counts(self, statement: Row, newer: bool) -> bool:
         patterns = _texts(statement.get("Resource"))
-        if not patterns:  # NotResource: everything but something
+        if not patterns:  # NotResource covers everything but the named resources.
             return newer and any(_acts(statement, service) for service in ("s3", "ecr", "iam"))
         for service, arn, another in self._things():
             reaches = _acts(statement, service) and any(fits_arn(one, arn) for one in patterns)
@@ -166,7 +167,7 @@ class AccessReader:
         return False
 
     def _things(self) -> Iterator[tuple[str, str, str]]:
-        """Of each thing of the stack: the service, its ARN, and the ARN of another one of its kind."""
+        """For each resource of the stack: the service, its ARN, and the ARN of another resource of the same kind."""
         account, region = self._session.account, self._session.region_name
         for one in self._declared.resources:
             name = one.id
@@ -192,7 +193,7 @@ class AccessReader:
                     yield from ((service, place + name, place + _ANOTHER) for service in ("ec2", "ssm"))
 
     def _is_another_stacks(self, one: Held, account: Mapping[str, Any]) -> bool:
-        """By the tags of the policy, or of the role whose own policy it is."""
+        """Whether the tags of the policy, or those of the role with this inline policy, name another stack."""
         if not one.policy:
             rows = account[_KINDS[one.kind]]
             name = f"{one.kind.capitalize()}Name"
@@ -214,7 +215,7 @@ class AccessReader:
             yield (policies.get(one.id) or {}).get("CreateDate")
 
     def _caller(self) -> Iterator[str]:
-        """Whoever asks: what lets a deployer make the stack names its things, too."""
+        """The calling principal. The deployer's own policies name the stack's resources, too."""
         arn = self._reading.allowed(
             "who asks",
             lambda: attempt(
@@ -245,7 +246,7 @@ def _held(account: Mapping[str, Any], policies: Mapping[str, Row]) -> Iterator[H
 
 
 def _document(policy: Row) -> Any:
-    """The version in force."""
+    """The policy document of the default version."""
     versions = policy.get("PolicyVersionList") or ()
     return _loaded(next((one.get("Document") for one in versions if one.get("IsDefaultVersion")), None))
 
@@ -268,7 +269,7 @@ def _allowing(document: Any) -> Iterator[Row]:
 
 
 def _acts(statement: Row, service: str) -> bool:
-    """Whether it allows anything of a service. What `NotAction` leaves is much of every other one."""
+    """Whether the statement allows any action of a service. `NotAction` allows most actions of every other service."""
     actions = _texts(statement.get("Action"))
     if not actions:
         return not any(fits_action(one, f"{service}:any") for one in _texts(statement.get("NotAction")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What EC2 has of a stack now: its network, the rules of its groups, and its machines."""
+"""Reads the current EC2 resources of a stack: its network, the rules of its security groups, and its machines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RULE_INPUTS = frozenset({
     "cidrIpv4", "cidrIpv6", "fromPort", "ipProtocol", "prefixListId", "referencedSecurityGroupId", "toPort",
 })  # fmt: skip
 JUDGED: Mapping[str, frozenset[str]] = {INGRESS: RULE_INPUTS, EGRESS: RULE_INPUTS}
-# What a route leads to: EC2's name, and the program's.
+# The target of a route: EC2's name for it, and the program's.
 _GATEWAYS = {
     "GatewayId": "gatewayId",
     "NatGatewayId": "natGatewayId",
@@ -32,7 +32,7 @@ _GATEWAYS = {
     "VpcPeeringConnectionId": "vpcPeeringConnectionId",
     "NetworkInterfaceId": "networkInterfaceId",
 }
-# A machine in one of these states does not come back.
+# A machine in one of these states never starts again.
 _ENDED = frozenset({"terminated", "shutting-down"})
 Row = Mapping[str, Any]
 
@@ -50,7 +50,8 @@ class Ec2Reader:
         self._machines()
 
     def _rows(self, operation: str, key: str, filters: Mapping[str, Sequence[str]]) -> list[Row] | None:
-        """What EC2 lists by these filters: an id that is no more is no error there. None where it may not be listed."""
+        """The rows that EC2 lists for these filters. It omits missing ids without an error. None if listing is
+        forbidden."""
         wanted = [{"Name": name, "Values": list(values)} for name, values in filters.items()]
         words = operation.removeprefix("describe_").replace("_", " ")
         client = self._session.client("ec2")
@@ -68,7 +69,7 @@ class Ec2Reader:
     def _all(
         self, type_: str, operation: str, key: str, by: tuple[str, str], told: Callable[[Row], Mapping[str, Any]]
     ) -> None:
-        """Every resource of a type. `by`: the filter of its list, and where a row has the same: its id, or its name."""
+        """Every resource of a type. `by`: the filter of the list, and the field of a row with the same value."""
         declared = self._declared.of(type_)
         named = {one.urn: str(one.inputs.get("name")) if type_ == TEMPLATE else one.id for one in declared}
         rows = self._rows(operation, key, {by[0]: list(named.values())})
@@ -99,7 +100,7 @@ class Ec2Reader:
         self._all(gateway, "describe_internet_gateways", "InternetGateways", by, _nothing)
 
     def _endpoints(self) -> None:
-        """Of the stack's VPC: what a policy of one lets through is a way for data out."""
+        """Endpoints of the stack's VPC. Data can leave through an endpoint as far as its policy allows."""
         declared = {one.id: one for one in self._declared.of(ENDPOINT)}
         places = sorted({str(one.inputs.get("vpcId")) for one in declared.values()})
         rows = self._rows("describe_vpc_endpoints", "VpcEndpoints", {"vpc-id": places})
@@ -118,7 +119,7 @@ class Ec2Reader:
             )
 
     def _routes(self) -> None:
-        """Where the stack's route tables lead, and which table its subnets have."""
+        """The routes of the stack's route tables, and the table of each subnet."""
         tables = {one.id for one in self._declared.of(ROUTES)}
         rows = self._rows("describe_route_tables", "RouteTables", {"route-table-id": sorted(tables)}) or []
         declared = {
@@ -148,7 +149,7 @@ class Ec2Reader:
                 self._reading.found(one, {"routeTableId": table or "the main one"})
 
     def _rules(self) -> None:
-        """Every rule of the stack's groups, also those that somebody added beside its own."""
+        """Every rule of the stack's groups, including rules that others added."""
         groups = [one.id for one in self._declared.of(GROUP)]
         rows = self._rows("describe_security_group_rules", "SecurityGroupRules", {"group-id": groups})
         if rows is None:
@@ -197,7 +198,7 @@ def _subnet(row: Row) -> Mapping[str, Any]:
 
 
 def _endpoint(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:
-    """Its policy, where the stack writes one, and its groups."""
+    """The endpoint's groups, and its policy if the stack declares one."""
     given = declared.inputs
     told: dict[str, Any] = {}
     if given.get("policy"):
@@ -209,17 +210,17 @@ def _endpoint(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:
 
 
 def _leads(route: Row) -> bool:
-    """Not the way within the VPC, nor one that an endpoint put there."""
+    """False for the local route of the VPC, and for routes that an endpoint added."""
     return route.get("GatewayId") != "local" and not str(route.get("GatewayId")).startswith("vpce-")
 
 
 def _way(route: Row) -> dict[str, str]:
-    """What a route leads to, as the program writes it."""
+    """The target of a route, in the form of the program's inputs."""
     return dict([(key, str(route[name])) for name, key in _GATEWAYS.items() if route.get(name)][:1])
 
 
 def _rule(row: Row) -> dict[str, Any]:
-    """A rule as the program writes one."""
+    """A rule in the form of the program's inputs."""
     told = {
         "securityGroupId": row["GroupId"],
         "ipProtocol": row["IpProtocol"],
@@ -248,7 +249,7 @@ def rule_words(egress: bool, rule: Mapping[str, Any]) -> str:
 
 
 def _of_template(template: ReviewedResource) -> dict[str, Any]:
-    """What a machine of a launch template is like."""
+    """The properties that a machine has from its launch template."""
     interfaces = template.inputs.get("networkInterfaces") or ()
     profile = (template.inputs.get("iamInstanceProfile") or {}).get("name")
     return {

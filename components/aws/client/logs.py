@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes printed, from CloudWatch Logs."""
+"""Reads the lines that nodes printed, from CloudWatch Logs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from components.platform.status import NodeStatus, RunStatus
 from components.s3 import Session, read_if_exists
 from launcher.redraws import Lines, whole_lines
 
-# Lines can be read a moment after they are written.
+# CloudWatch shows lines some seconds after they are written.
 _LOOKS = 5
 _SECONDS_BETWEEN_LOOKS = 2.0
 _MOST = 10_000
-# A line that was drawn over and over has several entries (launcher/redraws.py).
+# A redrawn line, such as a progress bar, has several entries (launcher/redraws.py).
 _PARTS = 4
 
 
@@ -47,7 +47,7 @@ def last_lines(session: Session, call: Call, ticket: Ticket, node: str, limit: i
 def lines_after(
     session: Session, call: Call, ticket: Ticket, node: str, token: str | None
 ) -> Iterator[tuple[LogEvent, str | None]]:
-    """Every line of a node after the place that `token` names, and each with the place after it."""
+    """Every line of a node after the place that `token` names, each with the place after it."""
     while True:
         where: dict[str, Any] = {"nextToken": token} if token else {}
         answer = _page(session, call, ticket, node, startFromHead=True, **where)
@@ -56,14 +56,14 @@ def lines_after(
         after = answer.get("nextForwardToken")
         for event in answer["events"]:
             yield LogEvent(int(event.get("timestamp") or 0), str(event.get("message") or "").rstrip()), after
-        # The same place again is the end of what there is.
+        # The same token again means that there are no more lines.
         if not after or after == token:
             return
         token = after
 
 
 def _page(session: Session, call: Call, ticket: Ticket, node: str, **options: Any) -> Any:
-    """A page of a node's stream. None while there is none."""
+    """A page of a node's stream. None if the stream does not exist yet."""
     client = session.client("logs", ticket.cluster.region)
     ask = partial(
         client.get_log_events, logGroupName=ticket.cluster.log_group, logStreamName=ticket.stream(node), **options
@@ -73,7 +73,7 @@ def _page(session: Session, call: Call, ticket: Ticket, node: str, **options: An
 
 @dataclass
 class LogMerger:
-    """Lines of several nodes, each given once however often it is asked for."""
+    """Lines of several nodes. Repeated calls return each line only once."""
 
     session: Session
     call: Call
@@ -83,7 +83,7 @@ class LogMerger:
     _whole: Lines = field(default_factory=Lines)
 
     def new(self, runs: Iterable[RunStatus]) -> Iterator[str]:
-        """What came since the last time, with prefixes."""
+        """The lines since the last call, with prefixes."""
         lines: list[tuple[int, str, str]] = []
         for node in (node for run in runs for node in run.nodes if node.log is not None):
             if not self.ranks or node.rank in self.ranks:
@@ -92,7 +92,7 @@ class LogMerger:
             yield from (f"{prefix}{whole}" for whole in self._whole.add(prefix, text))
 
     def unfinished(self) -> Iterator[str]:
-        """The lines that still grow, as they stand."""
+        """The incomplete last lines, as they currently are."""
         return (f"{prefix}{text}" for prefix, text in self._whole.unfinished())
 
     def _of(self, node: NodeStatus) -> Iterator[tuple[int, str, str]]:
@@ -101,7 +101,7 @@ class LogMerger:
             return
         for event, after in lines_after(self.session, self.call, ticket, node.run.name, self._after.get(node.run.id)):
             self._after[node.run.id] = after
-            # The launcher marks its lines with the node already: that mark is not said twice.
+            # The launcher already puts the node's name before its own lines.
             text = event.text.removeprefix(f"[{node.run.name}] ")
             yield event.time, f"[{node.rank} {node.run.name}] ", text
 

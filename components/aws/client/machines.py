@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The instances of a cluster: found by their tags, started again, waited for, and woken."""
+"""The instances of a cluster: finds them by their tags, starts them again, waits for them, and wakes them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from launcher.escaping import terminal
 
 WAKE = "/opt/trainyard/bin/trainyard-node wake"
 _DOCUMENT = "AWS-RunShellScript"
-# States of an instance that will not come back, and those in which it does not work.
+# States of an instance that never starts again, and states in which it does not run.
 _GONE = frozenset({"terminated", "shutting-down"})
 DOWN = frozenset({"stopped", "stopping", *_GONE})
 _READY = frozenset({"ready", "busy"})
-# An instance that was just made may not be listed yet.
+# EC2 may not list a new instance yet.
 _SECONDS_UNTIL_LISTED = 60.0
-# The agent of a machine that comes up registers within this time.
+# The agent of a booting machine registers within this time.
 _SECONDS_UNTIL_ONLINE = 90.0
-# A machine reports within a few minutes. One that does not usually cannot: its report needs the bucket. While access
+# A machine reports within a few minutes. If not, it usually cannot write to the bucket. While access
 # comes into force it tries for five minutes, and a run does not wait much longer than that.
 _SECONDS_UNTIL_HEARD = 600.0
 _SILENT_REMEDY = (
@@ -63,7 +63,7 @@ class Instance:
 
     @property
     def words(self) -> str:
-        """How it went, for a person."""
+        """The instance's state in words, with AWS's reason."""
         if self.spot and self.gone and _SPOT in self.reason.lower():
             return f"AWS took the spot instance {self.id} back"
         ended = {"stopping": "is stopping", "shutting-down": "is being terminated"}.get(self.state, f"is {self.state}")
@@ -71,7 +71,8 @@ class Instance:
 
 
 def find_instances(queue: Queue, names: Sequence[str] | None) -> dict[str, Instance]:
-    """The newest instance of each node; one that lives counts more than one that is gone. No names: every node."""
+    """The newest instance of each node. A live instance counts as newer than a terminated one. Without names: every
+    node."""
     cluster = queue.cluster
     tags = {"stack": cluster.stack, "job": cluster.job}
     filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items() if value]
@@ -84,7 +85,7 @@ def find_instances(queue: Queue, names: Sequence[str] | None) -> dict[str, Insta
 
 
 def newest(instances: Iterable[Instance]) -> dict[str, Instance]:
-    """By node."""
+    """The newest instance of each node, by the node's name."""
     chosen: dict[str, Instance] = {}
     for instance in instances:
         other = chosen.get(instance.node)
@@ -110,7 +111,7 @@ def _tags(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def bring_up(queue: Queue, names: Sequence[str], minutes: float) -> dict[str, Instance]:
-    """Starts instances that are stopped and waits until every machine is ready, at most so many minutes."""
+    """Starts stopped instances and waits until every machine is ready, for at most `minutes`."""
     return _BringUp(queue, list(names), minutes).wait()
 
 
@@ -148,7 +149,7 @@ class _BringUp:
         return time.monotonic() - self._began
 
     def _look(self, instances: Mapping[str, Instance]) -> dict[str, str]:
-        """What each node that is not ready waits for. Starts what is stopped."""
+        """The reason why each node is not ready. Starts stopped instances."""
         self._refuse_gone(instances)
         stopped = [one for one in instances.values() if one.state == "stopped"]
         if stopped:
@@ -172,7 +173,7 @@ class _BringUp:
         return waiting
 
     def _refuse_silent(self, one: Instance | None, report: NodeReport | None) -> None:
-        """Whoever is up for so long without a word cannot say one."""
+        """A machine that is up this long without a report cannot write one."""
         if one is None:
             return
         if one.state != "running" or report is not None:
@@ -182,7 +183,7 @@ class _BringUp:
         if silent > _SECONDS_UNTIL_HEARD:
             raise ProviderError(
                 f"The node {one.node} (instance {one.id}) is running, "
-                f"and has said nothing for {silent / 60:.0f} minutes.",
+                f"but has not reported for {silent / 60:.0f} minutes.",
                 _SILENT_REMEDY.format(region=self._queue.cluster.region or "…", id=one.id),
             )
 
@@ -209,7 +210,7 @@ class _BringUp:
             code = code_of(error.__cause__)
             if code in CAPACITY_CODES:
                 raise ProviderError(error.cause, _NO_ROOM) from error.__cause__
-            # It is not quite stopped yet, or somebody else was faster. The next look says.
+            # It is still stopping, or another process started it. The next look shows its state.
             if code != "IncorrectInstanceState":
                 raise
 
@@ -224,7 +225,7 @@ class _BringUp:
 
 
 def current(instance: Instance | None, report: NodeReport | None) -> NodeReport | None:
-    """The report, if it is of this life of this instance. Only AWS's clocks are compared, never a node's."""
+    """The report, if it is from the current boot of this instance. Only AWS's clocks are compared, never a node's."""
     if instance is None or report is None or report.text("instance") != instance.id:
         return None
     return report if report.written >= instance.launched.replace(microsecond=0) else None
@@ -244,7 +245,7 @@ def _listed(waiting: Mapping[str, str]) -> str:
 
 
 def wake(queue: Queue, instances: Sequence[Instance], why: str, patient: bool = True) -> None:
-    """Tells machines to look into the queue. They look themselves once a minute, so a failure is no error."""
+    """Tells machines to read the queue now. They read it once a minute anyway, so a failure is no error."""
     running = [one for one in instances if one.state == "running"]
     if not running:
         return
@@ -262,7 +263,7 @@ def wake(queue: Queue, instances: Sequence[Instance], why: str, patient: bool = 
             attempt(queue.call, "Wake the nodes", send)
             return
         except ProviderError as error:
-            # Systems Manager says so of instances whose agent has not registered.
+            # The error of Systems Manager for instances whose agent has not registered.
             offline = code_of(error.__cause__) == "InvalidInstanceId"
             if not (patient and offline and time.monotonic() - began < _SECONDS_UNTIL_ONLINE):
                 queue.call.report.warning(_not_woken(queue, running, error, offline))
@@ -273,7 +274,7 @@ def wake(queue: Queue, instances: Sequence[Instance], why: str, patient: bool = 
 
 
 def _not_woken(queue: Queue, running: Sequence[Instance], error: ProviderError, offline: bool) -> str:
-    later = "The nodes look into their queue once a minute, so they see it a little later."
+    later = "The nodes read their queue once a minute, so they see the change then."
     if not offline:
         return f"{error} {later}"
     who = ", ".join(_offline(queue, running) or [f"{one.node} ({one.id})" for one in running])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster's queue in its bucket: tickets, what nodes report of them, and what nodes report of themselves."""
+"""A cluster's queue in its bucket: tickets, the nodes' reports about each ticket, and the machines' reports about
+themselves."""
 
 from __future__ import annotations
 
@@ -14,20 +15,20 @@ from components.aws.client.tickets import Cluster, Ticket, number_of
 from components.platform.calls import Call, ProviderError, read_at_once
 from components.s3 import Session, attempt, code_of, pages, read_if_exists
 
-# Objects that are read at once.
+# The number of objects that are read in parallel.
 _AT_ONCE = 16
-# So often another start takes the number that this one wanted.
+# Attempts to claim a queue number while other starts claim them, too.
 _MOST_RACES = 1000
-# A larger object is none of ours: the environment and arguments of many nodes take less.
+# Trainyard writes no larger object, even for the environments and arguments of many nodes.
 LONGEST_BYTES = 16 * 1024 * 1024
 _TAKEN = frozenset({"PreconditionFailed", "412"})
-# Not a set: what a stranger wrote as a state may have no hash.
+# Not a set: a state that others wrote may be unhashable.
 ENDED = ("SUCCEEDED", "FAILED", "CANCELED")
 
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """What a machine says of itself. `written`: when S3 took it, by AWS's clock."""
+    """A machine's report about itself. `written`: S3's modification time, by AWS's clock."""
 
     content: Mapping[str, Any]
     written: datetime
@@ -42,7 +43,8 @@ class NodeReport:
 
 
 def document_of(body: bytes) -> Mapping[str, Any] | None:
-    """What a node wrote. None for anything else: its training has the role of its machine, and writes what it likes."""
+    """The JSON object that a node wrote. None for anything else: training code has the machine's role, and can write
+    anything."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -51,7 +53,7 @@ def document_of(body: bytes) -> Mapping[str, Any] | None:
 
 
 class QueueView:
-    """What a cluster's queue holds, however its objects are read."""
+    """The content of a cluster's queue. Subclasses read the objects."""
 
     cluster: Cluster
 
@@ -59,7 +61,7 @@ class QueueView:
         raise NotImplementedError
 
     def read(self, key: str, what: str) -> tuple[bytes, str, datetime] | None:
-        """The bytes of an object, its ETag, and when S3 took it."""
+        """The bytes of an object, its ETag, and its modification time."""
         raise NotImplementedError
 
     def at_once(self, read: Callable[[Any], Any], wanted: Sequence[Any]) -> list[Any]:
@@ -69,7 +71,7 @@ class QueueView:
         raise NotImplementedError
 
     def numbers(self) -> list[int]:
-        """Those of all tickets, the oldest first."""
+        """The numbers of all tickets, the oldest first."""
         named = (number_of(key) for key in self.keys(f"{self.cluster.folder}/queue/"))
         return sorted(number for number in named if number is not None)
 
@@ -78,20 +80,21 @@ class QueueView:
         return Ticket.read(self.cluster.bucket, self.cluster.job, number, body[0]) if body else None
 
     def tickets(self, numbers: Sequence[int] | None = None) -> list[Ticket]:
-        """Those that can be read, the newest first."""
+        """The valid tickets, the newest first."""
         wanted = sorted(self.numbers() if numbers is None else numbers, reverse=True)
         return [ticket for ticket in self.at_once(self.ticket, wanted) if ticket is not None]
 
     def starts(self, number: int, nodes: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-        """How each node does in a start. One that has said nothing yet is absent."""
+        """The report of each node about a start. A node without a report is absent."""
         keys = [self.cluster.start(number, node) for node in nodes]
-        contents = self.at_once(partial(self._document, "Read how a node does"), keys)
+        contents = self.at_once(partial(self._document, "Read the report of a node"), keys)
         return {node: content[0] for node, content in zip(nodes, contents, strict=True) if content is not None}
 
     def holder(self, number: int) -> tuple[Ticket, int] | None:
-        """The start that runs, or will run next, before this one, and how many wait. None if it is this one's turn.
+        """The earlier start that runs or will run next, and the number of starts before this one. None if it is this
+        start's turn.
 
-        Starts begin in the order of their numbers, so one that began and has ended ends the search.
+        Starts run in the order of their numbers, so the search stops at the first one that has run and ended.
         """
         ahead: list[Ticket] = []
         for earlier in sorted((n for n in self.numbers() if n < number), reverse=True):
@@ -106,9 +109,9 @@ class QueueView:
         return (ahead[-1], len(ahead)) if ahead else None
 
     def reports(self, nodes: Sequence[str]) -> dict[str, NodeReport]:
-        """What machines say of themselves, by their names."""
+        """The machines' reports about themselves, by node."""
         keys = [self.cluster.node(node) for node in nodes]
-        contents = self.at_once(partial(self._document, "Read how a machine is"), keys)
+        contents = self.at_once(partial(self._document, "Read the report of a machine"), keys)
         return {node: NodeReport(*content) for node, content in zip(nodes, contents, strict=True) if content}
 
     def _document(self, what: str, key: str) -> tuple[Mapping[str, Any], datetime] | None:
@@ -119,7 +122,7 @@ class QueueView:
 
 @dataclass(frozen=True)
 class Queue(QueueView):
-    """The queue by S3's API, for reading and for writing."""
+    """The queue through S3's API, for reading and writing."""
 
     session: Session
     call: Call
@@ -131,17 +134,18 @@ class Queue(QueueView):
         return self.session.client("s3", self.cluster.region)
 
     def put(self, make: Callable[[int], Ticket]) -> Ticket:
-        """Takes the next free number. Two starts at once get two numbers: S3 refuses an object that exists."""
+        """Claims the next free number. Simultaneous starts get different numbers, because S3 refuses to overwrite an
+        object."""
         number = max(self.numbers(), default=0) + 1
         for _ in range(_MOST_RACES):
             ticket = make(number)
             if self._make(ticket):
                 return ticket
             number += 1
-        raise ProviderError(f"{_MOST_RACES} other starts took a number of the queue first.", "Try again.")
+        raise ProviderError(f"{_MOST_RACES} other starts claimed a queue number first.", "Try again.")
 
     def _make(self, ticket: Ticket) -> bool:
-        """Whether the ticket is in the queue now, ours or none: an answer that was lost is asked for again."""
+        """Whether an object with this number exists now. If the response was lost, the ticket is read again."""
         place = {"Bucket": self.cluster.bucket, "Key": self.cluster.ticket(ticket.number)}
         put = partial(self._client.put_object, Body=ticket.body, ContentType="application/json", IfNoneMatch="*")
         if self._unless_refused("Put a ticket into the queue", partial(put, **place)):
@@ -150,7 +154,7 @@ class Queue(QueueView):
         return body is not None and body[0] == ticket.body
 
     def change(self, number: int, change: Callable[[dict[str, Any]], None]) -> None:
-        """Rewrites a ticket. Whoever rewrites it at the same time loses nothing; a ticket that is gone stays gone."""
+        """Rewrites a ticket. Simultaneous changes are not lost, and a deleted ticket stays deleted."""
         key = self.cluster.ticket(number)
         for _ in range(_MOST_RACES):
             read = self.read(key, "Read a ticket of the queue")
@@ -168,7 +172,7 @@ class Queue(QueueView):
                 return
 
     def _unless_refused(self, what: str, put: Callable[[], Any]) -> bool:
-        """Whether the condition held."""
+        """Whether the condition of the request was true."""
         try:
             attempt(self.call, what, put, self.access_minutes)
         except ProviderError as error:

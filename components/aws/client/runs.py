@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on AWS DL1: tickets in the queue of a cluster that stays (docs/decisions/0021)."""
+"""Runs on AWS DL1: tickets in the queue of a cluster whose machines stay (docs/decisions/0021)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def start_folder(launch: Mapping[str, Any], start: str) -> str | None:
 
 
 def ending(session: Session, call: Call, run_id: str, nodes: Sequence[Mapping[str, Any]]) -> str | None:
-    """None if the files do not tell."""
+    """The result of a run. None if its objects do not show it."""
     run = RunId.parse(run_id)
     if run is None:
         return None
@@ -77,13 +77,13 @@ def _state(session: Session, call: Call, start: str, node: Mapping[str, Any], ra
     try:
         content = read_status(session, call, "Read how the run ended", place, rank)
     except ProviderError:
-        # The bucket may be closed to us. Then we do not know the state.
+        # We may have no access to the bucket. Then the state is not known.
         return None
     return state_in(content) if content is not None else None
 
 
 def read_status(session: Session, call: Call, what: str, place: StatusFolder, rank: int) -> bytes | None:
-    """The status object of a rank. None while there is none."""
+    """The status object of a rank. None if it does not exist yet."""
     client = session.client("s3")
 
     def read() -> bytes:
@@ -95,7 +95,7 @@ def read_status(session: Session, call: Call, what: str, place: StatusFolder, ra
 
 
 def knows(run_id: str) -> bool:
-    """Whether an id is of a run here."""
+    """Whether this is the id of a run on AWS."""
     return run_id.startswith(f"{PLATFORM}/")
 
 
@@ -119,7 +119,7 @@ class AwsRuns(Runs):
         return f"the bucket {self.bucket}"
 
     def queues(self, call: Call) -> Iterator[Queue]:
-        """Those of every cluster in the bucket."""
+        """The queues of all clusters in the bucket."""
         listing = pages(
             call, f"List the clusters of {self.bucket}", self.session.client("s3"), "list_objects_v2",
             Bucket=self.bucket, Prefix=f"{ROOT}/", Delimiter="/",
@@ -145,7 +145,7 @@ class AwsRuns(Runs):
             call.report.info(f"run {spec.display_name}: {ticket.start} in the queue of {queue.cluster.job}")
         for name in names:
             yield NodeRun(name, ticket.run_id(name), "ACCEPTED")
-        # A machine that was about to stop did not see the ticket. From here on the run is in the state.
+        # A machine that was about to stop did not see the ticket. From here on, the run is in Pulumi's state.
         instances = machines.bring_up(queue, names, spec.timeouts.started)
         machines.wake(queue, list(instances.values()), f"trainyard {ticket.title} of {queue.cluster.job}")
 
@@ -154,7 +154,7 @@ class AwsRuns(Runs):
         return ticket.unseen_nodes if ticket else []
 
     def _put_before(self, queue: Queue, spec: RunSpec) -> Ticket | None:
-        """The ticket that an interrupted attempt put."""
+        """The ticket that an interrupted `up` put."""
         mine = (one for one in queue.tickets() if one.fingerprint == spec.fingerprint and not one.released)
         return next(mine, None)
 
@@ -173,7 +173,7 @@ class AwsRuns(Runs):
         return seen
 
     def _look(self, call: Call, run: RunId, names: Sequence[str]) -> Callable[[NodeRun], NodeRun]:
-        """How the nodes of one start are now. What costs further calls is asked only while it matters."""
+        """The current states of one start's nodes. Slow calls are made only while their results matter."""
         ticket = self.queue(call, run.cluster).ticket(run.number)
         if ticket is None:
             return states.deleted
@@ -199,7 +199,7 @@ class AwsRuns(Runs):
             self.queue(call, ticket.cluster).change(ticket.number, lambda content: content.update(labels))
 
     def _tickets(self, call: Call, nodes: Sequence[NodeRun]) -> Iterator[tuple[Ticket, list[str]]]:
-        """The tickets of these nodes that still exist, each with its nodes."""
+        """The existing tickets of these nodes, each with its nodes."""
         runs = [run for run in (RunId.parse(node.id) for node in nodes) if run is not None]
         for first in {run[:3]: run for run in runs}.values():
             ticket = self.queue(call, first.cluster).ticket(first.number)
@@ -238,7 +238,7 @@ class AwsRuns(Runs):
             tickets = self.queue(call, cluster).tickets()
         except ProviderError as error:
             if code_of(error.__cause__) == "NoSuchBucket":
-                # A cluster whose bucket somebody removed has no runs any more.
+                # If somebody removed the bucket, the cluster's runs are gone, too.
                 return []
             raise
         mine = ((one, liked_by(one.fingerprint)) for one in tickets if not one.released)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose credentials count for AWS, and the calls that a command makes itself of the local AWS."""
+"""Chooses AWS credentials, and makes a command's own calls to the local AWS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from components.s3 import pages as _pages
 
 REGION_KEY = "aws:region"
 PROFILE_KEY = "aws:profile"
-# Where S3 is not Amazon's own.
+# The endpoint of an S3 that is not Amazon's.
 ENDPOINT_KEY = "aws:endpoint"
 DEPLOYER, USER = "deployer", "user"
 _PROVIDER = "pulumi:providers:aws"
@@ -24,7 +24,7 @@ _MISSING = ("NotFound", "NoSuch", "DoesNotExist", "Unknown")
 
 
 def session_of_caller(where: Where) -> Session:
-    """Without a profile of the caller the stack file's counts, then that of every client."""
+    """The session of the caller. The order of profiles: the caller's, the stack file's, that of all AWS clients."""
     region, profile = where.config.get(REGION_KEY), where.profile
     if where.cloud is not None:
         return Session.of({"region": region, "profile": profile}, where.cloud.env_of_caller())
@@ -33,12 +33,12 @@ def session_of_caller(where: Where) -> Session:
 
 
 def session_of(cloud: LocalCloud, profile: str, region: str) -> Session:
-    """By the profile in the cloud's own configuration file."""
+    """A session with a profile of the local cloud's own configuration file."""
     return Session.of({"region": region}, cloud.env_for(profile))
 
 
 def region_of(rows: Sequence[Row]) -> str:
-    """The region of a stack, as its state says it."""
+    """The region of a stack, read from its state."""
     for row in rows:
         region = (row.get("outputs") or {}).get("region") or (row.get("inputs") or {}).get("region")
         if region:
@@ -47,17 +47,17 @@ def region_of(rows: Sequence[Row]) -> str:
 
 
 def regions() -> list[str]:
-    """Those that have the machines."""
+    """The regions with DL1 machines."""
     return list(table("aws_dl1")["regions"])
 
 
 def ask(tell: Tell, what: str, operation: Callable[[], T]) -> T:
-    """The cloud's answer; a busy cloud is asked again, and that is said."""
+    """The cloud's response. Retries while the cloud is busy, and reports that."""
     return attempt(call_of(what, tell), what, operation)
 
 
 def ask_if_there(tell: Tell, what: str, operation: Callable[[], T]) -> T | None:
-    """The same. None where the cloud has no such thing."""
+    """As `ask`, but None if the resource does not exist."""
     try:
         return ask(tell, what, operation)
     except ProviderError as error:

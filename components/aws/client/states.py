@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a node of a run is, from what it reported and from how its instance is."""
+"""The state of a node, from its own report and from the state of its instance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LARGEST_CODE = 1 << 31
 
 @dataclass(frozen=True)
 class Around:
-    """What is around a run: whether it was cancelled, and what it waits for. Each instance by its node."""
+    """The circumstances of a run: whether it was cancelled, which run it waits for, and the instance of each node."""
 
     cancelled: bool
     instances: Mapping[str, Instance]
@@ -39,7 +39,7 @@ def is_over(start: Mapping[str, Any] | None) -> bool:
 def start_as_it_is(
     ticket: Ticket, names: Sequence[str], queue: QueueView, find: Callable[[list[str]], Mapping[str, Instance]]
 ) -> dict[str, NodeRun]:
-    """The nodes of one start, by their names. What costs further calls is asked only while it matters."""
+    """The nodes of one start, by name. Slow calls are made only while their results matter."""
     starts = queue.starts(ticket.number, names)
     going_on = [name for name in names if not is_over(starts.get(name))]
     around = Around(False, {})
@@ -60,7 +60,7 @@ def _waits(queue: QueueView, number: int) -> str:
 
 
 def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, around: Around) -> NodeRun:
-    """One node of a run. A machine that is gone writes nothing any more, so its instance speaks for it."""
+    """One node of a run. A terminated machine can no longer report, so the state of its instance decides."""
     run_id, instance = ticket.run_id(name), around.instances.get(name)
     if start is not None and is_over(start):
         code = start.get("code")
@@ -88,7 +88,7 @@ def _is_code(code: Any) -> bool:
 
 
 def _lost(start: Mapping[str, Any], instance: Instance | None) -> str:
-    """Why a node that began cannot go on. Empty if it goes on."""
+    """The reason why a running node cannot continue, or ""."""
     began_on = start.get("instance")
     if instance is None:
         return f"its instance {terminal(str(began_on))} is gone"
@@ -98,7 +98,7 @@ def _lost(start: Mapping[str, Any], instance: Instance | None) -> str:
 
 
 def _time(start: Mapping[str, Any], key: str) -> str | None:
-    """A moment with its zone. Readers compare it with others, and anybody may have written it."""
+    """A time with its time zone. Readers compare times, and the report is untrusted."""
     text = _text(start, key) or ""
     try:
         return text if datetime.fromisoformat(text).tzinfo is not None else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs as the bucket of a stack shows them now: tickets of its clusters, each rank with what its launcher says."""
+"""The current runs of a stack, from its bucket: tickets of its clusters, and the launcher's status of each rank."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Looker(RunReader):
         return sorted(seen, key=lambda run: (run.created, run.title))
 
     def machines(self, call: Call) -> list[MachineSeen]:
-        """The machines of the clusters whose jobs are wanted, as they are now."""
+        """The current machines of the clusters whose jobs are wanted."""
         return [machine for queue in self.runs.queues(call) for machine in self._machines(queue)]
 
     def _tickets(self, queue: Queue) -> list[Ticket]:
-        """Those that are wanted, the newest first."""
+        """The wanted tickets, the newest first."""
         names = {number: f"{queue.cluster.job}/{number}" for number in queue.numbers()}
         missing = [number for number, name in names.items() if name not in self.tickets]
         self.tickets |= {names[ticket.number]: ticket for ticket in queue.tickets(missing)}
@@ -76,7 +76,7 @@ class Looker(RunReader):
         return seen
 
     def _launcher_status(self, call: Call, folder: str | None, node: NodeStatus) -> Mapping[str, Any] | None:
-        """The status object of a rank; None while there is none, or where it may not be read."""
+        """The status object of a rank. None if it does not exist yet, or may not be read."""
         place = parse_folder(folder)
         if place is None or node.run.state == "ACCEPTED" or self._refused:
             return None
@@ -90,7 +90,7 @@ class Looker(RunReader):
         return status.parse_status(content) if content is not None else None
 
     def _machines(self, queue: Queue) -> Iterator[MachineSeen]:
-        """Those of a cluster. Machines cost before the first run, too: then the stack and the cluster name them."""
+        """The machines of a cluster. They cost money even before the first run. Then stack and cluster name them."""
         newest = next(iter(self._tickets(queue)), None)
         if newest is None and not self._is_wanted(queue.cluster):
             return
@@ -110,7 +110,7 @@ class Looker(RunReader):
             yield MachineSeen(job, name, one.id, one.state, doing, one.launched, reason)
 
     def _is_wanted(self, cluster: Cluster) -> bool:
-        """Whether a cluster without a ticket of the wanted runs is the wanted stack's."""
+        """Whether a cluster without a ticket of a wanted run belongs to the wanted stack."""
         wanted = self.wanted
         return bool(wanted.stack) and wanted.run is None and wanted.job in (None, cluster.job)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tickets of a cluster's queue: how we write them and how we read them (docs/decisions/0021). Pure."""
+"""The format of tickets in a cluster's queue: writing and reading (docs/decisions/0021). Pure."""
 
 import json
 import re
@@ -13,12 +13,12 @@ from components.platform.values import Properties
 VERSION = 1
 ROOT = ".trainyard/clusters"
 PLATFORM = "aws-dl1"
-# What a ticket says of its cluster. Its own place says the rest.
+# The keys of a ticket about its cluster. The rest follows from the ticket's own place.
 _CLUSTER_TEXTS = ("region", "stack", "logGroup", "secret", "code", "launcher")
-# Names of nodes are parts of objects' names.
+# Names of nodes are parts of object keys.
 _NAME = re.compile(r"[^/\x00-\x1f\x7f]{1,255}")
 _REGION = re.compile(r"[a-z0-9-]{1,63}")
-# As stack files have it: a ticket with more was not written by a stack.
+# The limit of stack files. A ticket with more was not written by a stack.
 _MOST_NODES = 10_000
 _LONGEST_TAG = 1000
 _NUMBER = re.compile(r"[0-9]{8}")
@@ -27,7 +27,7 @@ _ID = re.compile(rf"{PLATFORM}/(?P<bucket>[^/]+)/(?P<job>[^/]+)/(?P<number>[0-9]
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where a job's queue and instances are. A run's id alone names bucket and job; its ticket has the rest."""
+    """The place of a job's queue and instances. A run's id has only bucket and job; its ticket has the rest."""
 
     bucket: str
     job: str
@@ -90,14 +90,14 @@ class RunId(NamedTuple):
 
 
 def number_of(key: str) -> int | None:
-    """The number of the ticket in this object. None for an object that is no ticket."""
+    """The number of the ticket in this object. None if the object is not a ticket."""
     name, dot, suffix = key.rpartition("/")[2].partition(".")
     return int(name) if dot and suffix == "json" and _NUMBER.fullmatch(name) else None
 
 
 @dataclass(frozen=True)
 class Ticket:
-    """`content`: the ticket as it is written, for the nodes and for whoever looks at runs later."""
+    """`content`: the ticket's JSON, for the nodes and for later readers."""
 
     cluster: Cluster
     number: int
@@ -105,10 +105,10 @@ class Ticket:
 
     @classmethod
     def read(cls, bucket: str, job: str, number: int, body: bytes) -> "Ticket | None":
-        """None for an object that is no ticket: who may write to the bucket may write anything."""
+        """The ticket. None if the object is not a ticket: others can write to the bucket, too."""
         try:
             content = json.loads(body)
-            # JSON can have halves of letters, and no call takes them.
+            # JSON can contain lone surrogates, which no API accepts.
             json.dumps(content, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             return None
@@ -137,7 +137,7 @@ class Ticket:
 
     @property
     def title(self) -> str:
-        """The run as people call it, with its start."""
+        """The run's name for people, with its start."""
         return f"{self.tags.get('run') or self.text('displayName') or self.text('run')} ({self.start})"
 
     @property
@@ -154,7 +154,7 @@ class Ticket:
 
     @property
     def unseen_nodes(self) -> list[NodeRun]:
-        """Its nodes, whose states nobody has read yet."""
+        """Its nodes, with states that are not read yet."""
         return [NodeRun(name, self.run_id(name), "") for name in self.node_names]
 
     @property
@@ -171,7 +171,7 @@ class Ticket:
 
 
 def _region(value: Any) -> str | None:
-    """Clients ask a host of this name."""
+    """The region. It is checked because clients put it into a host name."""
     return value if isinstance(value, str) and _REGION.fullmatch(value) else None
 
 
@@ -212,7 +212,7 @@ def ticket_of(spec: RunSpec, number: int, created_at: str) -> Ticket:
 
 
 def _lasting_name(spec: RunSpec) -> str:
-    """The name of the run that stays when it is renamed: its launch document has it."""
+    """The run's original name, which a renamed run keeps in its launch document."""
     named = launch_document(spec.nodes[0].environment).get("run")
     return named if isinstance(named, str) and named else spec.tags.get("run") or spec.display_name
 
@@ -228,7 +228,7 @@ def _node(node: NodeSpec) -> dict[str, Any]:
 
 
 def described_inputs(ticket: Ticket) -> Properties:
-    """The inputs that would make this run. Secret variables are in the run's secret, so none is here."""
+    """The inputs that would make this run, without secret variables: those are in the run's secret only."""
     cluster = {
         "bucket": ticket.cluster.bucket,
         "job": ticket.cluster.job,

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IAM policy documents of AWS: read, compared with a call, and decided. Pure, on its own."""
+"""IAM policy documents: parses, compares and evaluates them. Pure; imports no other room."""

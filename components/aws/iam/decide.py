@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decision about one action on one resource: an explicit denial first, then who allows it."""
+"""The decision about one action on one resource: an explicit Deny first, then the statements that allow it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ class UnknownVariableError(Exception):
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Whether the text matches a pattern. It backtracks to the last star only, so a pattern with many stars is fast,
-    too."""
+    """Whether the text matches a pattern. Backtracks only to the last `*`, so patterns with many `*` stay fast."""
     place = at = 0
     star, mark = -1, 0
     while at < len(text):
@@ -114,7 +113,7 @@ def is_operator(operator: str) -> bool:
 
 
 def _parts(operator: str) -> tuple[str, str, bool]:
-    """Its quantifier, its name, and whether it also holds without the key (`IfExists`)."""
+    """The operator's quantifier, its name, and whether it also holds without the key (`IfExists`)."""
     quantity, _, rest = operator.rpartition(":")
     return quantity, rest.removesuffix("IfExists"), rest.endswith("IfExists")
 
@@ -182,8 +181,8 @@ _OPERATORS: Mapping[str, tuple[Callable[[str, str], bool], bool]] = {
 
 @dataclass(frozen=True)
 class AwsPrincipal:
-    """`user` is set for a user, `role` and `session` for a session of a role, `instance` too for that of an
-    instance."""
+    """`user`: set for a user. `role` and `session`: set for a session of a role. `instance`: also set if an instance
+    has the session."""
 
     arn: str
     user: str = ""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses policy documents. A document that cannot be parsed allows nothing and denies everything."""
+"""Parses policy documents, and compares them by meaning. An unreadable document allows nothing and denies
+everything."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ class UnreadableDocumentError(Exception):
 
 @dataclass(frozen=True)
 class PolicyStatement:
-    """One statement. `text` is its JSON, for records. A `not_…` is the complement, as `NotAction` is."""
+    """One statement. `text`: its JSON, for records. A `not_…` field is the complement, as in `NotAction`."""
 
     allows: bool
     actions: tuple[str, ...]
@@ -84,17 +85,17 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(("true" if one else "false") if isinstance(one, bool) else str(one) for one in values)
 
 
-# Lists of one may be written without brackets, and their order says nothing.
+# A list of one may be written without brackets. The order has no meaning.
 _SETS = frozenset({"Action", "NotAction", "Resource", "NotResource", "Statement", "AWS", "Service"})
 
 
 def as_declared(declared: Any, live: Any) -> Any:
-    """The live value; the declared one where it means the same: a document in another order, a list of one."""
+    """The live value, or the declared one if both mean the same, such as a document in another order."""
     return declared if canonical(declared) == canonical(live) else live
 
 
 def canonical(value: Any) -> Any:
-    """A document of IAM, or any value, without what says nothing: order, spaces, names of statements."""
+    """A document or any other value, without order, spaces and `Sid`s, which have no meaning."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             return canonical(json.loads(value))
@@ -112,7 +113,7 @@ def _set(value: Any) -> Any:
 
 
 def principals_in(document: str) -> Iterator[str]:
-    """Whom a policy of a resource names."""
+    """The principals that a resource's policy names."""
     try:
         rows = json.loads(document).get("Statement", [])
     except (ValueError, AttributeError):

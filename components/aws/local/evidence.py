@@ -45,7 +45,7 @@ _BETWEEN = "everything between the nodes, as EFA needs it"
 
 
 def hosts(outputs: Mapping[str, Any], job: str, nodes: Iterable[NodeRun]) -> dict[str, str]:
-    """The instance of each node. It stays, and runs one run after the other."""
+    """The instance of each node. It stays, and runs one run after another."""
     instances = outputs["jobs"][job]["instances"]
     return {node.id: str(instances[node.name]) for node in nodes}
 
@@ -66,8 +66,8 @@ def caller(who: People) -> str:
 
 
 def judged_calls(cloud: LocalCloud) -> list[Mapping[str, Any]]:
-    """The calls of users and nodes. Those of the deployer, who is an administrator, are left out: no policy of the
-    stack decides about them."""
+    """The calls of users and nodes. Calls of the deployer, who is an administrator, are left out: no policy of the
+    stack applies to them."""
     return [row for row in admin.list_calls(cloud, of="aws") if row["principal"]["name"] != DEPLOYER]
 
 
@@ -89,10 +89,10 @@ def artifacts(who: People, outputs: Mapping[str, Any], started: StartedRun) -> I
 
 @dataclass(frozen=True, slots=True)
 class AwsGrounds:
-    """`components.platform.evidence.AccessFacts`.
+    """Implements `components.platform.evidence.AccessFacts`.
 
-    `held`: the names of the policies of each user and role, as `role/name`. `kept_by_aws`: names of AWS's own policies,
-    which only AWS changes.
+    `held`: the names of the policies of each user and role, as `role/name`. `kept_by_aws`: names of policies that AWS
+    manages, which only AWS changes.
     """
 
     policies: tuple[PolicyInForce, ...]
@@ -122,7 +122,7 @@ class AwsGrounds:
                     yield StatementMutation("widened", policy.name, text, wider, f"{policy.name}, {text}: {how}")
 
     def inferred(self, call: RecordedCall) -> tuple[str, ...]:
-        """Actions and their resources are from AWS's reference, so none is inferred."""
+        """Nothing is inferred: actions and their resources are from AWS's reference."""
         return ()
 
 
@@ -242,7 +242,7 @@ _NAMED = {"sg": "referencedSecurityGroupId", "pl": "prefixListId"}
 
 
 def planned_needs(plan: AwsDl1Plan, network_of: AwsDl1Plan, access_of: AwsDl1Plan) -> PlannedNeeds:
-    """What plans need, independent of what the cloud made. The other plans are those of stacks that this one uses."""
+    """The needs of plans, independent of what the cloud has. The other plans are those of stacks that this one uses."""
     statements = [one for policy in policies(access_of) for one in policy.statements]
     return AwsPlannedNeeds(
         least=access_of.access.mode == "least-privilege" and network_of.network.make_security_group,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The users of a stack as principals of AWS, with only the access that the stack gives them, and their calls around
+"""The users of a stack as AWS principals that have only the access that the stack gives, and their calls around
 runs."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from schemas.model import Secret
 _SESSION, _CREDENTIALS = "rehearsal", "rehearsal-credentials"
 PROCESSES = "processes"
 NOT_HERE = (
-    "HCCL on Gaudi: there is none here; gloo carries the tensors between processors",
+    "HCCL on Gaudi: this machine has none; gloo carries the tensors between processors",
     "EFA: one virtual interface stands in for those of a machine; the security group's rules are in force on it",
     "docker with the runtime habana, and the container image: an environment of this machine stands in",
     "the machine image with its drivers: a namespace that carries out the user data stands in",
@@ -37,7 +37,7 @@ NOT_HERE = (
 
 
 def people_of(cloud: LocalCloud, plan: AwsDl1Plan, granted: AwsAccessPlan) -> People:
-    """`granted`: the plan that gives access, of this stack or of the one that it uses."""
+    """`granted`: the plan that grants access, of this stack or of the one that it uses."""
     deployer = session_of(cloud, DEPLOYER, plan.region)
     if granted.users_group:
         deployer.client("iam").add_user_to_group(GroupName=granted.users_group, UserName=USER)
@@ -75,7 +75,7 @@ def _in_role(cloud: LocalCloud, deployer: Session, role: str, region: str) -> Se
 
 
 def act_as_people(who: People, outputs: Mapping[str, Any]) -> None:
-    """Makes the calls that users make around their runs. The cloud records which were refused."""
+    """Makes the calls that users make around their runs. The cloud records which ones were refused."""
     bucket, name = str(outputs["bucket"]), ".trainyard-rehearsal"
     repository = str(outputs["imagePushAddress"]).partition("/")[2]
     storage, images = who.session.client("s3"), who.session.client("ecr")
@@ -123,7 +123,7 @@ def _try(call: Callable[[], Any]) -> None:
 
 
 def stand_in_access(plan: AwsDl1Plan, used: Plan | None) -> tuple[Plan, list[str]]:
-    """The plan that gives access: this stack's, that of the stack that it uses, or one that a stand-in gets."""
+    """The plan that grants access: this stack's, that of the stack that it uses, or one for a stand-in."""
     if plan.access.create:
         return plan, []
     if used is not None and "access" in plan.taken:
@@ -151,7 +151,7 @@ def keep_secrets(deployer: Session, plan: AwsDl1Plan) -> None:
 
 
 def _quietly(line: str) -> None:
-    """Progress is not shown: these calls to a new cloud are fast."""
+    """Shows no progress, because calls to a new local cloud are fast."""
 
 
 def _has_secrets(run: RunPlan) -> bool:
@@ -179,7 +179,7 @@ def _code(who: People, job: AwsJobPlan, bucket: str, tell: Tell) -> str | None:
     try:
         return newest_code(who.session, call_of("rehearse", tell), bucket, job.called)
     except ProviderError:
-        return None  # the start reports why these users may not read the bucket
+        return None  # starting the run reports why these users may not read the bucket
 
 
 def small_machines(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:

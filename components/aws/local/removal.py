@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is lost when a stack on AWS is removed: live runs, machines, objects and images."""
+"""Describes what is lost when a stack on AWS is removed: live runs, machines, objects and images."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _NAMED = {LOG_GROUP: "logGroup", ROLE: "nodesRole", PROFILE: "instanceProfile"}
 # Names of log groups are unique in a region, the others in the account.
 _REGIONAL = frozenset({LOG_GROUP})
 _UP = ("pending", "running")
-# Counting ends here: more than this is just shown as many.
+# Counting ends here. Larger numbers are shown as `more than`.
 _MOST_COUNTED = 1000
 _MINUTES_TO_END = 20.0
 
@@ -57,8 +57,8 @@ _MINUTES_TO_END = 20.0
 def list_results(
     cloud: LocalCloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
 ) -> Iterator[str]:
-    """The objects that the current start has written, and the content of its result. The main node is the first of
-    `nodes`."""
+    """The objects that the current start has written, and the content of its result. The first of `nodes` is the main
+    node."""
     folder = attempt_folder(run)
     start = RunId.parse(str(nodes[0]["id"])) if nodes else None
     if not folder or not bucket or start is None:
@@ -140,7 +140,7 @@ def empty(client: Any, tell: Tell, bucket: str) -> int:
 
 
 def describe_machines(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> list[str]:
-    """Each machine with its state, and since when it is up."""
+    """Each machine with its state, and the time since its launch."""
     ids = [row["id"] for row in rows if row["type"] == INSTANCE]
     if not ids:
         return []
@@ -180,7 +180,7 @@ def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
     own = {node["id"] for row in rows for node in (row.get("outputs") or {}).get("nodeRuns") or ()}
     others = [one for _, nodes in _living(session, rows, tell) for one in nodes if one.id not in own]
     if others:
-        tell("Ending runs beside the stack's own: the machines that they run on go.")
+        tell("Ending runs that are not in the stack: the machines that they run on are removed.")
         platform, call = AwsRuns(session), call_of("down", tell)
         platform.cancel(call, others)
         wait_for_end(call, platform, others, _MINUTES_TO_END)
@@ -203,7 +203,7 @@ def has_objects(cloud: LocalCloud, bucket: str, tell: Tell) -> bool:
 
 
 def _living(session: Session, rows: Sequence[Row], tell: Tell) -> Iterator[tuple[Ticket, list[NodeRun]]]:
-    """The starts that have not ended, with their nodes, on clusters whose machines are removed."""
+    """The starts that have not ended on clusters whose machines are removed, with their nodes."""
     platform, call = AwsRuns(session), call_of("down", tell)
     for bucket, job in dict.fromkeys(_clusters(rows)):
         queue = Queue(session, call, Cluster(bucket, job))

@@ -149,7 +149,7 @@ def least_access(plan: AwsDl1Plan) -> AwsDl1Plan:
 
 
 def _grants(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
-    """Grants what a stack with existing access needs. `trainyard access` prints the same grants."""
+    """Grants the access that a stack with existing access needs. `trainyard access` prints the same grants."""
     access = plan.access
     if access.create or "access" in plan.taken:
         return
@@ -160,7 +160,7 @@ def _grants(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
             if name and policy.document:
                 given.append(stand_ins.grant(kind, name, policy.name, policy.document))
     if any(given):
-        made.remarks.append("policies exist elsewhere: the least that the stack needs stands in for them")
+        made.remarks.append("policies exist elsewhere: here the stack gets the least access that it needs")
     made.has_access = all(given)
 
 

@@ -75,7 +75,7 @@ class StandIns:
         """Removes all stand-ins but those to keep, in reverse order: a resource before the one that contains it."""
         for key in reversed(list(self._made)):
             region, _, rest = key.partition(" ")
-            # Kinds have spaces, too: `security group`.
+            # Kinds may contain spaces: `security group`.
             kind = next(one for one in sorted(_REMOVE, key=len, reverse=True) if rest.startswith(f"{one} "))
             name = rest.removeprefix(f"{kind} ")
             if is_kept(kind, self._made[key]):
@@ -123,7 +123,7 @@ def widen_vpc(here: StandIns, vpc: str, cidr: str) -> None:
 
 
 def _vpc(here: StandIns, name: str, holds: str = "") -> str:
-    """A VPC with an internet gateway, as nodes need it. `holds`: the addresses of a subnet that will be made there."""
+    """A VPC with an internet gateway, as nodes need it. `holds`: the addresses of a subnet that will be in it."""
     what = f"Make a stand-in for the VPC {name}"
     block = network_around(holds) if holds else _VPC_BLOCK
     vpc = here.ask(what, "ec2", "create_vpc", CidrBlock=block, TagSpecifications=_tags("vpc", name))

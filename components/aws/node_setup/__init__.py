@@ -67,7 +67,7 @@ def user_data(settings: NodeSettings) -> str:
     # A name with `"` or a line break cannot end the YAML string: JSON's strings are strings of YAML, too.
     text = Template(_TEMPLATE.read_text("utf-8")).substitute(
         node_json=json.dumps(json.dumps(settings.document(), indent=1) + "\n"),
-        # Not compressed, because other releases of Python would compress it to other bytes. Its docstrings are left
+        # Not compressed, because other releases of Python would compress it to other bytes. Docstrings are left
         # out.
         fetch=indent(_DOCSTRING.sub("", _FETCH.read_text("utf-8")).rstrip(), "   "),
     )

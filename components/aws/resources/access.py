@@ -26,7 +26,7 @@ class AccessArgs:
 
 
 class Access(pulumi.ComponentResource):
-    """Role and policies. Nodes depend on this component. IAM's changes may take effect some seconds later."""
+    """Role and policies. Nodes depend on this component. IAM changes may take effect some seconds later."""
 
     role: pulumi.Output[str]
     profile: pulumi.Output[str]

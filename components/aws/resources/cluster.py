@@ -39,7 +39,7 @@ class Cluster(pulumi.ComponentResource):
     """Instances are keyed by the names of their nodes, so removing one does not affect the others."""
 
     instances: Mapping[str, Any]
-    # The name is known before anything is made.
+    # The name is known before any resource exists.
     template_name: str
     address: pulumi.Output[str] | None = None
 
@@ -84,7 +84,7 @@ class Cluster(pulumi.ComponentResource):
         # Existing machines get newer launchers with their tickets.
         renewed: dict[str, Any] = {"launcher": args.launcher}
         log_group = pulumi.Output.from_input(args.context.log_group)
-        # The bucket and the log group may be another stack's, which knows their names.
+        # The bucket and the log group may belong to another stack, whose outputs have their names.
         named = pulumi.Output.all(
             bucket=args.context.bucket, log_group=log_group, image=args.context.fill(args.job.image)
         )
@@ -102,8 +102,8 @@ class Cluster(pulumi.ComponentResource):
         """Options that replace the template when network, profile or names change, which cannot change on an existing
         machine.
 
-        They are not in the template's name, because earlier releases did not have them there. Machines start from
-        version 1 of the template, so a new version would not move them to another subnet.
+        These settings are not in the template's name, because earlier releases did not include them. Machines start
+        from version 1 of the template, so a new version would not move them to another subnet.
         """
         place = pulumi.ResourceOptions(
             replace_on_changes=["networkInterfaces", "iamInstanceProfile"],
@@ -127,7 +127,7 @@ class Cluster(pulumi.ComponentResource):
         )
 
     def _chosen(self, how: str) -> dict[str, str]:
-        """The tag that says that the stack file asks for this public address."""
+        """The tag which shows that the stack file requests this public address."""
         return {PUBLIC_ADDRESS: "chosen"} if self._cluster.public_address == how else {}
 
     def _elastic_address(self) -> pulumi.Output[str]:
@@ -196,7 +196,7 @@ class Job(pulumi.ComponentResource):
             called = f"{args.job.cluster.name}/runs/{run.was[0] if run.was else key}"
             name, version = keep_secret(named, called, why, variables, tags, inside)
             after.append(version)
-            # The name is always the same. Another value is another version, which starts the run again.
+            # The name never changes. A new value is a new version, which starts the run again.
             secret = {"secret": name, "secretVersion": version.version_id}
         options = pulumi.ResourceOptions(
             parent=self,

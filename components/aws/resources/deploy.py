@@ -54,7 +54,7 @@ def outputs(here: Context, placed: Placed, jobs: Mapping[str, Job]) -> dict[str,
     exported: dict[str, Any] = {
         "account": here.account,
         "region": plan.region,
-        # Which of these the stack made itself. The others stay when the stack is destroyed.
+        # The resources that the stack itself made. The others stay when the stack is destroyed.
         "made": [concern for concern, makes in _makes(plan).items() if makes],
         REPLACED_WITH: list(PLACE),
         "bucket": here.bucket,

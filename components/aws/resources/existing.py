@@ -144,8 +144,7 @@ class _Search:
         return common
 
     def _nowhere(self, plan: AwsDl1Plan, kinds: Sequence[str]) -> None:
-        """No zone offers the machines. This is only a warning if the stack has a subnet already: existing machines
-        stay."""
+        """No zone offers the machines. Only a warning if the stack already has a subnet: existing machines stay."""
         rows = table("aws_dl1")["shapes"]
         since = {rows[kind]["not_offered_since"] for kind in kinds if "not_offered_since" in rows.get(kind, ())}
         seen = f"; since {' and '.join(sorted(since))} no region is known to offer it" if since else ""
@@ -155,7 +154,7 @@ class _Search:
             "use another region, or ask AWS's support whether your account gets such machines",
         )
         if last_outputs().get("jobs") and (plan.network.zone or not plan.network.create):
-            warn(f"{dotted(wrong.path)}: {wrong.message}\n  machines that are there stay, new ones AWS may refuse")
+            warn(f"{dotted(wrong.path)}: {wrong.message}\n  existing machines stay; AWS may refuse new ones")
         else:
             self.wrongs.append(wrong)
 
@@ -199,8 +198,8 @@ def _answer(problem: Exception) -> str:
 
 
 def find_departures(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
-    """A warning for each resource with data that this `up` would delete. Raises RefusedError if the account or
-    the region changes."""
+    """A warning for each resource with data that this `up` would delete. Raises RefusedError if the account or the
+    region changes."""
     _require_same_place(plan, before)
     made = before.get("made") or ()
     looks: dict[str, _Look] = {"bucket": _bucket, "registry": _repository, "logs": _logs}
@@ -216,7 +215,7 @@ def _require_same_place(plan: AwsDl1Plan, before: Outputs) -> None:
         message = f"the stack is in {there}, and AWS cannot move it to another region"
         remedy = "use that region again, and make a new stack for the other one (docs/leaving.md)"
         raise RefusedError([Wrong(("config", "aws:region"), message, remedy)])
-    # A review does not know the account of a file that names none.
+    # Without `account` in the file, a review does not know the account.
     account = str(before.get("account") or "")
     if plan.account and account.isdecimal() and account != plan.account:
         message = f"the stack is in the account {account}, and AWS cannot move it to another one"

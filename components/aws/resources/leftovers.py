@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds resources in AWS with this stack's names or tags that its state does not have: a killed `up` left them, or they
-are another stack's.
+"""Finds resources in AWS that have this stack's names or tags but are not in its state. A killed `up` left them, or
+they belong to another stack.
 
 Pulumi's AWS provider does not know what an interrupted `up` has made. If a name is taken, the next `up` fails half-way.
 A machine has no unique name, so the next `up` would make a second one, for which AWS would charge.
@@ -44,8 +44,8 @@ class _Name:
 
 
 def find_leftovers(plan: AwsDl1Plan, templates: Mapping[str, str], account: str, recorded: Recorded) -> Iterator[Wrong]:
-    """A warning for each taken name whose resource this stack made. Raises RefusedError for machines that its state
-    does not have, and for resources of another stack."""
+    """A warning for each taken name whose resource this stack made. Raises RefusedError for machines that are not in
+    the state, and for resources of another stack."""
     refused = [*_machines(plan, recorded)]
     warned: list[Wrong] = []
     for name in _names(plan, templates, account):
@@ -111,7 +111,7 @@ def _look(name: _Name) -> Mapping[str, Any]:
 
 
 def _twin(name: _Name, tags: Mapping[str, str]) -> Wrong:
-    message = f"the {name.words} is of the stack `{tags.get('stack')}`, and AWS gives a name once"
+    message = f"the {name.words} is of the stack `{tags.get('stack')}`, and the name must be unique"
     remedy = "choose another team or environment, or take down the other stack first"
     return Wrong(at("environment"), message, remedy)
 
@@ -140,7 +140,7 @@ def _machines(plan: AwsDl1Plan, recorded: Recorded) -> Iterator[Wrong]:
                     if node in has
                     else _import(plan, recorded, INSTANCE, f"{name}/{node}", machine, ("Cluster", name))
                 )
-                yield _stray(f"the machine {machine} says that it is `{node}` of the job `{name}`", plan, machine, how)
+                yield _stray(f"the machine {machine} has the tag `{node}` of the job `{name}`", plan, machine, how)
     for machine in sorted(unknown):
         yield _stray(f"the machine {machine} says that it is one of this stack", plan, machine, None)
 

@@ -188,10 +188,10 @@ class Network(pulumi.ComponentResource):
         ).id
 
     def _replaced_by(self, *properties: str) -> pulumi.ResourceOptions:
-        """Options of resources that are deleted before they are replaced. `properties`: further ones whose change
+        """Options of resources that are deleted before they are replaced. `properties`: further inputs whose change
         replaces them.
 
-        AWS deletes no subnet that contains something, so the content is replaced with the subnet, and deleted first.
+        AWS does not delete a subnet that contains something. So its content is replaced with it, and deleted first.
         """
         again = pulumi.ResourceOptions(delete_before_replace=True, replace_on_changes=list(properties))
         return pulumi.ResourceOptions.merge(self._inside, again)
@@ -229,7 +229,8 @@ class Network(pulumi.ComponentResource):
         return Peer("s3", "the bucket, through its gateway endpoint", HTTPS, prefix_list=gateway.prefix_list_id)
 
     def _endpoints(self) -> Peer:
-        """One endpoint in the subnet for each service. They have a separate security group, without EFA's traffic."""
+        """One endpoint in the subnet for each service. They have a security group of their own, without EFA's
+        traffic."""
         args = self._args
         group = endpoint_group(self.vpc_id, args.plan.subnet_cidr, args.prefix, args.tags, self._inside)
         for service in args.plan.endpoints:

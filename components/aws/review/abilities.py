@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes who may do what by the policies of snapshots, for every identity, action and resource that any policy names.
 
-Actions that the same statements are about are judged once. A wildcard covers more than the actions that are known here:
-one that nobody has heard of stands for the rest.
+Actions that the same statements cover are evaluated once. A wildcard also covers actions that the catalog does not
+know: one made-up action represents them.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _Statements = tuple[PolicyStatement, ...]
 
 @dataclass(frozen=True)
 class _Asked:
-    """The statements for one principal on each side: its own, its boundaries', and those of resources that may name
-    it."""
+    """The statements about one principal on each side: its own, its boundaries', and those of resource policies that
+    may name it."""
 
     principal: AwsPrincipal
     own: tuple[_Statements, ...]
@@ -99,7 +99,8 @@ def _principal(title: str) -> AwsPrincipal:
 
 
 def _of_resources(access: Sequence[Access]) -> Iterator[tuple[int, Ability]]:
-    """What resource policies allow the principals that they name, whatever identity-based policies allow."""
+    """The access that resource policies give to the principals that they name, independent of identity-based
+    policies."""
     for what in dict.fromkeys(what for one in access for what in one.owned):
         rows = [one.owned.get(what) for one in access]
         known = next(row for row in rows if row is not None)
@@ -183,7 +184,7 @@ def _actions(statements: Iterable[PolicyStatement]) -> Iterator[str]:
     """The actions to test: all that are known or named, one for each pattern, and one of an unknown service."""
     named: dict[str, str] = {action.lower(): action for action in known_actions()}
     for pattern in (one for statement in statements for one in (*statement.actions, *statement.not_actions)):
-        # A `?` fits itself, and shows as what the statement says: no other letter would be an action of AWS.
+        # A `?` matches itself, and is shown as in the statement. Another letter would not give a real action.
         text = pattern.replace("*", OTHER)
         named.setdefault(text.lower(), f"{OTHER}:{OTHER}" if pattern == "*" else text)
     named[f"{OTHER}:{OTHER}"] = f"{OTHER}:{OTHER}"
@@ -254,7 +255,7 @@ def _resources(statements: Iterable[PolicyStatement], own: Keys) -> list[str]:
 
 
 def _undenied(asked: _Asked, tried: Mapping[str, Sequence[str | None]], own: Keys) -> dict[str, str | None]:
-    """Keys that only Deny statements use which all sides have: for these, one value with which they do not apply is
+    """Condition keys that only Deny statements use, on all sides. For these, one value that avoids the Deny is
     enough."""
     sides = [
         {one.text for row in (asked.own[number], asked.of_resources[number]) for one in row if not one.allows}

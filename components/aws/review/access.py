@@ -30,7 +30,7 @@ _KINDS = {"Service": "service", "Federated": "federated", "CanonicalUser": "cano
 
 
 def _everything_of(service: str) -> str:
-    """The policy of an endpoint that has none of its own. It carries no other service's calls."""
+    """The default policy of an endpoint. It allows every call of its own service."""
     actions = f"{service.partition('.')[0]}:*"
     return json.dumps({"Statement": [{"Effect": "Allow", "Principal": "*", "Action": actions, "Resource": "*"}]})
 
@@ -46,7 +46,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Owned:
-    """The policy of a resource. `judged`: its statements name resources. Otherwise they are about the resource
+    """The policy of a resource. `judged`: its statements name resources. Otherwise they apply to the resource
     itself."""
 
     statements: tuple[PolicyStatement, ...]
@@ -146,7 +146,7 @@ class _Reader:
         return found
 
 
-# A rehearsal reads the policies of identities, each as it is written.
+# A rehearsal reads only identity-based policies, each in its own text.
 _OF_IDENTITIES = (POLICY, *(f"aws:iam/{kind}Policy:{kind.title()}Policy" for kind in _PRINCIPALS))
 
 
@@ -163,7 +163,7 @@ def without_statements(side: Snapshot, texts: frozenset[str]) -> Snapshot:
 
 
 def _bodies(row: ReviewedResource) -> Iterator[Any]:
-    """The statements of a policy of an identity; none where they cannot be read."""
+    """The statements of an identity-based policy. Empty if they are unreadable."""
     document = row.inputs.get("policy") if row.type in _OF_IDENTITIES else None
     with suppress(ValueError, RecursionError):
         document = json.loads(document) if isinstance(document, str) else document
@@ -202,7 +202,7 @@ def _as_arns(principals: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, 
 
 
 def _plain(side: Snapshot) -> Iterator[Ability]:
-    """Public access that the settings of buckets give, or allow others to give."""
+    """Public access that bucket settings give, or allow others to give."""
     blocks = {str(one.inputs.get("bucket")): one for one in side.of(BLOCK)}
     for bucket in side.of(BUCKET):
         name = str(bucket.inputs.get("bucket") or bucket.name)

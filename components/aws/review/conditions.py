@@ -34,7 +34,7 @@ def own_keys(statements: Iterable[PolicyStatement]) -> Keys:
 
 
 def witness(pattern: str, own: Keys) -> str:
-    """A text that matches this pattern, and as few other patterns as possible."""
+    """A text that matches this pattern and as few others as possible."""
     if pattern == "*":
         return pattern
     return _filled(pattern, own).replace("*", OTHER).replace("?", "x")
@@ -48,8 +48,7 @@ def _filled(text: str, own: Keys) -> str:
 
 
 def values(statements: Iterable[PolicyStatement], own: Keys) -> dict[str, tuple[str | None, ...]]:
-    """The values to test for each condition key: those that statements compare with it, another value if possible, and
-    none."""
+    """The values to test for each condition key: those in statements, another value if possible, and none."""
     found: dict[str, set[str]] = defaultdict(set)
     patterns: dict[str, set[str]] = defaultdict(set)
     free: dict[str, bool] = defaultdict(lambda: True)

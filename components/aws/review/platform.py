@@ -65,7 +65,7 @@ def _disks(side: Snapshot) -> Iterator[Standing]:
         yield Standing(f"disks of the machines: {total} GB, also while they are stopped", None)
 
 
-# The most kinds that are named. Further ones are only counted.
+# The limit of named kinds. Further ones are only counted.
 _MOST = 6
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*")
 _EVERYTHING = f"{OTHER}:{OTHER}"
@@ -168,8 +168,7 @@ def _arn_words(arn: str) -> str:
 
 
 def covers(resource: str, other: str) -> bool:
-    """Whether one resource pattern includes another. With circumstances, it includes only those with the same
-    circumstances."""
+    """Whether one resource pattern includes another. With circumstances, the other must have the same ones."""
     (wide, found), (narrow, others) = parted(resource), parted(other)
     if not wide or not narrow or found not in ("", others):
         return False

@@ -206,7 +206,7 @@ def flow_log_of_others(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     if network.flow_log is True and not stack.makes("network"):
         message = (
             "makes a flow log of a subnet of others: the deployer must be allowed to update that subnet, and the log "
-            "records what others send there"
+            "also records the traffic of others"
         )
         remedy = "ask its owner for one, and name it: `flowLog: { group: OCID, log: OCID }`"
         yield Wrong(at("network", "flowLog"), message, remedy)

@@ -208,10 +208,10 @@ def unknown(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 def made_or_there(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     for name, target in stack.compute_targets.items():
         if target.shape is None and target.existing is None:
-            message = "has neither the `shape` of its machines nor a target that exists"
+            message = "has neither the `shape` of its machines nor `existing`"
             yield Wrong(at("computeTargets", name), message, "add `shape`, or `existing`")
         elif target.existing is not None and target != ComputeTarget(existing=target.existing):
-            message = "names a target that exists: what is said of its machines has no effect"
+            message = "names an existing target: the keys about its machines have no effect"
             yield Wrong(at("computeTargets", name, "existing"), message, "remove the other keys, or `existing`")
 
 

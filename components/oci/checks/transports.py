@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares NCCL's network settings, and network plugins in images, with the network of an OCI shape.
+"""Compares NCCL's network settingsand network plugins in images with the network of an OCI shape.
 
 Job runs reach each other through the subnet: the API of OCI Data Science cannot place them in a cluster network. So
 trainyard sets no variables for RDMA. A team with RDMA sets them itself, and often copies them from examples.
@@ -37,7 +37,7 @@ def forced(stack: OciStack, _: Facts) -> Iterator[Wrong]:
                     yield Wrong(path, message, "leave it out: NCCL takes the network that it finds")
 
 
-@rule("TY839", "what NCCL is told or brings along does not fit the shape's network", severity="warning")
+@rule("TY839", "NCCL's settings or plugins do not fit the shape's network", severity="warning")
 def unfit(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for path, variable, value in _variables(name, job):
@@ -48,7 +48,7 @@ def unfit(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 
 
 def _problem(shape: str, variable: str, value: str) -> tuple[str, str] | None:
-    """What is wrong, and what to do."""
+    """The problem and its remedy."""
     if not variable.startswith(_OF_RDMA) or variable == _OFF:
         return None
     if shape.startswith(_VIRTUAL):

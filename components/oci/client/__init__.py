@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of OCI: runs and what they print, files, images. Who acts, and where, is told."""
+"""Calls of OCI: runs and their logs, files, images. The caller decides on credentials and region."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of OCI's API: which are tried again and for how long, what a refusal means, and where a start's status is."""
+"""Calls of OCI's API: which errors are retried and for how long, what a refusal means, and where a start's status
+is."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ _URI = re.compile(r"oci://([^@/]+)@([^/]+)/(.+)")
 
 
 def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T:
-    """Do `operation`; try again while the cloud is busy, and for `access_minutes` while access is not in force."""
+    """Does `operation`. Retries while the cloud is busy, and for `access_minutes` while permissions are not in force
+    yet."""
     return calls.attempt(_ERRORS, call, what, operation, access_minutes)
 
 
@@ -91,7 +93,7 @@ def _is_network(error: Exception) -> bool:
 
 
 def pages(list_page: Callable[..., Any]) -> Iterator[Any]:
-    """Everything that a list has. `list_page` takes the options of one page."""
+    """Every item of a list. `list_page` takes the options of one page."""
     page: str | None = None
     while True:
         answer = list_page(limit=_PAGE, **({"page": page} if page else {}))
@@ -115,14 +117,14 @@ def error_text(error: Exception) -> str:
 
 
 def _innermost(error: Any) -> str:
-    """The network's own error, without the paragraphs that the SDK wraps around it."""
+    """The network error, without the texts with which the SDK wraps it."""
     while isinstance(error, Exception) and error.args and isinstance(error.args[0], (Exception, str)):
         error = error.args[0]
     return str(error).splitlines()[0] if str(error) else "the connection failed"
 
 
 def refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:
-    """The SDK's error for a person: what was tried, what the cloud answered, what to do."""
+    """The SDK's error for people: what was attempted, the cloud's response, and the remedy."""
     if isinstance(error, ProviderError):
         return error
     if getattr(error, "status", None) is None and not _is_network(error):
@@ -156,7 +158,7 @@ _ERRORS = calls.ErrorPolicy(_seconds_allowed, error_text, refusal)
 
 
 def ask(tell: Tell, what: str, operation: Callable[[], T]) -> T:
-    """The cloud's answer; a busy cloud is asked again, and that is said."""
+    """The cloud's response. Retries while the cloud is busy, and reports that."""
     return attempt(call_of(what, tell), what, operation)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The deployed job of a stack, and the newest start of the run that a try is like, found by their tags."""
+"""The deployed job of a stack, and the newest start of the run that a try repeats. Both are found by their tags."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from components.platform.values import Properties, Secret
 from schemas.model import EnvValue
 from schemas.model import Secret as StackSecret
 
-# References of a plan that only OCI fills in, and OCIDs: on the local cloud, others stand in for them.
+# References of a plan that only OCI fills in, and OCIDs. On the local cloud, stand-ins have other OCIDs.
 OPEN_TEXT = re.compile(r"\$\{[^}]*\}|ocid1\.[a-z0-9._-]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """`like`: the inputs that made the run which the try is like. None if its job has no such run."""
+    """`like`: the inputs of the run that the try repeats. None if the job has no such run."""
 
     job: Any
     like: Properties | None
@@ -49,7 +49,7 @@ class Deployed:
         return getattr(logs, field, None) if logs is not None and logs.enable_logging else None
 
     def variables(self, node: Mapping[str, Any]) -> dict[str, str]:
-        """The environment of a deployed node in plain text: the cloud tells it to whoever may read runs."""
+        """The environment of a deployed node in plain text, as everybody who may read runs can see it."""
         values = node.get("environment") or {}
         return {name: value.value if isinstance(value, Secret) else value for name, value in values.items()}
 
@@ -64,7 +64,7 @@ def find_deployed(runs: OciRuns, call: Call, planned: PlannedTry) -> Deployed:
     if not own:
         deployed = sorted({job.freeform_tags.get("job", "") for job in jobs})
         raise TryError(f"the job {name} is not deployed in {compartment}; of {stack} are: {', '.join(deployed)}")
-    # A job that is being replaced is there twice for a while.
+    # While a job is replaced, there are two of it.
     newest = max(own, key=lambda job: job.time_created)
     job = attempt(call, "Read the job", lambda: client.get_job(newest.id)).data
     past = list(runs.runs_of_job(call, compartment, job.id, 0))
@@ -89,7 +89,7 @@ def _refuse_taken(past: list[Any], planned: PlannedTry) -> None:
 
 
 def _main_of_newest(past: list[Any], name: str) -> Any:
-    """The job run of the main node of the newest start. None if there is no start, or none that a state still has."""
+    """The job run of the main node of the newest start. None if no state has such a start."""
     starts: dict[str, list[Any]] = {}
     for run in past:
         tags = run.freeform_tags or {}
@@ -106,7 +106,7 @@ def overlay_with(values: Mapping[str, str]) -> Overlay:
 
 
 def reference_values(session: Session, call: Call, plan: OciPlan, deployed: Deployed) -> dict[str, str]:
-    """Those that can be known without the stack's state."""
+    """The references that can be filled in without the stack's state."""
     client = session.client("object_storage")
     namespace = str(attempt(call, "Read the namespace", lambda: client.get_namespace()).data)
     values = {"namespace": namespace}
@@ -118,7 +118,7 @@ def reference_values(session: Session, call: Call, plan: OciPlan, deployed: Depl
 
 
 def _bucket(plan: OciPlan, deployed: Deployed, namespace: str) -> str | None:
-    """Where the deployed run left its files; without one, the stack's own bucket."""
+    """The bucket of the deployed run's output. Without such a run: the stack's own bucket."""
     for node in (deployed.like or {}).get("nodes", ()):
         place = parse_folder(launch_document(deployed.variables(node)).get("folder"))
         if place is not None:
@@ -128,7 +128,7 @@ def _bucket(plan: OciPlan, deployed: Deployed, namespace: str) -> str | None:
 
 @dataclass(frozen=True)
 class PlanFiller:
-    """`components.oci.run_inputs.Filler` for a job without runs: there is nothing deployed to repeat."""
+    """Implements `components.oci.run_inputs.Filler` for a job without runs, which has no deployed run to repeat."""
 
     values: Mapping[str, str]
 
@@ -150,13 +150,13 @@ class PlanFiller:
         return value.value
 
 
-# It only compares.
+# It has no values, because it is only used to compare.
 _OVERLAY = overlay_with({})
 _FILE_NAME = re.compile(r'filename="?([^";]+)')
 
 
 def changes_of(session: Session, planned: PlannedTry, deployed: Deployed, folder: Path) -> Iterator[str]:
-    """Keys of the job in the stack file, each once."""
+    """The keys of the job that differ between the stack file and what is deployed, each once."""
     yield from dict.fromkeys((*_of_job(session, planned.job, deployed, folder), *_of_run(planned, deployed)))
 
 
@@ -200,7 +200,7 @@ def _of_run(planned: PlannedTry, deployed: Deployed) -> Iterator[str]:
 
 
 def _parts(job: Any) -> tuple[Any, Any, Any]:
-    """Configuration, infrastructure and environment. In node groups all groups have the same."""
+    """Configuration, infrastructure and environment. All node groups of a job have the same."""
     groups = getattr(job.job_node_configuration_details, "job_node_group_configuration_details_list", None)
     if not groups:
         return (
@@ -223,7 +223,7 @@ def _shape(job: JobPlan) -> tuple[Any, ...]:
 
 
 def _shape_of(infrastructure: Any) -> tuple[Any, ...]:
-    """The machine of a node, or what it asks of one of a compute target."""
+    """The machine of a node, or its share of a compute target's machine."""
     if (asked := getattr(infrastructure, "resource_configuration", None)) is not None:
         share = asked.resource_request_configuration
         return share.ocpus, share.memory_in_gbs, share.gpus or 0
@@ -236,7 +236,7 @@ def _shape_of(infrastructure: Any) -> tuple[Any, ...]:
 
 
 def _target(job: JobPlan) -> str | None:
-    """The key of its compute target. Which one that is, the file does not say of a target that the stack makes."""
+    """The key of the compute target. For a target that the stack makes, the file does not have its OCID."""
     return job.compute_target if isinstance(job, OciJobPlan) else None
 
 
@@ -250,7 +250,7 @@ def _mounted(mount: Any) -> tuple[str, str]:
 
 
 def _artifact(session: Session, job: str) -> str | None:
-    """The name of the deployed code. None if it has none, or if the caller may not see it."""
+    """The name of the deployed code. None if there is none, or if the caller may not see it."""
     try:
         headers: Mapping[str, str] = session.client("data_science").head_job_artifact(job).headers
     except Exception as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI's object storage, as `components.platform.files` asks for it."""
+"""`trainyard data` in OCI's object storage: implements the store and the opener of `components.platform.files`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from components.platform.streams import BLOCK_BYTES, body_of, drain
 T = TypeVar("T")
 _FIELDS = "name,size,md5,etag,timeModified"
 _PAGE = 1000
-# Under this name an object says in which parts it was uploaded: its checksum does not.
+# The metadata key for the size of an upload's parts, which the object's checksum does not show.
 _PART_BYTES = "trainyard-part-bytes"
 _META = "opc-meta-"
 _MOVED_ON = frozenset({(404, "NoSuchUpload"), (400, "InvalidUploadPart"), (404, "ObjectNotFound")})
@@ -41,7 +41,7 @@ _REFUSED = frozenset({"BucketNotFound", "NotAuthorizedOrNotFound", "NotAuthorize
 
 @dataclass
 class BucketStore:
-    """`components.platform.files.Store`. `explain` makes an error for people of one that may be a refusal."""
+    """Implements `components.platform.files.Store`. `explain` adds the remedy to an error that may be a refusal."""
 
     session: Session
     call: Call
@@ -147,7 +147,7 @@ class BucketStore:
 
     def abandon(self, name: str, upload: str) -> None:
         abort = partial(self._client.abort_multipart_upload, *self._place, name, upload)
-        # It costs room, no more. What made it useless is told anyway.
+        # If this fails, the parts only take up space. The error that led here is reported anyway.
         with suppress(ProviderError):
             attempt(replace(self.call, patience=0.0), f"Abandon the upload of {name}", abort)
 
@@ -177,7 +177,7 @@ def _condition(replaces: StoredObject | None) -> dict[str, str]:
 
 
 def _drain(raw: Any, sink: Sink, length: int) -> None:
-    """As it is on the wire: the SDK would unpack an object that says it is compressed."""
+    """Reads the raw bytes: the SDK would decompress an object whose headers say that it is compressed."""
     try:
         drain(raw.stream(BLOCK_BYTES, decode_content=False), sink, length)
     finally:
@@ -190,7 +190,7 @@ def _time(moment: Any) -> str:
 
 @dataclass(frozen=True)
 class OciOpener:
-    """`components.platform.files.StoreOpener`, by the same credentials as every client of OCI's."""
+    """Implements `components.platform.files.StoreOpener` with the credentials that all clients of OCI use."""
 
     request: StoreRequest
     session: Session
@@ -204,7 +204,7 @@ class OciOpener:
     def folder(self, address: str) -> tuple[BucketStore, str]:
         place = parse_folder(address)
         if place is None:
-            raise TransferError(f"`{address}` is not a folder in a bucket of OCI's")
+            raise TransferError(f"`{address}` is not a folder in a bucket of OCI")
         return self._store(place.namespace, place.bucket), place.prefix
 
     def _store(self, namespace: str, bucket: str) -> BucketStore:
@@ -231,7 +231,7 @@ def _name(session: Session) -> str:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks for what: the words of the credentials, and the stack whose file names the users' group."""
+    """The caller: words for the credentials, and the stack whose file names the users' group."""
 
     name: str
     purpose: str
@@ -241,7 +241,7 @@ class Caller:
     local: bool = False
 
     def explain(self, error: ProviderError) -> ProviderError:
-        """The same error, with what is missing and for whom if it may be a refusal."""
+        """The error. If it may be a refusal, the remedy has the missing statements and the group that needs them."""
         if getattr(error.__cause__, "code", None) not in _REFUSED:
             return error
         return ProviderError(error.cause, "\n".join(self._remedy()))
@@ -258,7 +258,7 @@ class Caller:
             yield "On the local cloud, `trainyard cloud log` shows the call and who lacked what."
 
     def statements(self) -> tuple[str, ...]:
-        """The least that lets the caller do all of this, not only the call that was refused first."""
+        """The least statements for the whole purpose, not only for the call that was refused first."""
         needed: dict[str, Need] = {}
         for named in table("oci_access")["transfers"][self.purpose]:
             for resource_type, permissions, trust in permissions_of(named):
@@ -271,7 +271,7 @@ class Caller:
             grants = (smallest_grant(kind, need) for kind, need in needed.items())
             return tuple(iam.to_text(iam.Statement(group, grant, place, only)) for grant in grants)
         except StatementError:
-            return ()  # a name that no statement can hold is no name of a bucket either
+            return ()  # a name that no statement can contain is not a valid bucket name either
 
     def _group(self) -> iam.Subject:
         if self.stack is None:

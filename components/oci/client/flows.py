@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run's rules refused, as the flow log of its subnet tells it. OCI writes it, some minutes late.
+"""Packets of a run that security rules refused, from the flow log of its subnet. OCI writes it some minutes late.
 
-A record names addresses, not nodes: each launcher says its own address in its status.
+A record has addresses, not nodes. Each launcher writes its own address into its status.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from components.platform.calls import Call, ProviderError
 from components.platform.status import ConnectionsSeen, RunStatus
 from components.platform.traffic import DroppedResult, protocol
 
-# OCI collects records for a minute, and hands them on once a minute.
+# OCI collects records for a minute, and delivers them once a minute.
 _WINDOW = timedelta(minutes=1)
-# So many records and connections are looked at. A subnet in which more is refused has another problem.
+# Limits of records and connections per look. A subnet with more refused packets has another problem.
 _MOST_RECORDS, _MOST_SIDES = 5_000, 20
 
 
@@ -40,8 +40,8 @@ class Refused:
 
 @dataclass
 class FlowWitness:
-    """Asks the flow log of a run's subnet. `named`: group and log of one that the stack file names. `expected`: whether
-    that file speaks of one. Else nobody misses it where the log group may not be listed."""
+    """Reads the flow log of a run's subnet. `named`: group and log of a flow log in the stack file. `expected`: whether
+    the file has a flow log at all. If not, it is no error that the log group may not be listed."""
 
     session: Session
     call: Call
@@ -53,7 +53,7 @@ class FlowWitness:
     _warned: bool = False
 
     def __call__(self, run: RunStatus) -> ConnectionsSeen | None:
-        """None where no flow log records the run's subnet, or it may not be read."""
+        """The refused packets. None if no flow log records the run's subnet, or it may not be read."""
         first, now = run.nodes[0].run.id, time.monotonic()
         asked, known = self._told.get(first, (-_WINDOW.total_seconds(), None))
         if now - asked < _WINDOW.total_seconds():
@@ -95,7 +95,7 @@ class FlowWitness:
             )
 
     def _left(self, place: str, run: RunStatus, one: Refused) -> bool:
-        """Whether the sender's own rules let the packets out: then the receiver's refused them."""
+        """Whether the sender's own rules let the packets out. Then the receiver's rules refused them."""
         condition = (
             f"data.action = 'ACCEPT' and data.sourceAddress = '{one.source}' and "
             f"data.destinationAddress = '{one.target}' and data.destinationPort = {one.port}"
@@ -111,12 +111,13 @@ class FlowWitness:
                 yield data
 
     def _place(self, run: RunStatus) -> str | None:
-        """The flow log, as a search names it: the named one, or that of the run's subnet beside the run's own log."""
+        """The flow log in the syntax of a search: the named one, or that of the run's subnet, in the log group of the
+        run."""
         first = run.nodes[0]
         group = self.named["group"] if self.named else (first.log or "//").split("/")[1]
         if group not in self._logs:
             self._logs[group] = self._in_group(group) if group else []
-        # Most groups have none, and then no run is asked for its subnet.
+        # Most log groups have no flow log. Then the run's subnet is not looked up.
         for log in self._logs[group]:
             if self.named or log.configuration.source.resource == self._subnet(first.run.id):
                 return f"{log.compartment_id}/{group}/{log.id}"
@@ -150,7 +151,7 @@ class FlowWitness:
 
 
 def _address(status: Mapping[str, Any] | None) -> str:
-    """A node's address. Whoever may write into the bucket may have written anything."""
+    """A node's address. It is validated, because everybody who may write to the bucket can have written it."""
     try:
         return str(ip_address(str((status or {}).get("address") or "")))
     except ValueError:
@@ -176,7 +177,7 @@ def _second(record: Mapping[str, Any], name: str) -> datetime:
 
 
 def _end(run: RunStatus) -> datetime:
-    """Later runs get the same addresses."""
+    """The end of the run: later runs get the same addresses."""
     ends = [node.run.finished_at for node in run.nodes]
     if not run.over or None in ends:
         return datetime.max.replace(tzinfo=UTC)

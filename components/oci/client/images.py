@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI, as building and pushing images ask for it."""
+"""Implements `ImagePlatform` for OCI: builds of images, and pushes to OCIR."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from components.platform.images import Endpoint, ImageError, Recipe, WantedImage
 
 
 class OciImages:
-    """`components.platform.images.ImagePlatform`, for one region and one caller."""
+    """Implements `components.platform.images.ImagePlatform` for one region and one caller."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

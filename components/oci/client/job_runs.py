@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Job runs of OCI Data Science: how we ask for them and how we read them. Pure, except for the SDK's models."""
+"""Job runs of OCI Data Science: makes requests for them, and parses responses. Pure, except for the SDK's models."""
 
 import re
 import shlex
@@ -15,12 +15,12 @@ NODE_TAG = "trainyard-node"
 RELEASED_TAG = "trainyard-run-released"
 _OURS = frozenset({RUN_TAG, NODE_TAG, RELEASED_TAG})
 MAIN_VARIABLE = "MAIN_JOB_RUN_OCID"
-# Images built with ADS leave their addresses and `stop` in this folder. Another start must not find them.
+# Images built with ADS write their addresses and a `stop` file into this folder. Another start must not read them.
 WORK_VARIABLE = "OCI__WORK_DIR"
-# Our launcher reads it: how long it may retry failures that do not count.
+# Our launcher reads it: how long it may retry failures that no policy counts.
 MAXIMUM_VARIABLE = "TRAINYARD_MAXIMUM_MINUTES"
 _WORK = re.compile(r"/start-[0-9a-f]{12}$")
-# How much of an OCID names a start, as the launcher has it (launcher/retries.py).
+# The length of the OCID's end that names a start, the same as in launcher/retries.py.
 _LETTERS = 12
 # The states of node groups, in the words of job runs.
 _GROUP_STATES = {"CREATING": "ACCEPTED", "ACTIVE": "IN_PROGRESS", "DELETING": "IN_PROGRESS"}
@@ -38,14 +38,14 @@ def tags(spec: RunSpec, node: NodeSpec | None) -> dict[str, str]:
 
 
 def node_of(run_tags: Mapping[str, str]) -> tuple[str, str, int]:
-    """Name, role and rank of the node whose run bears these tags."""
+    """Name, role and rank of the node whose job run has these tags."""
     rank, _, rest = run_tags.get(NODE_TAG, "").partition("/")
     role, _, name = rest.partition("/")
     return name, role, int(rank) if rank.isdigit() else 0
 
 
 def is_like(run_tags: Mapping[str, str]) -> str | None:
-    """The run that a try is like; empty if its job had none. None if these are not the tags of a try."""
+    """The run that a try repeats, or "" if its job had none. None if these are not the tags of a try."""
     return liked_by(run_tags.get(RUN_TAG, ""))
 
 
@@ -75,21 +75,22 @@ def own_tags(run_tags: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def start_of(run_id: str, variables: Mapping[str, str]) -> str:
-    """The name of the start that a job run belongs to. It names the folder where the nodes meet and leave outputs."""
+    """The name of a job run's start. It is also the name of the folder where the nodes exchange addresses and write
+    outputs."""
     return (variables.get(MAIN_VARIABLE) or run_id).rpartition(".")[2][-_LETTERS:]
 
 
 def work_of(token: str) -> str:
     """The part of `OCI__WORK_DIR` that belongs to one start.
 
-    It is made from the retry token: the main node's OCID is not known yet when that node is requested. OCI wants the
+    It is made from the retry token: the main node's OCID is not known yet when that node is requested. OCI expects the
     same request each time it gets the same token.
     """
     return f"/start-{token[:12]}"
 
 
 def work_in(run: Any) -> str:
-    """The same part, read from a main node that exists. Empty if that node got no such folder."""
+    """The same part, read from an existing main node. Empty if that node has no such folder."""
     configuration = getattr(run, "job_configuration_override_details", None)
     variables = getattr(configuration, "environment_variables", None) or {}
     made = _WORK.search(variables.get(WORK_VARIABLE, ""))
@@ -198,7 +199,7 @@ def _reserved(spec: RunSpec, job: Any) -> Any:
 
 
 def node_run(run: Any, name: str | None = None) -> NodeRun:
-    """From a job run, or from its summary in a list."""
+    """The node of a job run, or of its summary in a list."""
     return NodeRun(
         name=name or node_of(run.freeform_tags or {})[0] or run.display_name or run.id,
         id=run.id,
@@ -278,7 +279,7 @@ def _described_configuration(configuration: Any) -> Properties:
     if WORK_VARIABLE in environment:
         environment[WORK_VARIABLE] = _WORK.sub("", environment[WORK_VARIABLE])
     line = getattr(configuration, "command_line_arguments", None)
-    # We cannot know which variables of a foreign run are secrets, so we treat all of them as secrets.
+    # Which variables of a foreign run are secrets is not known, so all of them count as secrets.
     described: Properties = {"environment": {key: Secret(value) for key, value in environment.items()}}
     return {**described, "arguments": shlex.split(line)} if line else described
 
@@ -289,5 +290,5 @@ def _image(environment: Any) -> str | None:
 
 
 def _rfc3339(moment: Any) -> str | None:
-    """Always with the fraction: otherwise the text of a whole second would sort after half a second later."""
+    """Always with a fraction of a second, so that the texts sort by time."""
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z") if moment is not None else None

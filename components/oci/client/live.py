@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stack of OCI as its tenancy has it now. A list tells whether something is gone: an answer to a single read does
-not, because OCI has the same one for what does not exist and for what the caller may not see.
+"""Reads the current state of a stack in its tenancy.
+
+Only a list shows that a resource is gone: the response to a single read is the same for a missing resource and for one
+that the caller may not see.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ DOMAINS_GROUP = "oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResource
 REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
 BUCKET, JOB = "oci:ObjectStorage/bucket:Bucket", "oci:DataScience/job:Job"
 ACCESS_BY_LINK = "oci:ObjectStorage/preauthrequest:Preauthrequest"
-# Their meaning is evaluated: rules by what they let through, statements by what they allow.
+# Compared by meaning: rules by the traffic that they allow, statements by the access that they give.
 JUDGED = {
     SECURITY_LIST: frozenset({"ingressSecurityRules", "egressSecurityRules"}),
     SUBNET: frozenset({"securityListIds", "prohibitPublicIpOnVnic", "routeTableId"}),
@@ -39,7 +41,7 @@ JUDGED = {
     BUCKET: frozenset({"accessType"}),
     REPOSITORY: frozenset({"isPublic"}),
 }
-# Of a rule: words for people, and what the cloud adds. Of a job: what changes it where the program said nothing.
+# Fields of rules for people, and fields that the cloud adds. Fields of jobs that change without the program.
 _SAYS_NOTHING = frozenset({"description", "routeType", "cidrBlock", "serviceName"})
 _COUNTS = ("cmd", "commandLineArguments", "entrypoint", "environmentVariables")
 _HUMP = re.compile(r"_([a-z0-9])")
@@ -47,9 +49,9 @@ _HUMP = re.compile(r"_([a-z0-9])")
 
 @dataclass(frozen=True)
 class Kind:
-    """How a kind is read: the list that has it, by these inputs; a read of one, where the list tells too little.
+    """How a kind is read: the list that has it, the inputs for that list, and a single read if the list lacks fields.
 
-    `inputs`: input -> the attribute that it is in the cloud.
+    `inputs`: the attribute in the API for each input.
     """
 
     client: str
@@ -131,7 +133,7 @@ class _Reader:
         self._question, self._session = question, session
         self._call = call_of("drift", question.where.tell)
         self._reading = Reading(question.declared, _is_refused)
-        # When the oldest part of the stack was made: what others granted before is the order that it was made in.
+        # The creation time of the stack's oldest part. Older statements of others are not reported.
         self._made: datetime | None = None
         self._lists: dict[tuple[str, ...], list[Any] | None] = {}
 
@@ -171,7 +173,7 @@ class _Reader:
         return self._read_one(f"the {resource.name} of the stack", ask)
 
     def _list(self, client: str, listing: str, *within: str, **more: str) -> list[Any] | None:
-        """What lives in a place, read once. None where the caller may not list it, which is kept."""
+        """The resources of a kind in a place, read once. None if the caller may not list them, which is recorded."""
         key = (client, listing, *within, *more.values())
         if key not in self._lists:
             words = listing.removeprefix("list_").replace("_", " ")
@@ -187,7 +189,8 @@ class _Reader:
         return self._lists[key]
 
     def _network(self) -> None:
-        """What else leads to the nodes: further lists of their subnet, ways in, and subnets beside it."""
+        """Other resources that give access to the nodes: further lists of their subnet, gateways, and neighbouring
+        subnets."""
         declared = self._question.declared
         ours = {one.id for one in declared.of(SECURITY_LIST)}
         for subnet in declared.of(SUBNET):
@@ -220,7 +223,7 @@ class _Reader:
         return self._reading.allowed(what, lambda: attempt(self._call, f"Read {what}", ask).data)
 
     def _buckets(self) -> None:
-        """Whoever has such a link needs no policy."""
+        """Pre-authenticated requests: whoever has such a link needs no policy."""
         for bucket in self._question.declared.of(BUCKET):
             place = (str(bucket.inputs.get("namespace")), str(bucket.inputs.get("name")))
             for row in self._list("object_storage", "list_preauthenticated_requests", *place) or ():
@@ -232,7 +235,7 @@ class _Reader:
                 self._reading.add(ACCESS_BY_LINK, row.id, inputs, words)
 
     def _jobs(self) -> None:
-        """Jobs that say they are of this stack."""
+        """Jobs with the stack's tag."""
         declared = self._question.declared
         ours = {one.id for one in declared.of(JOB)}
         for compartment in sorted({str(one.inputs.get("compartmentId")) for one in declared.of(JOB)}):
@@ -261,7 +264,7 @@ def _is_gone(row: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A value of the SDK as the program writes it."""
+    """A value of the SDK in the form of the program's inputs."""
     return _camel(sdk_module("util").to_dict(value)) if value is not None else None
 
 
@@ -273,7 +276,8 @@ def _camel(value: Any) -> Any:
 
 
 def as_declared(declared: Any, live: Any) -> Any:
-    """The live value; the declared one where it means the same: rules in another order, a number as text."""
+    """The live value, or the declared one if both mean the same, such as rules in another order, or a number as
+    text."""
     if isinstance(live, list) and live and all(isinstance(one, Mapping) for one in live):
         live = [as_rule(one) for one in live]
         given = declared if isinstance(declared, list) else []
@@ -282,7 +286,7 @@ def as_declared(declared: Any, live: Any) -> Any:
 
 
 def as_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """A rule of a list as Pulumi has it: its ports are those at the destination."""
+    """A rule of a list as Pulumi has it: its ports are the destination ports."""
     renamed = {("stateless" if key == "isStateless" else key): value for key, value in rule.items()}
     for key in ("tcpOptions", "udpOptions"):
         if isinstance(renamed.get(key), Mapping):
@@ -296,7 +300,7 @@ def _sorted(rules: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _bare(value: Any) -> Any:
-    """A rule without what says nothing, and its numbers as text, as states have some of them."""
+    """A rule without fields that have no meaning. Numbers are texts, because some states have them so."""
     if isinstance(value, Mapping):
         rows = {key: _bare(item) for key, item in value.items() if key not in _SAYS_NOTHING}
         return {key: item for key, item in rows.items() if item not in ("", "false", {}, [])}
@@ -306,7 +310,7 @@ def _bare(value: Any) -> Any:
 
 
 def _means(declared: Any, live: Any) -> bool:
-    """Whether what was declared is what is there. The cloud says what was left open, too; some of that counts."""
+    """Whether the declared value equals the live one. The cloud fills in missing fields, and some of those matter."""
     if isinstance(declared, Mapping) and isinstance(live, Mapping):
         added = any(live.get(key) and key not in declared for key in _COUNTS)
         return not added and all(_means(value, live.get(key)) for key, value in declared.items())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements in force that the stack did not declare and that reach its things.
+"""Finds statements in force that the stack did not declare and that apply to its resources.
 
-A tenancy has many policies, and most are its own order: that administrators manage everything is no news. A statement
-counts if it names something of the stack (its bucket, its repository, its groups), if it is for everybody, or if it
-was made after the stack. What other stacks of trainyard say they made is declared by their files.
+A tenancy has many policies, and most do not matter here, such as those of administrators. A statement counts if it
+names a resource of the stack (its bucket, repository or groups), if it is for everybody, or if it was added after the
+stack was made. Statements that other stacks of trainyard made are left out, because their own files declare them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _GROUPS = (
     "oci:Identity/dynamicGroup:DynamicGroup",
     "oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResourceGroup",
 )
-# Kinds of things that statements narrow by a name: type of the resource, the input with the name, types of statements.
+# Kinds that statements narrow by a name: resource type, input with the name, resource types in statements.
 _NAMED: tuple[tuple[str, str, str, frozenset[str]], ...] = (
     ("oci:ObjectStorage/bucket:Bucket", "name", "target.bucket.name", frozenset({"buckets", "objects"})),
     ("oci:Artifacts/containerRepository:ContainerRepository", "displayName", "target.repo.name", frozenset({"repos"})),
@@ -43,7 +43,7 @@ _OTHERS = {
     "oci:Logging/logGroup:LogGroup": frozenset(families()["logging-family"]),
     POLICY: frozenset({"policies", "dynamic-groups"}),
 }
-# The name of no thing of the stack: what holds for it as well is not about the stack.
+# A name that no resource of the stack has. A statement that also applies to it is not about the stack.
 _ANOTHER = "\x00another"
 _EVERYBODY = ("any-user", "any-group")
 _Lists = Callable[..., list[Any] | None]
@@ -51,7 +51,7 @@ _Lists = Callable[..., list[Any] | None]
 
 @dataclass(frozen=True)
 class Thing:
-    """Something of the stack, as a request for it is judged."""
+    """A resource of the stack, in the form in which requests for it are judged."""
 
     types: frozenset[str]
     compartment: str
@@ -63,7 +63,7 @@ class Thing:
 
     @property
     def another(self) -> Mapping[str, str]:
-        """A thing of the same kind, in the same place, that is not the stack's."""
+        """A resource of the same kind in the same place that is not the stack's."""
         return {**self.variables, **dict.fromkeys(self.named, _ANOTHER)}
 
 
@@ -91,7 +91,7 @@ class PolicyReader:
                     self._policy(policy, place, compartments)
 
     def _compartments(self) -> Compartments:
-        """Those of the stack, and all above them."""
+        """The compartments of the stack, and all above them."""
         root, parents, names = self._session.tenancy, dict[str, str](), dict[str, str]()
         for start in sorted({thing.compartment for thing in self._things}):
             at = start
@@ -110,7 +110,7 @@ class PolicyReader:
         return self._reading.allowed(what, lambda: attempt(self._call, f"Read {what}", ask).data)
 
     def _caller(self) -> Iterator[str]:
-        """The groups of whoever asks: what lets the deployer make the stack names its things, too."""
+        """The groups of the caller. The deployer's own statements name the stack's resources, too."""
         user = self._session.credentials.get("user") if self._session.signer is None else None
         if user is None:
             return
@@ -136,7 +136,7 @@ class PolicyReader:
         try:
             statement = parse(text)
         except StatementError:
-            # `admit` lets other tenancies in. Whoever cannot be judged here is shown.
+            # `admit` gives access to other tenancies. Principals that cannot be judged here are always shown.
             named = {name for thing in self._things for name in thing.variables.values()}
             return newer or any(name in text for name in named)
         scope = compartments.resolve(statement.location, place)
@@ -173,7 +173,7 @@ def _things(question: LiveQuestion) -> Iterator[Thing]:
 
 
 def may_hold(condition: Condition | None, target: Mapping[str, str]) -> bool:
-    """Whether a condition may hold for a request for this target: who asks, when and by which call is left open.
+    """Whether a condition can be true for a request for this target, with any caller, time and operation.
 
     A request for a bucket has no name of a repository.
     """
@@ -191,6 +191,6 @@ def may_hold(condition: Condition | None, target: Mapping[str, str]) -> bool:
 
 
 def words_of(subject: Subject) -> str:
-    """`group Administrators`."""
+    """The subject in words, such as `group Administrators`."""
     names = (one.name if isinstance(one, Named) else one.ocid for one in subject.members)
     return " ".join((subject.kind.replace("-", " ") if subject.members else subject.kind, ", ".join(names))).strip()

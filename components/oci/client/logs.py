@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs printed, from OCI Logging."""
+"""Reads the lines that runs printed, from OCI Logging."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from components.platform.calls import Call
 from components.platform.status import NodeStatus, RunStatus
 from launcher.redraws import Lines, whole_lines
 
-# Lines reach the search a moment after they are written.
+# The search finds lines some seconds after they are written.
 _LOOKS = 5
 _SECONDS_BETWEEN_LOOKS = 2.0
-# The search takes at most two weeks at once.
+# The longest period of one search.
 SPAN = timedelta(days=13)
-# The end of a search is a little ahead: if our clock is behind the service's, the newest lines must still show.
+# Added to the end of a search, so that the newest lines show even if our clock is behind the service's.
 _AHEAD = timedelta(minutes=5)
 _PAGE = 500
-# One query asks for so many runs at most: the length of a query is limited.
+# Runs in one query: the length of a query is limited.
 _SOURCES = 20
-# A line that was drawn over and over has several entries (launcher/redraws.py).
+# A redrawn line, such as a progress bar, has several entries (launcher/redraws.py).
 _PARTS = 4
-# A line may reach the search so much later than its own time says.
+# The longest time between a line's own timestamp and its appearance in the search.
 _LATE = timedelta(seconds=90)
 
 
@@ -60,7 +60,7 @@ def last_lines(session: Session, call: Call, run: Any, limit: int, patiently: bo
 
 
 def place_of(run: Any) -> str | None:
-    """The log of a job run, as a search names it. None for a run without a log."""
+    """The log of a job run in the syntax of a search. None for a run without a log."""
     details = run.log_details
     if details is None or not details.log_id:
         return None
@@ -84,7 +84,7 @@ def lines_since(session: Session, call: Call, place: str, sources: Sequence[str]
 def entries(
     session: Session, call: Call, query: str, what: str, since: datetime, most: int
 ) -> Iterator[Mapping[str, Any]]:
-    """The first entries that a search finds, each with what OCI wraps around its data."""
+    """The first entries of a search, each with OCI's envelope around its data."""
     since = max(since, datetime.now(UTC) - SPAN)
     page: str | None = None
     while most > 0:
@@ -126,7 +126,7 @@ def _line(entry: Any) -> LogLine | None:
 
 @dataclass
 class LogMerger:
-    """Lines of several job runs, each given once however often it is asked for."""
+    """Lines of several job runs. Repeated calls return each line only once."""
 
     session: Session
     call: Call
@@ -136,7 +136,7 @@ class LogMerger:
     _whole: Lines = field(default_factory=Lines)
 
     def new(self, runs: Iterable[RunStatus]) -> Iterator[str]:
-        """What came since the last time, with prefixes."""
+        """The lines since the last call, with prefixes."""
         named: dict[tuple[str, str], str] = {}
         places: dict[str, dict[str, None]] = {}
         oldest = datetime.now(UTC)
@@ -158,7 +158,7 @@ class LogMerger:
                     yield from (f"{prefix}{whole}" for whole in self._whole.add(prefix, text))
 
     def unfinished(self) -> Iterator[str]:
-        """The lines that still grow, as they stand."""
+        """The incomplete last lines, as they currently are."""
         return (f"{prefix}{text}" for prefix, text in self._whole.unfinished())
 
     def _is_selected(self, line: LogLine, named: Mapping[tuple[str, str], str]) -> bool:
@@ -169,7 +169,7 @@ class LogMerger:
 
 
 def _keys(run: RunStatus, node: NodeStatus) -> list[tuple[str, str]]:
-    """How a line names its node: by its job run, or in node groups by the group and rank beside it."""
+    """The keys of a line's node: its job run, or in node groups the group and rank beside it."""
     shared = len({one.run.id for one in run.nodes}) < len(run.nodes)
     return [(node.run.id, f"{node.role}/{node.rank}")] if shared else [(node.run.id, "")]
 
@@ -183,6 +183,6 @@ def _of(line: LogLine, named: Mapping[tuple[str, str], str]) -> str:
 
 
 def split_prefix(line: LogLine, named: Mapping[tuple[str, str], str]) -> tuple[str, str]:
-    """A line's node, and its text. The launcher marks its lines with the node already: that mark is not said twice."""
+    """A line's node, and its text without the node's name, which the launcher already puts before its own lines."""
     prefix = _of(line, named)
     return f"[{prefix}] ", line.text.removeprefix(f"[{prefix.partition(' ')[2]}] ")

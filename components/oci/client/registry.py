@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is checked in the registry before a push, and why a push fails."""
+"""Checks of OCIR before a push, and explanations of failed pushes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from components.platform.images import (
     explain,
 )
 
-# Stands in the words of a dry run where nobody was asked.
+# A dry run shows this in place of the namespace that was not looked up.
 UNKNOWN_NAMESPACE = "<namespace>"
-# The first match counts: OCIR answers an unknown caller with `denied` as well.
+# The first match counts: OCIR's message for an unauthenticated caller also contains `denied`.
 PUSH_FAILURES = (
     PushFailure(
         r"anonymous|unauthori[sz]ed|authentication required|no basic auth|incorrect username",
@@ -51,11 +51,13 @@ PUSH_FAILURES = (
 )  # fmt: skip
 
 
-# The repository and the components around it: the engine makes a targeted part only together with its parents.
+# The repository and its parent components: the engine makes a targeted resource only together with its parents.
 _TARGETS = ("**::trainyard:oci:Access::access", "**::trainyard:oci:Storage::storage", "**::repository")
-_WITHOUT = "To go on without asking OCI: --namespace NAME (Console: your profile, Tenancy, Object storage namespace)"
+_WITHOUT = (
+    "To continue without a call to OCI: --namespace NAME (Console: your profile, Tenancy, Object storage namespace)"
+)
 _ARM = (".A1.", ".A2.", ".A4.", ".GB200.", ".GB300.")
-# OCIR's own: a signed request for a token, and the user whose password it is.
+# OCIR's endpoint for tokens, and the user name that goes with a token.
 TOKEN_PATH = "/20180419/docker/token"
 TOKEN_USER = "BEARER_TOKEN"
 _SECONDS = (10.0, 60.0)
@@ -70,12 +72,12 @@ def namespace_of(image: WantedImage) -> str:
 
 
 def repository_of(image: WantedImage) -> str:
-    """As the registry lists it: without host, namespace and tag."""
+    """The repository's name in OCIR's lists: without host, namespace and tag."""
     return image.path.partition("/")[2]
 
 
 def needs_namespace(plan: Plan, registry: str) -> bool:
-    """Whether an address cannot be told without the tenancy's namespace."""
+    """Whether the image's address depends on the tenancy's namespace."""
     texts = [job.image for job in plan.jobs.values()]
     return any("${namespace}" in text or ("${registry}" in text and not registry) for text in texts)
 
@@ -83,7 +85,7 @@ def needs_namespace(plan: Plan, registry: str) -> bool:
 def wanted_images(
     plan: Plan, namespace: str, registry: str = "", only: str | None = None
 ) -> tuple[list[WantedImage], list[str]]:
-    """The images to build, and in words why some jobs have none. `registry` is what ${registry} stands for, if told."""
+    """The images to build, and the reason for each job without one. `registry`: the value of ${registry}, if given."""
     names = {"namespace": namespace, "registry": registry or _registry(plan, namespace)}
     return neutral.wanted_images(plan, names, built_with_ads, only)
 
@@ -92,13 +94,13 @@ def _registry(plan: Plan, namespace: str) -> str:
     if "registry" in plan.taken and any("${registry}" in job.image for job in plan.jobs.values()):
         raise ImageError(
             f"{plan.stack} takes its registry from {plan.uses}\n"
-            f'Say which it is: --registry "$(pulumi stack output imagePushAddress -s {plan.uses})"'
+            f'Name it: --registry "$(pulumi stack output imagePushAddress -s {plan.uses})"'
         )
     return f"{registry_host(plan.region)}/{namespace}/{plan.registry.repository}"
 
 
 def built_with_ads(job: JobPlan) -> str:
-    """That the image brings ADS's own driver, where the job says so; empty where it does not."""
+    """The reason not to build the image, if the job says that ADS built it with its own driver; or ""."""
     options: list[Mapping[str, object]] = [node.launch["options"] for run in job.runs.values() for node in run.nodes]
     if not any(one.get("adsDriver") for one in options):
         return ""
@@ -109,7 +111,7 @@ def built_with_ads(job: JobPlan) -> str:
 
 
 def explain_failure(output: str, plan: Plan, image: WantedImage, login: str) -> ImageError:
-    """Why a push failed, from the last lines of the tool."""
+    """The reason for a failed push, from the tool's last lines."""
     facts = {
         "host": image.host, "address": image.address, "repository": repository_of(image), "tag": image.tag,
         "namespace": namespace_of(image), "login": login, "stack": plan.stack, "make": make_words(plan),
@@ -130,7 +132,7 @@ def namespace(session: Session) -> str:
 
 
 def look_up_image(session: Session, plan: Plan, image: WantedImage) -> RegisteredImage | None:
-    """What the registry has. None if the repository may be in another compartment, where we cannot look."""
+    """The image in the registry. None if the repository may be in a compartment where we cannot look."""
     place = oci_plan(plan).compartment
     if place is None:
         return None
@@ -155,7 +157,7 @@ def look_up_image(session: Session, plan: Plan, image: WantedImage) -> Registere
 
 
 def judge(plan: Plan, image: WantedImage, registered: RegisteredImage, overwrite: bool) -> None:
-    """Raises where a push would do harm or cannot work.
+    """Raises an error if a push would do harm or cannot work.
 
     OCI would make a missing repository in the root compartment. The stack could then not make its own.
     """
@@ -176,7 +178,7 @@ def _ask_oci(call: Callable[[], Any]) -> Any:
 
 
 def has_gpu(shape: str) -> bool:
-    """Whether a shape has one, also one the table of shapes does not list."""
+    """Whether a shape has GPUs. Also works for shapes that the table of shapes does not have."""
     return ".GPU" in shape or bool(table("shapes").get(shape, {}).get("accelerators"))
 
 
@@ -185,7 +187,7 @@ def is_arm(shape: str) -> bool:
 
 
 def token(session: Session, place: Endpoint) -> str:
-    """A token of the registry for whoever the session acts as."""
+    """A token for the registry, for the session's principal."""
     try:
         base = session.client("artifacts").base_client
     except ProviderError as error:
@@ -214,7 +216,7 @@ class RegistryImage:
 
 
 def parse_address(address: str) -> RegistryImage | None:
-    """None if the address is not in one of OCI's registries: we cannot look there."""
+    """The parts of an address. None if it is not in an OCI registry, where we cannot look."""
     match = _OCIR.match(address)
     if match is None:
         return None
@@ -232,7 +234,7 @@ def require_image(session: Session, call: Call, address: str, compartment: str, 
     if _exists(session, call, image, compartment, access_minutes):
         return
     if image.namespace != _namespace(session, call):
-        call.report.warning(f"{address} is in another tenancy's registry: nobody checked that it exists.")
+        call.report.warning(f"{address} is in another tenancy's registry, so it was not checked.")
         return
     tagged = address if image.tag or image.digest else f"{address}:latest"
     raise ProviderError(

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def ending(session: Session, call: Call, main: str, nodes: Sequence[Mapping[str, Any]]) -> str | None:
-    """None if the files do not tell."""
+    """The result of a run. None if its objects do not show it."""
     return ending_of([_state(session, call, main, node, rank) for node in nodes for rank in ranks_of_node(node)])
 
 
@@ -63,13 +63,13 @@ def _state(session: Session, call: Call, main: str, node: Mapping[str, Any], ran
             call, "Read how the run ended", lambda: client.get_object(place.namespace, place.bucket, place.status(rank))
         )
     except ProviderError:
-        # The bucket may be closed to us. Then we do not know the state.
+        # We may have no access to the bucket. Then the state is not known.
         return None
     return state_in(status.content) if status is not None else None
 
 
 def knows(run_id: str) -> bool:
-    """Whether an id is of a run here."""
+    """Whether this is the id of a run on OCI."""
     return run_id.startswith("ocid1.datasciencejobrun.")
 
 
@@ -89,7 +89,7 @@ def _flow_witness(where: Where, session: Session) -> FlowWitness:
 
 @dataclass
 class OciRuns(Runs):
-    """`witness`: what the firewalls of a run's nodes counted."""
+    """`witness`: reports packets that the firewalls of a run's nodes dropped."""
 
     session: Session
     compartment: str = ""
@@ -143,7 +143,7 @@ class OciRuns(Runs):
             yield job_runs.node_run(run, node.name)
 
     def _whole(self, call: Call, run: Any) -> Any:
-        """A listed job run with all its fields: lists leave some out, such as its configuration."""
+        """A listed job run with all its fields: lists leave out some, such as its configuration."""
         return run if hasattr(run, "job_configuration_override_details") else self.get(call, run.id) or run
 
     def _create(
@@ -240,7 +240,7 @@ class OciRuns(Runs):
         except Exception as error:
             refused = refusal("List the job's runs", error)
             if is_gone(error.__cause__ or error):
-                # A job that somebody deleted has no runs any more.
+                # If somebody deleted the job, its runs are gone, too.
                 return []
             raise refused from error
 
@@ -273,11 +273,11 @@ class OciRuns(Runs):
         return sorted(runs, key=lambda run: job_runs.node_of(run.freeform_tags or {})[2])
 
     def runs_of_job(self, call: Call, compartment: str, job: str, access_minutes: float) -> Iterator[Any]:
-        """Job runs of a job, as a list has them."""
+        """Job runs of a job, with the fields of a list."""
         return self._listed(call, "List the job's runs", access_minutes, compartment, job_id=job)
 
     def listed(self, call: Call) -> Iterator[Any]:
-        """All job runs of the compartment, as a list has them."""
+        """All job runs of the compartment, with the fields of a list."""
         return self._listed(call, "List the job runs", 0, self.compartment)
 
     def _listed(self, call: Call, what: str, access_minutes: float, *place: str, **wanted: Any) -> Iterator[Any]:

@@ -70,7 +70,7 @@ class Session:
 
     @classmethod
     def of(cls, config: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Session:
-        """Takes the provider's configuration first, then the environment, then Oracle's defaults."""
+        """Reads the provider's configuration first, then the environment, then Oracle's defaults."""
         variables = os.environ if environment is None else environment
         return cls(
             region=config.get("region") or variables.get("OCI_REGION"),
@@ -104,7 +104,7 @@ class Session:
         config = {**own, **({"region": region} if region else {})}
         options: dict[str, Any] = {
             "timeout": _TIMEOUT,
-            # We retry ourselves (components.oci.client.calls): visibly, for a limited time, and until Ctrl-C.
+            # components.oci.client.calls retries instead: visibly, for a limited time, and until Ctrl-C.
             "retry_strategy": sdk_module("retry").NoneRetryStrategy(),
             "circuit_breaker_strategy": sdk_module("circuit_breaker").NoCircuitBreakerStrategy(),
         }
@@ -116,8 +116,8 @@ class Session:
         return getattr(sdk_module(module), class_name)(config, **options)
 
     def _signer(self, config: Mapping[str, Any]) -> Any:
-        """One for all clients: the SDK would check the private key for each, which takes 70 ms. None where the profile
-        names another way, which the SDK follows itself."""
+        """One signer for all clients: the SDK would check the private key for each, which takes 70 ms. None if the
+        profile names another authentication, which the SDK does itself."""
         if "security_token_file" in config:
             return _session_token_signer(config)
         if "authentication_type" in config:
@@ -156,7 +156,7 @@ def _session_token_signer(config: Mapping[str, Any]) -> Any:
 
 
 def session_of_caller(where: Where) -> Session:
-    """Without a profile of the caller the stack file's counts, then that of every client."""
+    """The session of the caller. The order of profiles: the caller's, the stack file's, that of all OCI clients."""
     if where.cloud is not None:
         return Session.of({"profile": where.profile}, where.cloud.env_of_caller())
     region, profile = where.config.get(REGION_KEY), where.profile or where.config.get(PROFILE_KEY)
@@ -164,14 +164,14 @@ def session_of_caller(where: Where) -> Session:
 
 
 def compartment_of_caller(where: Where) -> str:
-    """Empty where nobody says."""
+    """The compartment of the caller's runs, or "" if none is named."""
     if where.place:
         return where.place
     return where.cloud.compartment if where.cloud is not None else str(where.config.get(COMPARTMENT_KEY) or "")
 
 
 def session_of(cloud: LocalCloud, profile: str) -> Session:
-    """By the profile in the cloud's own configuration file."""
+    """A session with a profile of the local cloud's own configuration file."""
     return Session(profile=profile, config_file=str(cloud.config_file), endpoints=host_overrides(cloud.env))
 
 
@@ -179,8 +179,8 @@ _SDK_LOCK = threading.RLock()
 
 
 def sdk_module(name: str) -> Any:
-    """Imports `oci.<name>`, one thread at a time. The engine asks about many resources at once, and the SDK's modules
-    import each other in circles: two threads at once would see modules that are only half imported."""
+    """Imports `oci.<name>`, one thread at a time. The SDK's modules import each other in cycles, so two threads could
+    get partially initialized modules. The engine asks about many resources in parallel."""
     with _SDK_LOCK:
         return _imported(name)
 

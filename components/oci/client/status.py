@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs as the cloud shows them now: job runs put together by their tags, each rank with what its launcher says."""
+"""The current runs of a stack: job runs grouped by their tags, and the launcher's status of each rank."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from components.platform.status import NodeStatus, RunStatus, WantedRuns, run_ke
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """What one node, or one group of like nodes, was told: enough to find what its launcher says.
+    """The launch settings of one node, or of one group of like nodes, with which the launcher's status is found.
 
-    `folder` is that of the run's start.
+    `folder`: that of the run's start.
     """
 
     role: str
@@ -68,7 +68,7 @@ class Looker(RunReader):
             nodes=tuple(sorted(nodes, key=lambda node: (node.rank, node.run.name))),
             folder=folder,
         )
-        # What succeeded missed nothing.
+        # A successful run lacked no connection.
         return replace(seen, connections=self.runs.witness(seen)) if deeply and seen.state != "SUCCEEDED" else seen
 
     def _launch(self, call: Call, run_id: str) -> tuple[Launched, ...]:
@@ -78,7 +78,7 @@ class Looker(RunReader):
         return self._launched[run_id]
 
     def _launcher_status(self, call: Call, folder: str | None, node: NodeStatus) -> Mapping[str, Any] | None:
-        """The status object of a rank; None while there is none, or where it may not be read."""
+        """The status object of a rank. None if it does not exist yet, or may not be read."""
         place = calls.parse_folder(folder)
         if place is None or node.run.state == "ACCEPTED" or place.bucket in self._unreadable:
             return None
@@ -91,7 +91,7 @@ class Looker(RunReader):
         return ending
 
     def _status(self, call: Call, namespace: str, bucket: str, name: str) -> Mapping[str, Any] | None:
-        """One try: progress is a help, states and logs are told without it."""
+        """Reads once, without retries: states and logs are shown without progress, too."""
         client = self.runs.session.client("object_storage")
         try:
             part = f"bytes=0-{status.LONGEST_BYTES - 1}"
@@ -105,12 +105,12 @@ class Looker(RunReader):
 
 
 def is_wanted(wanted: WantedRuns, tags: Mapping[str, str]) -> bool:
-    """A job run that somebody started without trainyard is nobody's."""
+    """Whether the tags match. Job runs that were started without trainyard never do."""
     return job_runs.RUN_TAG in tags and wanted.includes(tags)
 
 
 def _latest(together: Iterable[list[Any]]) -> list[list[Any]]:
-    """Of each run of each job the attempt that was accepted last."""
+    """For each run of each job, the start that was accepted last."""
     newest: dict[tuple[str, ...], list[Any]] = {}
     for runs in together:
         tags = runs[0].freeform_tags

@@ -22,13 +22,13 @@ from components.platform.calls import Call
 from components.platform.tries import PlannedTry, ReadyTry, TryError
 from components.platform.values import Properties
 
-# What whoever tries a job does, in the words of the catalog's grants.
+# The activities of a try, in the words of the catalog's grants.
 _DONE = ("start runs", "watch runs", "join subnet")
 
 
 def prepare(runs: OciRuns, call: Call, planned: PlannedTry, folder: Path) -> ReadyTry:
     if not runs.compartment:
-        raise TryError("where is the stack? Its file names no compartment: name it with --place")
+        raise TryError("the stack file names no compartment: name it with --place")
     deployed = find_deployed(runs, call, planned)
     plan = replace(oci_plan(planned.plan), compartment=runs.compartment)
     values = reference_values(runs.session, call, plan, deployed)
@@ -55,7 +55,7 @@ def _inputs(planned: PlannedTry, plan: OciPlan, deployed: Deployed, values: dict
 
 
 def missing_statements(runs: OciRuns, planned: PlannedTry) -> str:
-    """Which statement gives the access for a try, and to whom."""
+    """The statement that gives the access for a try, and the group that needs it."""
     who = f"{runs.session.credentials.get('user', 'the caller')} (profile {runs.session.profile or 'DEFAULT'})"
     statements = statements_for_users(replace(oci_plan(planned.plan), compartment=runs.compartment), _DONE)
     if not statements:
@@ -65,6 +65,6 @@ def missing_statements(runs: OciRuns, planned: PlannedTry) -> str:
         )
     lines = "\n".join(f"  {statement}" for statement in statements)
     return (
-        f"{who} may not do that. It takes one of these statements that is not in force for this caller:\n{lines}\n"
+        f"{who} may not do that. One of these statements is needed, and is not in force for this caller:\n{lines}\n"
         "If they are in force, the caller is not in the group. `trainyard access` shows all of the stack."
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns conditions into tests of a request's variables.
 
-A variable that the request does not have makes its comparison false, with `!=` too. Letters match in any case.
+If the request lacks a variable, its comparison is false, also with `!=`. Comparisons ignore case.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _between(limits: tuple[str, ...]) -> Callable[[str], bool]:
         moment = time_of_day(value)
         if moment is None:
             return False
-        # 17:00 to 01:00 goes over midnight.
+        # 17:00 to 01:00 includes midnight.
         return first <= moment <= last if first <= last else moment >= first or moment <= last
 
     return inside
@@ -163,7 +163,7 @@ def _comparison(comparison: Comparison) -> Test:
 
 
 def compile_condition(condition: Condition) -> Test:
-    """A function that says whether the condition holds for a request's variables."""
+    """A function that returns whether the condition is true for a request's variables."""
     match condition:
         case Comparison():
             return _comparison(condition)
@@ -179,7 +179,7 @@ def compile_condition(condition: Condition) -> Test:
 
 
 def variables_in(condition: Condition) -> frozenset[str]:
-    """Every variable the condition looks at, in lower case."""
+    """Every variable of the condition, in lower case."""
     match condition:
         case Comparison(variable, _, values):
             others = {value.name.lower() for value in values if isinstance(value, Variable)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says why a request was refused, and which statement would have granted it."""
+"""Explains why a request was refused, and which statement would have granted it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ def _grants(missing: Iterable[str]) -> tuple[Grant, ...]:
 def _remedies(
     policies: CompiledPolicies, principal: Principal, missing: tuple[str, ...], target: Target
 ) -> tuple[Statement, ...]:
-    """Statements that would grant the permissions. None if a name cannot be written: a request may hold any name."""
+    """Statements that would grant the permissions. None if a name of the request cannot be written in a statement."""
     try:
         return _statements(policies, principal, missing, target)
     except StatementError:

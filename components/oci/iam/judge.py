@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides requests: is this principal allowed, and by which statement.
+"""Decides requests: whether a principal is allowed, and by which statement.
 
-Statements are compiled once into an index by subject and permission; a decision is then a few look-ups.
+Statements are compiled once into an index by subject and permission. A decision is then a few look-ups.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Compartments:
-    """A tenancy's compartments. `root` is the tenancy; `parents` and `names` are by OCID and leave the root out."""
+    """A tenancy's compartments. `root` is the tenancy. `parents` and `names` are by OCID, without the root."""
 
     root: str
     parents: Mapping[str, str] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Membership:
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks. `type` is `user`, `service` or what a resource principal's OCID names (`datasciencejobrun`)."""
+    """The caller. `type`: `user`, `service`, or the type in a resource principal's OCID (`datasciencejobrun`)."""
 
     type: str
     ocid: str = ""
@@ -127,7 +127,7 @@ class Principal:
 
 @dataclass(frozen=True)
 class Target:
-    """What is asked for: the compartment it lies in, and the target.* variables the request has."""
+    """The requested resource: its compartment, and the request's target.* variables."""
 
     compartment: str
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -144,7 +144,7 @@ class AttachedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class CompiledStatement:
-    """One statement in force: which compartment it covers, with all below it, and its test."""
+    """One statement in force: its compartment, which includes all below, and its test."""
 
     policy: str
     statement: Statement
@@ -180,7 +180,7 @@ class CompiledPolicies:
     lineages: dict[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
 
     def lineage(self, compartment: str) -> frozenset[str]:
-        """The compartment and all above it. The answer is cached."""
+        """The compartment and all above it. Cached."""
         lineage = self.lineages.get(compartment)
         if lineage is None:
             lineage = self.lineages[compartment] = frozenset(self.compartments.lineage(compartment))
@@ -219,7 +219,7 @@ def _index_names(statement: Statement) -> Iterable[str]:
 
 
 def compile_policies(policies: Iterable[AttachedPolicy], compartments: Compartments) -> CompiledPolicies:
-    """Index statements by subject and permission; do it again when a policy or compartment changes."""
+    """Indexes statements by subject and permission. Must be repeated when a policy or compartment changes."""
     index: dict[_Key, dict[str, tuple[CompiledStatement, ...]]] = {}
     idle: list[tuple[AttachedPolicy, Statement]] = []
     for policy in policies:
@@ -240,7 +240,7 @@ def compile_policies(policies: Iterable[AttachedPolicy], compartments: Compartme
 def request_variables(
     policies: CompiledPolicies, principal: Principal, target: Target, request: Mapping[str, str]
 ) -> dict[str, str | tuple[str, ...]]:
-    """Every variable of a request except request.permission: that is each needed permission in turn."""
+    """Every variable of a request except request.permission, which is each needed permission in turn."""
     variables = {**principal.variables, "target.compartment.id": target.compartment}
     name = policies.compartments.names.get(target.compartment)
     if name is not None:
@@ -259,7 +259,7 @@ def judge(
 ) -> AccessDecision:
     """Whether the principal has every needed permission on the target.
 
-    `request` gives further variables: request.operation, request.region, those of `time_variables` …
+    `request`: further variables: request.operation, request.region, those of `time_variables` …
     """
     lineage = policies.lineage(target.compartment)
     variables: dict[str, str | tuple[str, ...]] | None = None

@@ -63,7 +63,7 @@ def _leaf(scanner: Scanner) -> Condition:
 
 
 def parse_rule(text: str) -> Condition:
-    """The rule that a text says; `StatementError` if OCI would refuse it."""
+    """The rule. Raises `StatementError` if OCI would refuse it."""
     scanner = Scanner(text)
     rule = read_condition(scanner, _leaf)
     if scanner.word().lower() in ("all", "any"):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads policy statements, and refuses what OCI would refuse with the column and the word that was meant.
+"""Parses policy statements. Errors show the column, and suggest the intended word.
 
-It uses no grammar library: importing one takes longer than importing this whole package, and these error messages say
-more than which tokens a grammar would accept.
+It uses no grammar library: importing one takes longer than importing this whole package, and these error messages are
+clearer than a list of acceptable tokens.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from components.oci.iam.statement import (
 )
 
 _PATTERN = re.compile(rf"/({PATTERN_BODY})/(?=[\s,}})]|$)")
-# Far deeper than people nest, far less than Python's stack.
+# The deepest nesting: more than people write, less than Python's stack.
 _DEEPEST = 16
 
 Leaf = Callable[[Scanner], Condition]
@@ -218,7 +218,7 @@ def _location(scanner: Scanner) -> Location:
 
 
 def parse(text: str) -> Statement:
-    """The statement that a text says; `StatementError` if OCI would refuse it."""
+    """The statement. Raises `StatementError` if OCI would refuse it."""
     scanner = Scanner(text)
     other = _OTHER_STATEMENTS.get(scanner.word().lower())
     if other:

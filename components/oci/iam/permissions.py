@@ -16,7 +16,7 @@ ALL_RESOURCES = "all-resources"
 
 @dataclass(frozen=True, slots=True)
 class ResourceType:
-    """One kind of resource, everything that each verb covers (not only what it adds), and how sure that is."""
+    """One kind of resource: everything that each verb covers, including smaller verbs, and how certain that is."""
 
     name: str
     covers: Mapping[Verb, frozenset[str]]
@@ -27,7 +27,8 @@ class ResourceType:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What a call needs: all of `permissions`, and of `conditional` those whose circumstance holds."""
+    """The permissions that a call needs: all of `permissions`, and those of `conditional` whose circumstance is
+    true."""
 
     name: str
     permissions: frozenset[str]
@@ -134,7 +135,7 @@ def operations() -> Mapping[str, Operation]:
 
 
 def operation(name: str) -> Operation:
-    """What a call needs, by the operation's name."""
+    """The permissions that a call needs, by the operation's name."""
     try:
         return operations()[name]
     except KeyError:
@@ -167,7 +168,7 @@ def _verb_trust(kinds: tuple[str, ...], needed: frozenset[str], documented: froz
 def smallest(resource_type: str, needed: frozenset[str]) -> Grant:
     """The least grant on one resource type that covers `needed`.
 
-    This is a verb, if it grants exactly that. Otherwise it is a list of the permissions, if a document names all of
+    This is a verb if it grants exactly that. Otherwise it is a list of the permissions, if a document names all of
     them. Otherwise it is the smallest verb that covers them.
     """
     kinds = _kinds(resource_type)

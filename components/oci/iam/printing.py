@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The canonical text of statements: one way to write each, quoted where OCI's language asks for it."""
+"""The canonical text of statements: one spelling for each, quoted where OCI's language requires it."""
 
 import re
 
@@ -103,7 +103,7 @@ def condition_text(condition: Condition) -> str:
 
 
 def to_text(statement: Statement) -> str:
-    """The statement as OCI reads it; equal statements give equal text."""
+    """The statement in OCI's language. Equal statements give equal texts."""
     who, what, where = subject_text(statement.subject), grant_text(statement.grant), location_text(statement.location)
     text = f"Allow {who} to {what} in {where}"
     return text if statement.condition is None else f"{text} where {condition_text(statement.condition)}"

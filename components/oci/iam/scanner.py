@@ -16,7 +16,7 @@ _PLACEHOLDER = re.compile(r"<[^<>]*>")
 
 
 class Scanner:
-    """A position in a text. Keywords match in any case; blanks and line breaks never matter."""
+    """A position in a text. Keywords match in any case. Blanks and line breaks have no meaning."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -36,7 +36,7 @@ class Scanner:
         return StatementError(message, (self.position if position is None else position) + 1)
 
     def expected(self, what: str, among: Iterable[str] = ()) -> StatementError:
-        """An error that says what was expected here, what is there, and which of the words `among` is most like it."""
+        """An error that says what was expected, what was found, and the most similar word of `among`."""
         placeholder = _PLACEHOLDER.match(self.text, self.position)
         if placeholder:
             return self.wrong(f"{placeholder.group()} is a placeholder: write the real name")
@@ -55,37 +55,37 @@ class Scanner:
         return self.text.startswith(symbol, self.position)
 
     def accept(self, symbol: str) -> bool:
-        """Take this symbol if it comes next."""
+        """Consumes this symbol if it is next."""
         if self.peek(symbol):
             self._advance(len(symbol))
             return True
         return False
 
     def word(self) -> str:
-        """The word that comes next, not taken; empty if there is none."""
+        """The next word, which is not consumed. Empty if there is none."""
         match = _WORD.match(self.text, self.position)
         return match.group() if match else ""
 
     def take_word(self) -> str:
-        """The word that comes next, taken."""
+        """Consumes the next word."""
         word = self.word()
         self._advance(len(word))
         return word
 
     def accept_word(self, keyword: str) -> bool:
-        """Take this keyword if it comes next."""
+        """Consumes this keyword if it is next."""
         if self.word().lower() == keyword:
             self.take_word()
             return True
         return False
 
     def demand_word(self, keyword: str) -> None:
-        """Take this keyword or refuse."""
+        """Consumes this keyword. Raises an error if it is not next."""
         if not self.accept_word(keyword):
             raise self.expected(f"`{keyword}`", [keyword])
 
     def match(self, pattern: re.Pattern[str]) -> str | None:
-        """Take what the pattern matches here, and return its first group. None if it does not match."""
+        """Consumes the text that matches the pattern here, and returns its first group. None if it does not match."""
         match = pattern.match(self.text, self.position)
         if match is None:
             return None
@@ -93,13 +93,13 @@ class Scanner:
         return match.group(1)
 
     def quoted(self) -> str | None:
-        """Take a quoted text if one comes next."""
+        """Consumes a quoted text if one is next."""
         if self.peek("'") and _QUOTED.match(self.text, self.position) is None:
             raise self.wrong("this quote is never closed")
         return self.match(_QUOTED)
 
     def name(self, what: str) -> str:
-        """Take a name, quoted or bare, or refuse."""
+        """Consumes a name, quoted or bare. Raises an error if there is none."""
         quoted = self.quoted()
         if quoted is not None:
             return quoted
@@ -108,13 +108,13 @@ class Scanner:
         return self.take_word()
 
     def ocid(self) -> str:
-        """Take an OCID, quoted or bare, or refuse."""
+        """Consumes an OCID, quoted or bare. Raises an error if there is none."""
         position = self.position
         text = self.name("an OCID")
         return self.built(position, lambda: Identified(text)).ocid
 
     def built(self, position: int, build: Callable[[], T]) -> T:
-        """Builds a value. An error that it raises gets the position."""
+        """Builds a value. Adds the position to an error that this raises."""
         try:
             return build()
         except StatementError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy statements as frozen values, and how patterns with `*` match texts.
+"""Policy statements as frozen values, and pattern matching with `*`.
 
 Every value can be printed and parsed back. A value that OCI's language cannot express raises StatementError.
 """
@@ -26,14 +26,13 @@ _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _PERMISSION = re.compile(r"[A-Z][A-Z0-9_]*")
 _OCID = re.compile(r"ocid[0-9]*\.[A-Za-z0-9_.-]+")
 _VARIABLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+")
-# A slash inside a pattern is one of its characters unless what follows could end the pattern.
+# A slash belongs to the pattern, unless the text after it could follow a complete pattern.
 PATTERN_BODY = r"(?:[^/'\n\r{}(),]|/(?![\s,})]|$))*"
 _PATTERN = re.compile(PATTERN_BODY)
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Whether the text matches a pattern with `*`. Unlike GLOB and regular expressions, it never backtracks, so many
-    stars take no longer than one."""
+    """Whether the text matches a pattern with `*`. It never backtracks, so many `*` take no longer than one."""
     first, *middle = pattern.split("*")
     if not middle:
         return text == pattern
@@ -59,7 +58,7 @@ class StatementError(ValueError):
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """`; did you mean …?` for the word most like it, or an empty text. It ends an error message."""
+    """`; did you mean …?` with the most similar word, or "". It ends an error message."""
     # Imported here, because only error messages need it.
     from difflib import get_close_matches
 
@@ -82,7 +81,7 @@ def _quotable(text: str, what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A group, dynamic group or service by name; without a domain OCI looks in the Default domain."""
+    """A group, dynamic group or service by name. Without a domain, OCI looks in the Default domain."""
 
     name: str
     domain: str | None = None
@@ -106,7 +105,7 @@ class Identified:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Who: everyone of a kind, or a list of members of one kind."""
+    """The subject: everyone of a kind, or a list of members of one kind."""
 
     kind: SubjectKind
     members: tuple[Named | Identified, ...] = ()
@@ -123,7 +122,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class VerbGrant:
-    """`read buckets`; trust says how sure it is that the verb covers what it was chosen for."""
+    """A grant such as `read buckets`. `trust`: how certain it is that the verb covers the needed permissions."""
 
     verb: Verb
     resource_type: str
@@ -139,7 +138,7 @@ class VerbGrant:
 
 @dataclass(frozen=True, slots=True)
 class PermissionGrant:
-    """`{BUCKET_READ, OBJECT_READ}`: exactly these permissions, no resource type."""
+    """A grant such as `{BUCKET_READ, OBJECT_READ}`: exactly these permissions, without a resource type."""
 
     permissions: tuple[str, ...]
     trust: Trust = field(default="documented", compare=False)
@@ -152,12 +151,12 @@ class PermissionGrant:
 
 @dataclass(frozen=True, slots=True)
 class Tenancy:
-    """Everywhere."""
+    """The whole tenancy."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompartmentName:
-    """A compartment by its path below where the policy is attached: `("A", "B")` is `A:B`."""
+    """A compartment by its path below the policy's own compartment: `("A", "B")` is `A:B`."""
 
     path: tuple[str, ...]
 
@@ -231,7 +230,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """A tag exists, with any value. Only in matching rules of dynamic groups."""
+    """The condition that a tag exists, with any value. Only in matching rules of dynamic groups."""
 
     variable: str
 
@@ -241,7 +240,7 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Every part holds."""
+    """A condition that is true if every part is."""
 
     parts: tuple[Condition, ...]
 
@@ -251,7 +250,7 @@ class AllOf:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """At least one part holds."""
+    """A condition that is true if at least one part is."""
 
     parts: tuple[Condition, ...]
 

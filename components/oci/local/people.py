@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The users of a stack as principals of OCI, with only the access that the stack gives them, and their calls around
+"""The users of a stack as OCI principals that have only the access that the stack gives, and their calls around
 runs."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BY_NCCL = frozenset({"accelerate", "horovod", "lightning", "pytorch", "torchrun
 
 
 def stand_in_access(cloud: LocalCloud, plan: OciPlan, used: Plan | None) -> tuple[Plan, list[str]]:
-    """The plan that gives access: this stack's, that of the stack that it uses, or one that a stand-in gets."""
+    """The plan that grants access: this stack's, that of the stack that it uses, or one for a stand-in."""
     if plan.access.create:
         return plan, []
     if used is not None and "access" in plan.taken:
@@ -44,11 +44,11 @@ def stand_in_access(cloud: LocalCloud, plan: OciPlan, used: Plan | None) -> tupl
         details = models.CreatePolicyDetails(
             compartment_id=place,
             name=f"stand-in-{name}",
-            description="What a rehearsal takes the existing policies to grant",
+            description="What a rehearsal assumes that the existing policies grant",
             statements=[line.text for line in lines],
         )
         deployer.client("identity").create_policy(details)
-    return with_access, ["policies and groups exist elsewhere: the least that the stack needs stands in for them"]
+    return with_access, ["policies and groups exist elsewhere: here the stack gets the least access that it needs"]
 
 
 def stand_in_groups(cloud: LocalCloud, plan: OciPlan) -> Iterator[str]:
@@ -69,7 +69,7 @@ def dynamic_group(deployer: Session, cloud: LocalCloud, name: str, rule: str) ->
 
 
 def people_of(cloud: LocalCloud, plan: OciPlan, granted: OciAccessPlan, outputs: Mapping[str, Any]) -> People:
-    """`granted`: the plan that gives access, of this stack or of the one that it uses."""
+    """`granted`: the plan that grants access, of this stack or of the one that it uses."""
     deployer = session_of(cloud, DEPLOYER)
     if granted.users_group:
         _join(deployer, cloud, granted.users_group)
@@ -86,7 +86,7 @@ def _people(session: Session, plan: OciPlan, words: str, profile: str | None) ->
 
 
 def _join(deployer: Session, cloud: LocalCloud, name: str) -> None:
-    """Adds the tenancy's only user without further rights to the group. The group is made if it does not exist."""
+    """Adds the tenancy's only unprivileged user to the group. Makes the group if it does not exist."""
     identity, models = deployer.client("identity"), import_module("oci.identity.models")
     groups = identity.list_groups(cloud.tenancy, name=name).data
     if not groups:
@@ -119,7 +119,7 @@ def _notebook(deployer: Session, cloud: LocalCloud, outputs: Mapping[str, Any]) 
 
 
 def act_as_people(who: People, cloud: LocalCloud, outputs: Mapping[str, Any]) -> None:
-    """Makes the calls that users make around their runs. The cloud records which were refused."""
+    """Makes the calls that users make around their runs. The cloud records which ones were refused."""
     storage = who.session.client("object_storage")
     science, bucket = who.session.client("data_science"), str(outputs["bucket"])
     namespace, name = cloud.namespace, ".trainyard-rehearsal"
@@ -207,7 +207,7 @@ def inputs(
 
 
 def small_shapes(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
-    """`trainyard.rehearsal.mapping.Machines`."""
+    """Implements `trainyard.rehearsal.mapping.Machines`."""
     _shape(made, name, plan.jobs[name], entry)
     _image(made, name, plan, entry)
 
@@ -217,7 +217,7 @@ def _shape(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]
         return
     entry["shape"] = dict(SMALL_SHAPE)
     if "GPU" in job.shape.name.upper():
-        made.differences.append(f"job {name}: {job.shape.name} has GPUs; here it trains on processors")
+        made.differences.append(f"job {name}: {job.shape.name} has GPUs; here it trains on CPUs")
         if job.framework in _BY_NCCL:
             made.not_rehearsed.setdefault(name, []).append("NCCL: there is no GPU here; gloo carries the tensors")
     else:

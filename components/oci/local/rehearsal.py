@@ -61,7 +61,7 @@ class OciRehearsalPlatform(RehearsalPlatform):
         small_shapes(made, name, plan, entry)
         target = made.config.get(TARGETS, {}).get(entry.get("computeTarget"), {})
         if "shape" in target:
-            # As many machines as the job has nodes, each of the size that a node asks for.
+            # One machine for each node of the job, each of the size that a node requests.
             target |= {"shape": entry["shape"], "instances": max(target.get("instances", 1), plan.jobs[name].nodes)}
 
     def stand_in_access(self, cloud: LocalCloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
@@ -98,7 +98,7 @@ class OciRehearsalPlatform(RehearsalPlatform):
         return people.inputs(who, oci_plan(plan), job, run, outputs, answers, tell)
 
     def caller(self, cloud: LocalCloud, who: People) -> str:
-        """The OCID of the tenancy's only user without further rights."""
+        """The OCID of the tenancy's only unprivileged user."""
         return str(session_of(cloud, USER).credentials["user"])
 
     def artifacts(self, cloud: LocalCloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is lost when a stack on OCI is removed: live job runs, their records and logs, objects and images."""
+"""Describes what is lost when a stack on OCI is removed: live job runs, their records and logs, objects and images."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LOG = "oci:Logging/log:Log"
 # Types whose usual name differs from the type's name.
 _WORDS = {REPOSITORY: "repository", "oci:Core/vcn:Vcn": "VCN"}
 _HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
-# Counting ends here: more than this is just shown as many.
+# Counting ends here. Larger numbers are shown as `more than`.
 _MOST_COUNTED = 1000
 _MINUTES_TO_END = 20.0
 
@@ -49,8 +49,8 @@ _MINUTES_TO_END = 20.0
 def list_results(
     cloud: LocalCloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
 ) -> Iterator[str]:
-    """The objects that the current start has written, and the content of its result. The main node is the first of
-    `nodes`."""
+    """The objects that the current start has written, and the content of its result. The first of `nodes` is the main
+    node."""
     folder = attempt_folder(run)
     if not folder or not bucket or not nodes:
         return
@@ -126,7 +126,7 @@ class RemovalReader:
                 yield data_line("images", repository.display_name, self._images(repository.id))
 
     def has_objects(self, bucket: str) -> bool:
-        """Whether a bucket has objects. False if it does not exist any more."""
+        """Whether a bucket has objects. False if it no longer exists."""
         try:
             return bool(self._objects(bucket))
         except ProviderError as error:
@@ -250,6 +250,6 @@ def end_other_runs(cloud: LocalCloud, rows: Sequence[Row], tell: Tell) -> None:
         if run.id not in own and run.lifecycle_state not in TERMINAL
     ]
     if alive:
-        tell(f"Ending {plural(len(alive), 'job run')} beside the stack's own: no job goes while its runs are alive.")
+        tell(f"Ending {plural(len(alive), 'job run')} outside of the stack: a job with live runs cannot be deleted.")
         platform.cancel(call, alive)
         wait_for_end(call, platform, alive, _MINUTES_TO_END)

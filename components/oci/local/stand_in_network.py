@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for an existing network: addresses for the plan's nodes, a route to Oracle's services, the planned
+"""A stand-in for an existing network: addresses for the plan's nodes, a route to Oracle's services, and the planned
 rules."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SERVICES = "SERVICE_CIDR_BLOCK"
 
 
 def fields(noun: str, network: OciNetworkPlan | None, session: Session, gateway: str) -> Mapping[str, Any]:
-    """The fields with which a stand-in of this kind is made. `network`: None if its content does not matter."""
+    """The fields of a new stand-in of this kind. `network`: None if its content does not matter."""
     match noun:
         case "vcn":
             return {"cidr_blocks": [network_around(network.subnet_cidr if network else "10.0.0.0/24")]}
@@ -57,7 +57,7 @@ def _side(model: str, end: str, rules: Iterable[SecurityRule], services: str) ->
 
 
 def _services(session: Session) -> Any:
-    """The service of OCI that stands for all services of the region."""
+    """The service of OCI that represents all services of the region."""
     services = session.client("core").list_services().data
     return next(service for service in services if service.name.startswith("All "))
 

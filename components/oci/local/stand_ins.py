@@ -25,7 +25,7 @@ RECORD = "stand-ins.json"
 # Only resources with this tag are removed: users may make resources with the same names.
 MARK = {"trainyard-stands-in": "yes"}
 _SECONDS = 120.0
-# The name of a stand-in that the file does not name, but that has to contain one.
+# The name of a stand-in that the file does not name, but that has to contain another one.
 OTHERS = "of others"
 AGAIN = "Run the same command again; `trainyard cloud log` shows the calls."
 
@@ -87,7 +87,7 @@ class StandIns:
         self._met: dict[str, str] = {}
 
     def of(self, ocid: str) -> str | None:
-        """The OCID in the local cloud for this one. None if it needs no stand-in."""
+        """The OCID in the local cloud for this resource. None if it needs no stand-in."""
         kind = ocid.split(".")[1] if ocid.count(".") >= 4 else ""
         if kind in ("tenancy", "compartment"):
             return self._cloud.tenancy if kind == "tenancy" else self._cloud.compartment
@@ -227,8 +227,8 @@ class StandIns:
         self._save()
 
     def _any(self, what: str, inner: str) -> str:
-        """A resource of this kind that contains `inner`: the one that the file names, which came before, or else any of
-        the same VCN. A VCN that no file names is not shared, because the networks in it are not."""
+        """A resource of this kind that contains `inner`: the one that the file names, or else any of the same VCN. A
+        VCN that no file names is not shared, because the networks in it are not."""
         if what in self._met:
             return self._met[what]
         if "vcn" in KINDS[what].within.values():
@@ -256,7 +256,7 @@ class StandIns:
     def _named(
         self, key: str, create: Callable[[str], Any], get: Callable[[], Any], identify: Callable[[Any], str]
     ) -> None:
-        """If a stack has made a resource with this name, that one is used, and is not removed with the stand-ins."""
+        """A resource with this name that a stack has made. It is used, and is not removed with the stand-ins."""
         try:
             made = self._make_once(key, create)
         except ProviderError as error:

@@ -24,8 +24,8 @@ class AccessArgs:
 
 
 class Access(pulumi.ComponentResource):
-    """Dynamic groups and policies. Resources that need the access depend on this component. It may take effect a little
-    later."""
+    """Dynamic groups and policies. Resources that need the access depend on this component. The access may take effect
+    some minutes later."""
 
     def __init__(self, name: str, args: AccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("trainyard:oci:Access", name, None, opts)
@@ -96,7 +96,7 @@ class Access(pulumi.ComponentResource):
 def _home_region(plan: OciPlan) -> str:
     if plan.access.home_region:
         return plan.access.home_region
-    # Looked up at once: which resources are made depends on the answer.
+    # Looked up immediately, because the response decides which resources are made.
     regions = lookup("Identity", "getRegionSubscriptions", tenancyId=plan.tenancy or "")["regionSubscriptions"]
     return str(next(region["regionName"] for region in regions if region["isHomeRegion"]))
 

@@ -63,7 +63,7 @@ class Context(Filler):
 
 
 def namespace_of() -> pulumi.Output[str]:
-    # Without a compartment, this call needs no permission. With one, it needs a large one.
+    # Without a compartment, this call needs no permission. With one, it needs a wide one.
     return oci.objectstorage.get_namespace_output().namespace
 
 

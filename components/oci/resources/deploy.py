@@ -35,7 +35,7 @@ def outputs(here: Context, network: Network | None, place: JobPlace, jobs: Mappi
         "bucket": here.bucket,
         "bucketUri": here.bucket_uri,
         "imagePushAddress": here.registry,
-        # Users fill in their name and auth token: neither belongs in a stack's state.
+        # Users fill in their name and auth token, because neither belongs in a stack's state.
         "dockerLogin": here.namespace.apply(
             lambda namespace: f"docker login -u '{namespace}/<user>' {registry_host(plan.region)}"
         ),

@@ -189,7 +189,7 @@ def find_departures(plan: OciPlan) -> Iterator[Wrong]:
     before = last_outputs()
     _require_same_region(plan, before)
     for look in (_bucket, _repository, _departed_log):
-        # If a lookup is refused, OCI's own response to the change is enough.
+        # If a lookup is refused, nothing is reported: OCI itself will accept or refuse the change.
         yield from unless_refused(partial(look, plan, before))
 
 
@@ -205,7 +205,7 @@ def _require_same_region(plan: OciPlan, before: Outputs) -> None:
 
 
 def _regions(before: Outputs) -> Iterator[str]:
-    """Each as a name or a key. A review knows no OCIDs, but addresses of the console."""
+    """Each region as a name or a key. A review knows no OCIDs, but addresses of the console."""
     for address in (before.get("console") or {}).values():
         if named := str(address).partition(_IN_REGION)[2]:
             yield named
@@ -232,7 +232,7 @@ def _bucket(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
         "A bucket that was kept until now stays as it is, but no longer belongs to this stack"
     )
     remedy = f"to keep it, write `bucket: {{ name: {old} }}`; else copy what you need, and empty it if it should go"
-    yield Wrong(at("bucket"), f"the bucket `{old}` {holds}; nothing moves them. {fate}", remedy)
+    yield Wrong(at("bucket"), f"the bucket `{old}` {holds}; they are not moved. {fate}", remedy)
 
 
 def _repository(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
@@ -243,7 +243,7 @@ def _repository(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
     for item in (item for rows in there.container_repository_collections for item in rows.items):
         if is_ours(plan, item.freeform_tags):
             fate = PROTECTED if plan.registry.keep else "OCI deletes them with it, unless it was kept until now"
-            message = f"the repository `{old}` holds {plural(item.image_count, 'image')}; nothing moves them. {fate}"
+            message = f"the repository `{old}` holds {plural(item.image_count, 'image')}; they are not moved. {fate}"
             remedy = f"to keep it, write `registry: {{ repository: {old} }}`; else push the images of the jobs again"
             yield Wrong(at("registry"), message, remedy)
 

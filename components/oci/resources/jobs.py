@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job, its runs, and compute targets, which are managed clusters that cost money until they are deleted. The job has
-the settings that seldom change, and runs have the others, so that a new argument replaces a run only."""
+"""A job, its runs, and compute targets, which cost money until they are deleted.
+
+The job has the settings that seldom change, and runs have the others. So a new argument replaces only a run.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,13 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True)
 class JobPlace:
-    """What jobs need from other components or from another stack."""
+    """Properties that jobs need from other components or from another stack."""
 
     project: pulumi.Input[str]
     subnet: pulumi.Input[str]
     log_group: pulumi.Input[str] | None
     log: pulumi.Input[str] | None
-    # By the keys of the stack file.
+    # By keys of the stack file.
     compute_targets: Mapping[str, pulumi.Input[str]]
 
 
@@ -80,7 +82,7 @@ class Job(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=args.after,
-                # People start the runs of a job without runs, so its own values must be those of the file.
+                # Users start runs of a job without runs in the file, so the job itself must have the file's values.
                 ignore_changes=RUNS_SAY if args.plan.runs and not groups else None,
             ),
             **(self._node_groups() if groups else self._single_nodes()),
@@ -220,7 +222,7 @@ def build_artifact(folder: Path, into: Path, name: str) -> CodeArtifact:
 
 
 def artifact_name(folder: Path, name: str) -> str:
-    """The name of this folder's archive. If a deployed job's artifact has another name, it has other code."""
+    """The name of this folder's archive. If a deployed job's artifact has another name, the code has changed."""
     return _file_name(name, folder_digest(folder, FORMAT))
 
 

@@ -59,8 +59,8 @@ class Network(pulumi.ComponentResource):
         return oci.core.Vcn("vcn", cidr_blocks=[cidr], display_name=named, opts=self._inside, **self._shared).id
 
     def _routes(self, services: Services) -> pulumi.Output[str]:
-        """Routes to Oracle's services through the service gateway, and to the internet only if the stack asks for
-        it."""
+        """Routes to Oracle's services through the service gateway. A route to the internet is made only if the stack
+        requests it."""
         gateway = oci.core.ServiceGateway(
             "services",
             vcn_id=self.vcn_id,

@@ -85,7 +85,7 @@ def _subnet_range(plan: OciPlan, recorded: Recorded, subnet: Outputs) -> Iterato
     change = f"{old} -> {new}"
     if old.network_address == new.network_address:
         if new.prefixlen > old.prefixlen:
-            message = f"{change} takes addresses away. {_refusal('subnet-range')}"
+            message = f"{change} removes addresses. {_refusal('subnet-range')}"
             remedy = (
                 "first let the runs in the subnet end, also those of stacks that use it (`trainyard runs`); "
                 f"or keep its range: `subnetCidr: {old}`"

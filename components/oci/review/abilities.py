@@ -51,8 +51,8 @@ _OF_PLACE = frozenset({"target.compartment.id", PERMISSION})
 
 @dataclass(frozen=True)
 class _Question:
-    """What all sides have in common: the policies of each, the places, and names by kind. If any statement depends on
-    the name of a kind, names of that kind are distinguished for all principals."""
+    """Common inputs of all sides: the policies of each, the places, and names by kind. If any statement depends on the
+    name of a kind, names of that kind are distinguished for all principals."""
 
     policies: tuple[CompiledPolicies, ...]
     places: Places
@@ -248,7 +248,7 @@ def _words(kind: Mapping[str, Any] | None, place: str, circumstances: Circumstan
 
 
 def _telling(circumstances: Circumstances) -> Circumstances:
-    """The circumstances without variables that such a request never has."""
+    """The circumstances that matter for such a request."""
     others = tuple(start for kind in table("oci_review")["kind"] for start in kind["own"])
     return {name: one for name, one in circumstances.items() if one is not None or not name.startswith(others)}
 

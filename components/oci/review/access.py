@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the policies and dynamic groups of snapshots, with one set of compartments for all sides, so that they can be
+"""Reads the policies and dynamic groups of snapshots. All sides share one set of compartments, so that they can be
 compared."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ POLICY, DYNAMIC_GROUP = "oci:Identity/policy:Policy", "oci:Identity/dynamicGroup
 DOMAIN_GROUP = "oci:Identity/domainsDynamicResourceGroup:DomainsDynamicResourceGroup"
 COMPARTMENT = "oci:Identity/compartment:Compartment"
 _TENANCY = "ocid1.tenancy."
-# Separates a compartment and the name of one below it whose OCID is not known.
+# Separates a compartment from the name of a child compartment whose OCID is not known.
 _PATH = "/"
 # Separates verb and resource type in a made-up permission.
 _ON = "__"
@@ -82,7 +82,7 @@ def read(side: Snapshot) -> Side:
 
 
 def statements(side: Snapshot) -> tuple[str, ...]:
-    """In one form, in which equal statements are equal. What cannot be read stays as it is written."""
+    """The statements in canonical form, so that equal ones compare equal. Unreadable ones keep their text."""
     return tuple(_canonical(text) for policy in side.of(POLICY) for text in _texts(policy.inputs.get("statements")))
 
 
@@ -137,9 +137,9 @@ def _by_name(statement: Statement, known: Mapping[str, str]) -> Statement:
 def places_of(sides: Sequence[Snapshot], read_sides: Iterable[Side]) -> Places:
     """Every compartment that is named anywhere, and one for all others.
 
-    The real hierarchy is not known. A compartment that a policy names is taken to be below that policy's compartment.
-    The OCID of a compartment that is named by its name is known only if the program makes it. Otherwise the two count
-    as two, and the words say so.
+    The real hierarchy is not known. A compartment that a policy names is assumed to be below that policy's compartment.
+    A compartment's name and OCID are known to belong together only if the program makes it. Otherwise they count as two
+    compartments, and the texts say so.
     """
     plans = [side.plan for side in sides]
     root = next((str(plan["tenancy"]) for plan in plans if plan.get("tenancy")), "")
@@ -171,7 +171,7 @@ def _is_root(ocid: str, root: str) -> bool:
 
 
 def _made(sides: Iterable[Snapshot], root: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The compartments that the program makes, which say both OCID and name: what each lies in, and its name."""
+    """The compartments that the program makes, with OCID and name: their parents, and their names."""
     made = {one.id: one for side in sides for one in side.of(COMPARTMENT) if one.id}
     parents = {ocid: str(one.inputs.get("compartmentId") or root) for ocid, one in made.items()}
     return parents, {ocid: str(one.inputs.get("name") or one.name) for ocid, one in made.items()}
@@ -230,7 +230,7 @@ def _without_permissions(resource_type: str) -> Iterator[str]:
 
 
 def _listed(grant: Any, others: frozenset[str]) -> Any:
-    """The grant as permissions. For a resource type without known permissions, verb and type make a made-up
+    """The grant as permissions. For a resource type without known permissions, verb and type become a made-up
     permission."""
     if isinstance(grant, PermissionGrant) or (grant.verb, grant.resource_type) == ("manage", ALL_RESOURCES):
         return grant

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values with which conditions of statements and matching rules are evaluated: enough to distinguish any two of
-them."""
+"""Values with which conditions of statements and matching rules are evaluated, so that any two of them differ; and the
+members of dynamic groups."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def comparisons(condition: Condition | None) -> Iterator[Comparison | Exists]:
 
 
 def values(conditions: Iterable[Condition | None]) -> dict[str, tuple[str | None, ...]]:
-    """The values to test for each variable: those that conditions compare with it, another value, and none."""
+    """The values to test for each variable: those in conditions, another value, and none."""
     named: dict[str, set[str]] = defaultdict(set)
     patterns: dict[str, set[str]] = defaultdict(set)
     alike: list[tuple[str, str]] = []
@@ -63,7 +63,7 @@ def _shared(named: Mapping[str, set[str]], alike: list[tuple[str, str]]) -> dict
 
 
 def _moments(one: Comparison) -> Iterator[str]:
-    """Just before and just after each limit in time."""
+    """A moment before and a moment after each time limit."""
     texts = [value.text for value in one.values if isinstance(value, Text)]
     if one.operator in ("before", "after"):
         for limit in filter(None, map(instant, texts)):
@@ -86,7 +86,7 @@ _Members = Mapping[str, tuple[Condition, ...]]
 
 
 def memberships(sides: Sequence[_Members], places: Places) -> Iterator[tuple[int, Ability]]:
-    """Who belongs to each group, on which side."""
+    """The members of each dynamic group, by side. A wider matching rule adds members."""
     for name in dict.fromkeys(name for members in sides for name in members):
         rules = [members.get(name, ()) for members in sides]
         tried = {

@@ -241,7 +241,7 @@ def _gateway(row: Mapping[str, Any], side: Snapshot) -> str:
     named = str(row.get("networkEntityId", UNKNOWN))
     made = next((one for one in side.resources if one.id and one.id == named), None)
     if made is None and _is_unknown(named):
-        # A preview knows no id of what it will make. Of a single gateway it is clear which one is meant.
+        # A preview does not know ids of new resources. If there is only one gateway, it must be that one.
         new = [one for one in side.resources if not one.id and one.type.rpartition(":")[2].lower() in _GATEWAYS]
         made = new[0] if len(new) == 1 else None
     kind = made.type.rpartition(":")[2].lower() if made else (named.split(".")[1:2] or [""])[0]

@@ -67,7 +67,7 @@ def _price(shape: Mapping[str, Any], prices: Mapping[str, Any]) -> Price:
 
 
 READ = "READ"
-# The most kinds that are named. Further ones are only counted.
+# The limit of named kinds. Further ones are only counted.
 _MOST = 6
 _FEW = 3
 _PLACE = " in "
@@ -158,7 +158,7 @@ def _noun(kind: str) -> str:
 
 
 def resource_words(resources: frozenset[str]) -> str:
-    """The same thing in several places, and in several circumstances, once."""
+    """Resources in words. Each is named once, with all its places and circumstances."""
     where: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for resource in resources:
         named, circumstances = parted(resource)
@@ -190,7 +190,8 @@ def _places(names: Iterable[str]) -> str:
 
 
 def _things(names: list[str]) -> Iterator[str]:
-    """`any bucket` where it is those that have a name here, any other, and requests without a name."""
+    """Names of resources in words: `any bucket` if named buckets, all others and requests without a name are
+    included."""
     for kind in sorted(name.rpartition(" ")[2] for name in names if name.startswith("any other ")):
         if f"no certain {kind}" in names:
             named = [name for name in names if name.startswith(f"{kind} ")]

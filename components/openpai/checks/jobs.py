@@ -31,7 +31,7 @@ def sku(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
         yield Wrong(at("jobs", next(iter(missing)), "shape"), message, remedy)
         return
     for name, shape in missing.items():
-        message = f"`{shape.name}` is not one of `trainyard:skus`, so nothing says what its tasks get"
+        message = f"`{shape.name}` is not one of `trainyard:skus`, so the resources of its tasks are not known"
         remedy = f"{suggestion(shape.name, stack.skus)}, or add `{shape.name}: {_proposed(shape)}` there"
         yield Wrong(at("jobs", name, "shape"), message, remedy)
 
@@ -41,7 +41,9 @@ def sku_of_role(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for role, spec in job.roles.items():
             if spec.shape is not None and spec.shape not in stack.skus:
-                message = f"`{spec.shape}` is not one of `trainyard:skus`, so nothing says what tasks of `{role}` get"
+                message = (
+                    f"`{spec.shape}` is not one of `trainyard:skus`, so the resources of `{role}`'s tasks are not known"
+                )
                 remedy = f"add `{spec.shape}: {_proposed(Shape(spec.shape))}` there"
                 if stack.skus:
                     remedy = f"{suggestion(spec.shape, stack.skus)}, or {remedy}"
@@ -81,12 +83,12 @@ def contradicting(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(at("skus", name, "shmMb"), message, "give the task more `memoryGb`, or use a smaller number")
 
 
-@rule("TY881", "a job that begins again after it succeeded")
+@rule("TY881", "a job that restarts after it succeeded")
 def again(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for role, spec in job.roles.items():
             if spec.retry.count == -2:
-                message = "-2 starts training again also after it succeeded, on paid GPUs, until somebody stops it"
+                message = "-2 starts training again even after success, on paid GPUs, until somebody stops it"
                 path = at("jobs", name, "roles", role, "retry", "count")
                 yield Wrong(path, message, "use -1 to try again after every failure, or a number of times")
 
@@ -94,7 +96,7 @@ def again(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 @rule("TY882", "a role's name that OpenPAI changes")
 def role_name(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        # Scripts that are started as they are use the names that OpenPAI gives.
+        # Unchanged scripts use OpenPAI's own names.
         for role, spec in {}.items() if job.start == "as-is" else job.roles.items():
             called = spec.was.first(role)
             if not _ROLE.fullmatch(called):
@@ -117,12 +119,12 @@ def large_code(stack: OpenPaiStack, facts: Facts) -> Iterator[Wrong]:
             yield Wrong(at("jobs", name, "code"), message, remedy)
 
 
-@rule("TY884", "a key to a repository that OpenPAI cannot keep")
+@rule("TY884", "a secret for a repository that OpenPAI cannot store")
 def git_secret(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         if job.code and job.code.git and job.code.git.secret:
-            message = "OpenPAI keeps no secrets that open a repository"
-            remedy = "use a repository that needs none, a code folder, or put the code into the image"
+            message = "OpenPAI stores no secrets for repositories"
+            remedy = "use a repository without a login, a code folder, or put the code into the image"
             yield Wrong(at("jobs", name, "code", "git", "secret"), message, remedy)
 
 
@@ -152,7 +154,7 @@ def parameter_name(stack: OpenPaiStack, facts: Facts) -> Iterator[Wrong]:
                 yield Wrong(at("jobs", name, "parameters", parameter), message, "give it another name")
 
 
-@rule("TY896", "a parameter that programs would not get as it is")
+@rule("TY896", "a parameter that programs would not get unchanged")
 def parameter_text(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for parameter, value in job.parameters.items():
@@ -176,7 +178,7 @@ def plugin_role(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
                     yield Wrong(path, f"the job has no role `{role}`", suggestion(role, called))
 
 
-@rule("TY895", "a prerequisite that tasks cannot tell from another")
+@rule("TY895", "a prerequisite that tasks cannot distinguish from another")
 def prerequisite(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         taken = {IMAGE_NAME}
@@ -204,7 +206,7 @@ def fixed_ports(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(at("jobs", name, "ports"), message, remedy)
 
 
-@rule("TY888", "a size that the SKU says already", severity="warning")
+@rule("TY888", "a size that the SKU already has", severity="warning")
 def size(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         if job.shape.ocpus is not None or job.shape.memory_gb is not None:
@@ -246,7 +248,7 @@ def plain_bucket(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(at("jobs", name, "start"), message, "use `trainyard:storage`, or an image with the launcher")
 
 
-@rule("TY912", "port labels of a role that trainyard names itself")
+@rule("TY912", "port labels of a role whose ports trainyard names")
 def own_labels(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for role, spec in {}.items() if job.start == "as-is" else job.roles.items():
@@ -256,7 +258,7 @@ def own_labels(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
                 yield Wrong(at("jobs", name, "roles", role, "ports"), message, remedy)
 
 
-@rule("TY913", "an option that a command as it is does not know", severity="warning")
+@rule("TY913", "an option that has no effect on an unchanged command", severity="warning")
 def options_as_is(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         if job.start == "as-is" and job.options:
@@ -265,7 +267,7 @@ def options_as_is(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(at("jobs", name, "options"), message, remedy)
 
 
-@rule("TY893", "what only the launcher does", severity="warning")
+@rule("TY893", "a setting that needs the launcher", severity="warning")
 def launchers_work(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         if job.start == "launcher":
@@ -274,6 +276,6 @@ def launchers_work(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
             message = "a plain command keeps only what the program writes below TRAINYARD_OUTPUT"
             yield Wrong(at("jobs", name, "keep"), message, "write these files there, or use an image with the launcher")
         if job.start == "plain" and job.stall_minutes not in (0, STALL_MINUTES):
-            message = "nothing but the launcher sees that all nodes do nothing"
+            message = "only the launcher can see that all nodes are idle"
             remedy = "remove it, and use `maximumRuntimeMinutes`, or use an image with the launcher"
             yield Wrong(at("jobs", name, "stallMinutes"), message, remedy)

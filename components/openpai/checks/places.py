@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the surroundings of jobs: the cluster, the place of results, resources that OpenPAI cannot make, and what
-its runtime would refuse or change in a task's pod after the cluster has accepted the job."""
+"""Checks of the surroundings of jobs: the cluster, the place of results, and resources that OpenPAI cannot make.
+
+They also find what the runtime would refuse or change in a task's pod after the cluster has accepted the job.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,14 @@ def _is_local(uri: str) -> bool:
 def plain_http(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     uri = stack.cluster.uri
     if uri.startswith("http://") and not _is_local(uri):
-        message = "over http:// everybody on the way can read the token and the job's secrets"
+        message = "over http://, everybody on the network path can read the token and the job's secrets"
         yield Wrong(at("cluster", "uri"), message, "use https://, with `certificate` if its authority is your own")
 
 
-@rule("TY871", "nothing says where results go")
+@rule("TY871", "results have no place")
 def no_store(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     if stack.jobs and stack.storage is None and stack.bucket.existing is None:
-        message = "a task's own files go when it ends: nothing keeps checkpoints and results"
+        message = "a task's own files are deleted when it ends: checkpoints and results would be lost"
         remedy = (
             "add `trainyard:storage: { name: vision-nfs }` with the name of a storage of the cluster, or a bucket that "
             "speaks S3: `trainyard:bucket: { existing: … }`"
@@ -56,7 +58,7 @@ def bucket(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
         yield Wrong(at("bucket"), "requests to the bucket are signed for a region", "add `region: us-east-1`, or yours")
 
 
-@rule("TY873", "a registry that OpenPAI does not make")
+@rule("TY873", "a registry, which OpenPAI does not make")
 def registry(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     if stack.registry.existing is not None:
         return
@@ -69,14 +71,14 @@ def registry(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(at("jobs", name, "image"), message, f"{remedy} and repository")
 
 
-@rule("TY874", "another stack that has nothing for this one")
+@rule("TY874", "another stack, which has nothing for this one")
 def uses(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     if stack.uses is not None:
         message = "a stack on OpenPAI makes nothing that another one could take"
         yield Wrong(at("uses"), message, "remove it, and name cluster, storage and registry here")
 
 
-@rule("TY875", "a storage in a folder that is not free")
+@rule("TY875", "a storage in a folder that is in use")
 def mount(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     own = stack.storage.mount if stack.storage else None
     taken = next((folder for folder in _TAKEN if own and f"{own}/".startswith(f"{folder}/")), None)
@@ -125,7 +127,7 @@ def image(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, _job, uri in _images(stack):
         if problem := image_problem(uri):
             message = f"before a task begins, OpenPAI looks for its image, and refuses `{uri[:120]}`: {problem}"
-            remedy = "push the image under a tag of lowercase letters, digits and `-_.`, and name it by that"
+            remedy = "push the image under a tag of lowercase letters, digits and `-_.`, and use that tag here"
             yield Wrong(at("jobs", name, "image"), message, remedy)
 
 
@@ -135,7 +137,7 @@ def other_registry(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
         auth = job.image_auth
         if auth is not None and auth.registry is not None and ignores_password(uri, auth.registry):
             message = (
-                f"`{uri[:120]}` names no registry, so OpenPAI asks for it at Docker Hub, and not with the password of "
+                f"`{uri[:120]}` names no registry, so OpenPAI requests it from Docker Hub, without the password of "
                 f"`{auth.registry}`"
             )
             remedy = f"remove `registry`, which then is {registry_of(uri)}, or write the image with its registry"
@@ -145,16 +147,16 @@ def other_registry(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 @rule("TY879", "a password that OpenPAI changes", severity="warning")
 def password(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        # The value is None if only the stack file is read, where it is encrypted.
+        # None if only the stack file is read, in which the value is encrypted.
         value = job.image_auth.password.value if job.image_auth else None
         if value and (changed := changed_in_password(value)):
             what = "cannot read a password that is only `=`" if value == changed else "reads & < > \" and ' as HTML's"
-            message = f"OpenPAI's image checker {what}: it would ask with another password, and refuse the image"
+            message = f"OpenPAI's image checker {what}: it would use another password, and refuse the image"
             remedy = "give the registry's user a password, or an access token, of letters and digits"
             yield Wrong(at("jobs", name, "imageAuth", "password"), message, remedy)
 
 
-@rule("TY899", "a text that OpenPAI's runtime does not read as it is")
+@rule("TY899", "a text that OpenPAI's runtime does not read unchanged")
 def unreadable(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for path, value in _texts(job):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of a cluster's REST API, asked again while it is busy. A job is judged before it is submitted, and there are
-words for what the cluster may refuse."""
+"""Calls of a cluster's REST API, with retries while it is busy. Jobs are validated before they are submitted, and
+refusals get explanations."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from launcher.escaping import terminal
 T = TypeVar("T")
 
 _BUSY = frozenset({429, 500, 502, 503, 504})
-# Jobs of one page of a list.
+# Jobs per page of a list.
 _PAGE = 1000
 _REFUSES_CLUSTERS = frozenset({"NoVirtualClusterError", "ForbiddenUserError"})
 _REFUSES_STORAGES = frozenset({"NoStorageError"})
 
 
 def attempt(call: Call, what: str, operation: Callable[[], T]) -> T:
-    """Do `operation`; try again while the cluster is busy or cannot be reached."""
+    """Does `operation`. Retries while the cluster is busy or unreachable."""
     return calls.attempt(_ERRORS, call, what, operation, 0.0)
 
 
 def ask(session: Session, call: Call, what: str, path: str, **query: str) -> Any:
-    """What a resource of the REST API is, as JSON."""
+    """A resource of the REST API, parsed from JSON."""
     address = session.address(path) + (f"?{urlencode(query)}" if query else "")
 
     def read() -> Any:
@@ -41,18 +41,18 @@ def ask(session: Session, call: Call, what: str, path: str, **query: str) -> Any
         try:
             return answer.json
         except ValueError as error:
-            raise ApiError(0, "", "the answer is no JSON") from error
+            raise ApiError(0, "", "the response is not JSON") from error
 
     return attempt(call, what, read)
 
 
 def ask_if_exists(session: Session, call: Call, what: str, path: str, **query: str) -> Any:
-    """None if it does not exist."""
+    """As `ask`, but None if the resource does not exist."""
     return if_exists(lambda: ask(session, call, what, path, **query))
 
 
 def if_exists(read: Callable[[], T]) -> T | None:
-    """None if what is asked for does not exist."""
+    """The result of `operation`. None if the resource does not exist."""
     try:
         return read()
     except ProviderError as error:
@@ -62,14 +62,14 @@ def if_exists(read: Callable[[], T]) -> T | None:
 
 
 def tell(session: Session, call: Call, what: str, method: str, path: str, value: Mapping[str, Any]) -> None:
-    """Changes a resource. The same change twice is one change."""
+    """Changes a resource. Idempotent."""
     body = json.dumps(value).encode()
     headers = {"Content-Type": "application/json"}
     attempt(call, what, lambda: session.send(method, session.address(path), body, headers))
 
 
 def post_job(session: Session, call: Call, what: str, text: str) -> None:
-    """Submits a job. It may exist already: an answer that was lost is asked for again."""
+    """Submits a job. If the response was lost, the job may already exist, so the request is repeated."""
     body, headers = text.encode(), {"Content-Type": "text/yaml"}
 
     def post() -> Answer:
@@ -79,7 +79,8 @@ def post_job(session: Session, call: Call, what: str, text: str) -> None:
 
 
 def jobs(session: Session, call: Call, what: str, **query: str) -> Iterator[Mapping[str, Any]]:
-    """Summaries of jobs, the newest first, without those that came or went while the list was read twice."""
+    """Summaries of jobs, the newest first. The list is read twice, and jobs that came or went meanwhile are left
+    out."""
     seen: set[str] = set()
     offset = 0
     while True:
@@ -110,7 +111,7 @@ _ERRORS = calls.ErrorPolicy(_seconds_allowed, error_text, refusal)
 
 
 def submit(session: Session, call: Call, spec: RunSpec, name: str) -> bool:
-    """Whether the cluster took the job now. False if it has one of this name already."""
+    """Whether the cluster accepted the job now. False if a job with this name already exists."""
     text = _judged(spec, name)
     _refuse_other_user(session, str(spec.own["cluster"]["user"]))
     what = f"Submit the job {name}"
@@ -135,7 +136,7 @@ def _judged(spec: RunSpec, name: str) -> str:
         lines = "\n".join(f"  {terminal(str(wrong))}" for wrong in wrongs)
         raise ProviderError(
             f"The job of {spec.display_name} breaks OpenPAI's protocol:\n{lines}",
-            "`trainyard check` says it for a stack file. Correct the `protocol` of a run that was written by hand.",
+            "`trainyard check` shows this for a stack file. Correct the `protocol` of a run that was written by hand.",
         )
     text = text_of(job)
     if len(text.encode()) > LONGEST_TEXT:
@@ -148,18 +149,19 @@ def _judged(spec: RunSpec, name: str) -> str:
 
 
 def _refuse_other_user(session: Session, user: str) -> None:
-    """A job belongs to the user of the token, whatever the stack says: it would never be found again."""
+    """Raises an error if the token is another user's. The job would belong to that user, so the stack would never find
+    it."""
     owner = user_of_token(session.token)
     if owner and owner != user:
         raise ProviderError(
             f"The token ({session.token_from}) is that of the user {terminal(owner)}, and `user` of "
             f"`trainyard:cluster` is {user}.",
-            "Name the user of the token, or take a token of that user.",
+            "Name the user of the token, or use a token of that user.",
         )
 
 
 def _which_clusters(session: Session, call: Call, error: ProviderError) -> str:
-    """The virtual clusters that there are: a name that does not exist is refused as one that is not allowed."""
+    """The user's virtual clusters, in words. The cluster refuses a missing one in the same way as a forbidden one."""
     try:
         answer = ask(session, call, "List the virtual clusters", "virtual-clusters")
     except ProviderError:
@@ -174,7 +176,7 @@ def _which_clusters(session: Session, call: Call, error: ProviderError) -> str:
 
 def _granted(session: Session, call: Call) -> list[str]:
     try:
-        answer = ask(session, call, "Ask what the user may use", f"users/{session.user}")
+        answer = ask(session, call, "List what the user may use", f"users/{session.user}")
     except ProviderError:
         return []
     names = answer.get("virtualCluster") if isinstance(answer, Mapping) else None

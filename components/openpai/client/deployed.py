@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries on OpenPAI: jobs of their own, beside those of the stack's runs."""
+"""Tries on OpenPAI: separate jobs, next to those of the stack's runs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _NOTHING = object()
 _EXPORT = re.compile(r"(?:export )?(?P<name>\w+)=")
 # Every task exports its launch document: JSON in quotation marks.
 _LAUNCHED = re.compile(rf"export {LAUNCH}='(?P<document>[^']*)'")
-# What runs the command of a job without such a document: as bash has it, or as a function of the process's number.
+# The ways to start the command of a job without such a document: bash, or a shell function for each process.
 _RUNS = re.compile(r"trainyard_command=|trainyard_process\(\)")
-# Parts of a job, by the key of the stack file that people know.
+# Parts of a job, by their keys in the stack file.
 _KEYS = {
     "prerequisites": "image", "parameters": "parameters", "secrets": "env", "jobRetryCount": "roles",
     "defaults": "cluster", "taskRoles": "roles",
@@ -40,7 +40,7 @@ _ROLE = {"commands": "code", "resourcePerInstance": "skus", "dockerImage": "imag
 
 
 def merged(deployed: Any, like: Any, own: Any, path: Path = ()) -> Any:
-    """TryError where the file has changed what the try changes as well."""
+    """The merged job. Raises TryError if the file has changed the same part as the try."""
     if like == own:
         return deployed
     if deployed == like:
@@ -65,7 +65,7 @@ def merged(deployed: Any, like: Any, own: Any, path: Path = ()) -> Any:
 
 
 def differences(deployed: Any, like: Any, path: Path = ()) -> Iterator[str]:
-    """Keys of the stack file that say something else than what is deployed."""
+    """The keys of the stack file that differ from what is deployed."""
     if deployed == like:
         return
     if isinstance(deployed, Mapping) and isinstance(like, Mapping):
@@ -81,7 +81,7 @@ def differences(deployed: Any, like: Any, path: Path = ()) -> Iterator[str]:
 
 
 def _document(command: Any) -> Any:
-    """The launch document in a command. None if it exports none."""
+    """The launch document in a command. None if there is none."""
     match = _LAUNCHED.fullmatch(command) if isinstance(command, str) else None
     try:
         return json.loads(match["document"]) if match else None
@@ -90,7 +90,7 @@ def _document(command: Any) -> Any:
 
 
 def key_of(path: Path, value: Any) -> str:
-    """The key of a job in the stack file that a part of the protocol follows from."""
+    """The key of a job in the stack file that determines a part of the protocol."""
     first = str(path[0]) if path else ""
     if first == "extras" and len(path) > 1:
         return _EXTRAS.get(str(path[1]), "plugins")
@@ -128,7 +128,7 @@ def prepare(runs: OpenPaiRuns, call: Call, planned: PlannedTry, folder: Folder) 
 
 
 def _inputs(session: Session, plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, folder: Folder) -> Properties:
-    """What `up` would start the run with, on the cluster that is asked."""
+    """The inputs with which `up` would start the run, on the caller's cluster."""
     try:
         files = read_files(plan, job, folder)
     except (OSError, UnicodeError) as error:
@@ -139,12 +139,12 @@ def _inputs(session: Session, plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPl
 
 
 def _find_deployed(runs: OpenPaiRuns, call: Call, planned: PlannedTry) -> Job | None:
-    """The newest job of the run that the try is like. None if the job has no runs in the stack file."""
+    """The newest job of the run that the try repeats. None if the job has no runs in the stack file."""
     stack, job, name = planned.plan.stack, planned.job.name, planned.run.name
     past = runs.runs_of(call, runs.session.user)
     own = [one for one in past if (one.tags.get("stack"), one.tags.get("job")) == (stack, job)]
     if any(one.tags.get("run") == name for one in own):
-        # It would share checkpoints and the line in `trainyard runs`.
+        # Two tries of one name would share their checkpoints and their line in `trainyard runs`.
         raise TryError(f"there was a try {planned.title} already: give this one another --name, or none")
     if planned.like is None:
         return None
@@ -157,7 +157,7 @@ def _find_deployed(runs: OpenPaiRuns, call: Call, planned: PlannedTry) -> Job | 
 
 
 def _refuse_secrets(planned: PlannedTry, protocol: Mapping[str, Any]) -> None:
-    """Nobody can read them here: the file has them sealed, and the cluster masks them."""
+    """Raises an error if the job has secrets: they are encrypted in the file, and masked by the cluster."""
     secrets = protocol.get("secrets")
     if secrets:
         named = f" ({', '.join(sorted(secrets))})" if isinstance(secrets, Mapping) else ""

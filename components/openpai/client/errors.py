@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cluster's refusals mean, and what to do about each."""
+"""Explains the cluster's refusals, with a remedy for each."""
 
 import http.client
 import json
@@ -15,18 +15,18 @@ from launcher.escaping import terminal
 GONE = frozenset({"NoJobError", "NoJobConfigError", "NoTaskError", "NoTaskLogError"})
 TAKEN = "ConflictJobError"
 _LONGEST_MESSAGE = 2000
-# The hived scheduler has no code of its own for this.
+# The hived scheduler has no error code for this.
 _TOO_MUCH = re.compile(r"exceeds? maximum", re.IGNORECASE)
 _REMEDIES: Mapping[str, str] = {
     "ForbiddenUserError": "The token's user may not do this. A job belongs to the user who submitted it; the "
     "cluster's administrators say who may use which virtual cluster.",
-    "NoEnoughQuotaError": "The virtual cluster has not so much. Ask for less, use another one, or have its quota "
-    "raised by an administrator.",
+    "NoEnoughQuotaError": "The virtual cluster does not have that much. Request less, use another one, or have its "
+    "quota raised by an administrator.",
     "InvalidProtocolError": "The cluster's own rules go beyond the protocol's, or it is an older release. Its message "
     "names the place in the job: please tell us.",
-    "NoJobError": "The job was never there, or the cluster has forgotten it: old jobs are removed after a while.",
+    "NoJobError": "The job never existed, or the cluster has removed it, as it does with old jobs.",
     "NoApiError": "This release of OpenPAI does not have this part of the REST API; trainyard needs 1.3 or later.",
-    "ReadOnlyJobError": "The cluster takes no changes of this job.",
+    "ReadOnlyJobError": "The cluster accepts no changes to this job.",
 }
 _TOKEN = (
     "The token was refused: it is wrong, was revoked or has expired. Make another one in the web portal (your profile, "
@@ -37,7 +37,7 @@ _UNTRUSTED = (
     "No authority that this machine trusts has signed the portal's certificate. If the cluster has its own authority, "
     "name its file in `certificate` of `trainyard:cluster`."
 )
-# Of OpenSSL: what is wrong with a certificate whose authority is known.
+# OpenSSL's codes for an invalid certificate of a known authority.
 _NOT_YET, _EXPIRED, _OTHER_NAME, _OTHER_ADDRESS = 9, 10, 62, 64
 _OTHER = (
     "The portal's certificate is for another name. Write `uri` of `trainyard:cluster` with a name that the certificate "
@@ -45,12 +45,15 @@ _OTHER = (
 )
 _TOO_OLD = "The portal's certificate is not valid at this time: is the clock right? Its administrators renew it."
 _OF_CERTIFICATE = {_NOT_YET: _TOO_OLD, _EXPIRED: _TOO_OLD, _OTHER_NAME: _OTHER, _OTHER_ADDRESS: _OTHER}
-_NO_TLS = "What answers there speaks no TLS that this machine knows. Is its address one with http://, or another port?"
+_NO_TLS = (
+    "The server there does not use TLS, or no version that this machine supports. "
+    "Does its address begin with http://, or have another port?"
+)
 _NOT_THERE = "Is `uri` the address of the web portal? The REST API is below it, at /rest-server."
 
 
 class ApiError(Exception):
-    """An answer that refuses. `code`: OpenPAI's, empty where another server answered."""
+    """A response with an error. `code`: OpenPAI's, or empty if another server answered."""
 
     def __init__(self, status: int, code: str, message: str, token_from: str = "", content_range: str = "") -> None:
         super().__init__(f"{code or f'status {status}'}: {message}".rstrip(": "))
@@ -60,7 +63,7 @@ class ApiError(Exception):
     @property
     def remedy(self) -> str:
         if self.status == 401:
-            return f"{_TOKEN} The token that counted was {self.token_from}." if self.token_from else _TOKEN
+            return f"{_TOKEN} The token in use was {self.token_from}." if self.token_from else _TOKEN
         if self.code == "InvalidProtocolError" and _TOO_MUCH.search(self.message):
             return _REMEDIES["NoEnoughQuotaError"]
         if self.status in (400, 404) and not self.code:
@@ -69,7 +72,7 @@ class ApiError(Exception):
 
 
 def refused_answer(status: int, body: bytes, token_from: str, content_range: str) -> ApiError:
-    """The error in an answer. Proxies before the cluster answer with pages, which tell people nothing."""
+    """The error in a response. Proxies respond with HTML pages, which are left out because they do not help people."""
     reason = http.client.responses.get(status, "")
     try:
         content = json.loads(body)
@@ -86,8 +89,8 @@ def redirection(uri: str, target: str) -> ProviderError:
     parts = urlsplit(target)
     there = f"{parts.scheme}://{parts.netloc}" if parts.netloc else target
     return ProviderError(
-        f"{uri} leads on to {terminal(there)}.",
-        "A token is not sent on to another address. If that one is the cluster's, name it as `uri`.",
+        f"{uri} redirects to {terminal(there)}.",
+        "The token is not sent to another address. If that address is the cluster's, write it as `uri`.",
     )
 
 
@@ -100,23 +103,23 @@ def is_taken(error: BaseException | None) -> bool:
 
 
 def is_network(error: BaseException) -> bool:
-    """Whether there was no whole answer."""
+    """Whether the network failed before a whole response arrived."""
     return isinstance(error, OSError | http.client.HTTPException)
 
 
 def tls_remedy(error: BaseException) -> str | None:
-    """What to do where TLS itself fails, however often it is tried. None for any other failure."""
+    """The remedy for an error of TLS itself, for which retries are useless. None for other errors."""
     cause = getattr(error, "reason", None) if isinstance(error, urllib.error.URLError) else error
     if isinstance(cause, ssl.SSLCertVerificationError):
         return _OF_CERTIFICATE.get(cause.verify_code, _UNTRUSTED)
-    # The connection ended, as connections without TLS end.
+    # A server without TLS ends the connection like this.
     if not isinstance(cause, ssl.SSLError) or isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         return None
     return _NO_TLS
 
 
 def error_text(error: Exception) -> str:
-    """The error in one line. The cluster repeats what people wrote, so it is escaped."""
+    """The error in one line. It is escaped, because the cluster repeats texts of users."""
     if isinstance(error, ApiError):
         return terminal(str(error).splitlines()[0])
     if isinstance(error, urllib.error.URLError):
@@ -127,7 +130,7 @@ def error_text(error: Exception) -> str:
 
 
 def refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:
-    """An error for a person: what was tried, what the cluster answered, what to do."""
+    """The error for people: what was attempted, the cluster's response, and the remedy."""
     if isinstance(error, ProviderError):
         return error
     if not (isinstance(error, ApiError) or is_network(error)):

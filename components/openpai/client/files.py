@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buckets that speak S3, as `components.platform.files` asks for them, and words for storages of the cluster.
+"""`trainyard data` for OpenPAI: opens buckets that speak S3, and explains where files on a storage of the cluster are.
 
-The launcher chooses a store by the scheme of its address. So do we: the room's folder that speaks S3 opens the bucket,
-with the caller's own keys. Those of the stack file are secrets, and belong to the tasks.
+The launcher chooses a store by the scheme of its address, and so does this module. The platform with an S3 client opens
+the bucket, with the caller's own keys: keys in the stack file are secrets of the tasks.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from components.platform.files import Store, StoreOpener, StoreRequest, Transfer
 from launcher.escaping import terminal
 
 BUCKET_KEY, STORAGE_KEY = "trainyard:bucket", "trainyard:storage"
-# Whose folder of this room speaks S3, and by which keys of a stack file it is told where.
+# The platform whose S3 client we reuse, and the keys of a stack file that configure it.
 _S3, _REGION, _ENDPOINT = "aws-dl1", "aws:region", "aws:endpoint"
 
 
 @dataclass(frozen=True)
 class OpenPaiOpener:
-    """`components.platform.files.StoreOpener`."""
+    """Implements `components.platform.files.StoreOpener`."""
 
     request: StoreRequest
 
@@ -44,7 +44,7 @@ class OpenPaiOpener:
         return _mapping(self.request.where.config.get(STORAGE_KEY))
 
     def _on_storage(self, path: str) -> str:
-        """Why nothing can be moved, and where the files are. A job may name any folder."""
+        """The reason why nothing can be transferred, and the place of the files. A job may name any folder."""
         name = str(self._storage.get("name") or "")
         mount = str(self._storage.get("mount") or f"/mnt/{name}")
         below = path.removeprefix(f"{mount}/")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plain registry, as building and pushing images for OpenPAI ask for it. Nothing is known of it but its address."""
+"""Implements `ImagePlatform` for OpenPAI: pushes to any registry, of which only the address is known."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PUSH_FAILURES = (
 
 
 class OpenPaiImages:
-    """`components.platform.images.ImagePlatform`."""
+    """Implements `components.platform.images.ImagePlatform`."""
 
     def __init__(self, plan: OpenPaiPlan) -> None:
         self._plan = plan
@@ -53,10 +53,10 @@ class OpenPaiImages:
         return neutral.wanted_images(plan, names, self._plain, only)
 
     def _plain(self, job: JobPlan) -> str:
-        """Images of starts without the launcher are other people's: what we build has it."""
+        """The reason why images of jobs without the launcher are not built: images that trainyard builds have it."""
         if isinstance(job, OpenPaiJobPlan) and job.start != "launcher":
             start = f"{job.name}: `start: {job.start}`"
-            return f"{start} takes an image without the launcher; trainyard builds those that have it"
+            return f"{start} uses an image without the launcher; trainyard builds images with it"
         return ""
 
     def recipe(self, job: JobPlan, gpu: bool | None) -> Recipe:
@@ -67,7 +67,7 @@ class OpenPaiImages:
         return False
 
     def judge(self, plan: Plan, image: WantedImage, overwrite: bool) -> str:
-        return f"{image.host} is not asked what it has"
+        return f"{image.host} is not searched for the image"
 
     def user_of(self, image: WantedImage) -> str:
         job = next((job for job in image.jobs if isinstance(job, OpenPaiJobPlan) and job.image_auth), None)

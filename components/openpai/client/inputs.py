@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs that only runs on OpenPAI have."""
+"""The inputs that only runs on OpenPAI have, and a comparison that ignores what trainyard itself writes into a job.
+
+Each release may write that part in another way. Without it the jobs compare equal, so an upgrade starts no run again.
+"""
 
 from __future__ import annotations
 
@@ -16,27 +19,27 @@ from components.platform.inputs import OwnInputs, RunInput
 from components.platform.values import UNKNOWN, Properties, Secret, canonical
 
 _CARRIED = re.compile(r'trainyard_command="\$\(printf %s (?P<text>[A-Za-z0-9+/=]*) \| base64 -d\)"; eval "[^"]*"')
-# The last line of a task with the launcher: the time limit, and how Python starts it.
+# The last line of a task with the launcher: the time limit, and the call of Python.
 _LAUNCHES = re.compile(r"(?:exec )?timeout [^\n]* -m (?:launcher|trainyard_launcher)")
 _MINUTES = re.compile(r" ([0-9]+)m ")
-# Lines that run a little Python of ours, by how they begin, and words for them.
+# Lines that run our own short Python programs, by their beginnings, with a name for each.
 _OWN_PYTHON = {
     '"$trainyard_python" ': "unpacks the code",
     "trainyard_interface=": "finds the interface",
 }
-# The function of a plain start, and what follows it: so many processes begin, and so they end.
+# The shell function of a plain start, and the lines after it, which start and end the processes.
 _PROCESS = "trainyard_process() {\n"
 _NUMBERS = re.compile(r"seq 0 ([0-9]+)")
 
 
 def carried(command: str) -> str:
-    """A command that arrives as it is, whatever reads it on its way to bash."""
+    """A command in Base64, which reaches bash unchanged."""
     text = base64.b64encode(command.encode()).decode()
     return f'trainyard_command="$(printf %s {text} | base64 -d)"; eval "$trainyard_command"'
 
 
 def without_forms(protocol: Any) -> Any:
-    """The job with everything that trainyard writes by itself in one form, to be compared only."""
+    """The job with trainyard's own parts in one normal form. Only for comparison."""
     if not isinstance(protocol, Mapping):
         return protocol
     same = dict(protocol)
@@ -57,7 +60,7 @@ def _role(row: Any) -> Any:
 
 
 def _started(commands: Sequence[str]) -> list[str]:
-    """The commands, with words for our own Python, and for how the training starts and ends."""
+    """The commands, with names in place of our own Python, and of the lines that start and end the training."""
     commands = [next((w for begins, w in _OWN_PYTHON.items() if one.startswith(begins)), one) for one in commands]
     if commands and _LAUNCHES.fullmatch(commands[-1]):
         limit = _MINUTES.search(commands[-1])
@@ -70,7 +73,7 @@ def _started(commands: Sequence[str]) -> list[str]:
 
 
 def _image(row: Any) -> Any:
-    """Releases differed in what they call the default registry."""
+    """The image's row in one form: releases have written the default registry differently."""
     auth = row.get("auth") if isinstance(row, Mapping) else None
     if not isinstance(auth, Mapping) or not isinstance(registry := auth.get("registryuri"), str):
         return row
@@ -78,7 +81,7 @@ def _image(row: Any) -> Any:
 
 
 def _carrier(value: Any) -> Any:
-    """A value whose texts are commands as people wrote them."""
+    """The value, with commands decoded to their original text."""
     if isinstance(value, str):
         return _command(value)
     if isinstance(value, Mapping):
@@ -137,8 +140,8 @@ def _protocol_failures(inputs: Properties) -> Iterator[InputFailure]:
 
 
 def _with_hidden(old: Properties, new: Properties) -> Properties:
-    """A cluster masks all secrets of a job as one text. Image and runtime are in the protocol, too. What trainyard
-    itself writes into a job is no difference."""
+    """The old inputs, completed from the new ones. A cluster masks all secrets of a job as one text, and image and
+    runtime are in the protocol. Parts that trainyard itself writes into a job are no difference."""
     before, after = old.get("protocol"), new.get("protocol")
     old = {**{key: new[key] for key in ("image", "maximumRuntimeMinutes") if new.get(key)}, **old}
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
@@ -157,7 +160,7 @@ INPUTS = OwnInputs(
             connects=True,
         ),
         "token": RunInput(
-            {**_TEXT, "secret": True, "description": "A token of the user; OPENPAI_TOKEN comes before it"},
+            {**_TEXT, "secret": True, "description": "A token of the user; OPENPAI_TOKEN takes precedence"},
             may_change=True,
             connects=True,
         ),

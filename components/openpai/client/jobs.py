@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs as the cluster keeps them: their names, what we write into them, and what we read back. Pure."""
+"""Jobs of the cluster: their names, what we write into them, and what we read back. Pure."""
 
 import json
 import re
@@ -16,17 +16,17 @@ from components.platform.values import Properties
 
 PLATFORM = "openpai"
 VERSION = 1
-# Where a job keeps what the protocol has no place for.
+# The place in a job for values that the protocol has no field for.
 EXTRAS = "trainyard"
 _OWN = frozenset({"version", "fingerprint", "displayName", "tags", "attempt", "nodes", "maximumRuntimeMinutes"})
-# Tags of a job: it is history; and what changed of its names and tags since it was submitted.
+# Tags of a job: one marks it as history; the others have names and tags that changed after its submission.
 RELEASED = "trainyard.released"
 _CHANGED = "trainyard."
 _LONGEST_NAME = 255
 _LONGEST_TAG = 512
 _ID = re.compile(rf"{PLATFORM}/(?P<user>[^/~]+)~(?P<job>[A-Za-z0-9_-]+)/(?P<role>[^/]+)/(?P<index>[0-9]+)")
 _OURS = re.compile(r".*-[0-9a-f]{8}(-[0-9]+)?")
-# So many letters of a job's name are in the name of a start.
+# The number of letters of a job's name that are in the name of a start.
 _LETTERS = 60
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -37,7 +37,7 @@ class RunId(NamedTuple):
     user: str
     job: str
     role: str
-    # Its index in the role.
+    # The task's index in the role.
     task: int
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class RunId(NamedTuple):
 
     @property
     def task_key(self) -> tuple[str, int]:
-        """The task's role, as the controller and so the cluster's answers call it, and its index."""
+        """The task's role, in the controller's spelling, which the cluster's responses use; and its index."""
         return controller_name(self.role), self.task
 
     @classmethod
@@ -55,15 +55,15 @@ class RunId(NamedTuple):
 
 
 def job_name(display_name: str, fingerprint: str, start: int) -> str:
-    """The name of a run's job. OpenPAI gives no name away twice, so a further start has a number."""
-    # The fingerprint of a try begins with other words.
+    """The name of a run's job. OpenPAI never accepts a name twice, so a further start has a number."""
+    # The fingerprint of a try has another prefix.
     mark = fingerprint.rpartition("/")[2][:8]
     tail = f"-{mark}" + (f"-{start}" if start > 1 else "")
     return _NOT_IN_NAMES.sub("-", display_name)[: _LONGEST_NAME - len(tail)] + tail
 
 
 def job_of(spec: RunSpec, name: str) -> dict[str, Any]:
-    """The job of a run, as it is submitted."""
+    """The job of a run, in the form in which it is submitted."""
     protocol = spec.own["protocol"]
     extras = protocol.get("extras") or {}
     own = {
@@ -74,25 +74,25 @@ def job_of(spec: RunSpec, name: str) -> dict[str, Any]:
         "tags": dict(spec.tags),
         "attempt": spec.attempt,
         "nodes": [{"name": node.name, "role": node.role, "rank": node.rank} for node in spec.nodes],
-        # Its command keeps the limit. Here it is for those who read later why the job ended.
+        # The command enforces the limit. Here it explains later why the job ended.
         **({"maximumRuntimeMinutes": spec.maximum_runtime_minutes} if spec.maximum_runtime_minutes else {}),
     }
     return {**protocol, "name": name, "extras": {**extras, EXTRAS: own}}
 
 
 def is_job_name(name: str) -> bool:
-    """Whether a job may be one of ours: all other jobs of a user need not be read."""
+    """Whether a job may be one of ours. The user's other jobs are not read."""
     return _OURS.fullmatch(name) is not None
 
 
 def start_of(job: str, attempt: int) -> str:
-    """How the launchers of a job's attempt call their start, as `launcher/openpai/identity.py` does."""
+    """The name of a job attempt's start, as in `launcher/openpai/identity.py`."""
     return f"{job[-_LETTERS:].lstrip('-_')}-{attempt}"
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job that is a run of ours. `content`: its own text. `marks`: its tags, as they are now."""
+    """A job that is one of our runs. `content`: its own text. `marks`: its current tags."""
 
     user: str
     name: str
@@ -101,7 +101,7 @@ class Job:
 
     @classmethod
     def read(cls, user: str, name: str, config: str, marks: Any) -> "Job | None":
-        """None for a job that is none of ours: anybody may submit anything."""
+        """The job. None if it is not one of ours: anybody may submit any job."""
         content = _loaded(config)
         own = _own(content)
         if content is None or own.get("version") != VERSION or not _has_nodes(own):
@@ -146,12 +146,12 @@ class Job:
 
     @property
     def unseen_nodes(self) -> list[NodeRun]:
-        """Its nodes, whose states nobody has read yet."""
+        """Its nodes, with states that are not read yet."""
         return [NodeRun(str(node["name"]), self.run_id(node), "") for node in self.nodes]
 
     @property
     def changing_marks(self) -> dict[str, str]:
-        """The tags that say what changed, by what they are about."""
+        """The tags for changed names and tags, by what they change."""
         pairs = (mark.removeprefix(_CHANGED).partition("=") for mark in self.marks if _is_change(mark))
         return {key: f"{_CHANGED}{key}={value}" for key, _, value in pairs}
 
@@ -165,7 +165,7 @@ class Job:
 
     @property
     def title(self) -> str:
-        """The run as people call it."""
+        """The run's name for people."""
         tags = self.tags
         return f"{tags.get('job', '')}/{tags.get('run', '')}" if tags.get("run") else self.display_name or self.name
 
@@ -180,13 +180,13 @@ class Job:
 
     @property
     def mounts(self) -> dict[str, str]:
-        """Where the tasks see the cluster's storages, by the names of these."""
+        """The paths in tasks of the cluster's storages, by the storages' names."""
         rows = (self.content.get("extras") or {}).get("storages")
         storages = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
         return {str(row.get("name")): str(row.get("mountPath") or f"/mnt/{row.get('name')}") for row in storages}
 
     def storage_place(self, folder: str | None) -> tuple[str, str] | None:
-        """The storage that a folder is on, and its path there. None where it is on no storage."""
+        """The storage of a folder, and the path on it. None if it is on no storage."""
         parts = urlsplit(folder or "")
         if parts.scheme != "file":
             return None
@@ -202,7 +202,7 @@ class Job:
         return self._label("folder") or None
 
     def labels(self, spec: RunSpec) -> dict[str, str]:
-        """The tags of a job whose run is called otherwise now: those that differ from the job's own text."""
+        """The tags of a job whose run was renamed: those that differ from the job's own text."""
         own = _own(self.content)
         before = {"displayName": own.get("displayName"), "fingerprint": own.get("fingerprint")}
         wanted: dict[str, Any] = {"displayName": spec.display_name, "fingerprint": spec.fingerprint}
@@ -215,7 +215,7 @@ class Job:
 
 
 def run_id(user: str, job: str, node: str, role: str) -> RunId:
-    """A node is called `<role>-<index>`, as its task is."""
+    """The id of a node's run. A node is called `<role>-<index>`, as its task."""
     number = node.rpartition("-")[2]
     return RunId(user, job, role, int(number) if number.isascii() and number.isdigit() else 0)
 
@@ -236,7 +236,7 @@ def described_inputs(job: Job, uri: str) -> Properties:
 
 
 def moment_of(milliseconds: Any) -> str | None:
-    """A time of the REST API, which counts milliseconds since 1970, with its zone."""
+    """A time of the REST API, which is in milliseconds since 1970, with its time zone."""
     if type(milliseconds) not in (int, float) or milliseconds <= 0:
         return None
     try:
@@ -259,7 +259,8 @@ def _is_change(mark: str) -> bool:
 
 
 def _loaded(config: str) -> Mapping[str, Any] | None:
-    """Clusters answer with YAML or with JSON, whatever they call it. JSON is read fifty times faster."""
+    """The parsed response. Clusters respond with YAML or JSON, with any content type. JSON parses fifty times
+    faster."""
     content: Any = None
     for load in (json.loads, parse):
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tasks printed, by the cluster's log API."""
+"""Reads the lines that tasks printed, from the cluster's log API."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,11 +13,11 @@ from components.openpai.client.states import JobDetail
 from components.platform.calls import Call, ProviderError
 from launcher.redraws import whole_lines
 
-# Both streams in one file, as the task wrote them; else one of them.
+# The file with both streams in their order, or else one of them.
 _FILES = ("all", "stdout", "stderr")
-# A cluster's log server may be down while everything else is well. Nobody waits long for lines.
+# The retry limit is short: a cluster's log server may be down while everything else works.
 _SECONDS_FOR_LINES = 10.0
-# Lines can be read a moment after they are written.
+# The log API shows lines some seconds after they are written.
 _LOOKS = 4
 _SECONDS_BETWEEN_LOOKS = 1.0
 _NO_MORE = 416
@@ -25,7 +25,7 @@ _NO_MORE = 416
 
 @dataclass(frozen=True)
 class LogPlace:
-    """A place in what a node printed: the attempts that the lines are of, and how many bytes of them were read."""
+    """A position in a node's log: the attempts that the lines are of, and the number of bytes read."""
 
     job_attempt: int = 0
     task_attempt: int = 0
@@ -37,7 +37,7 @@ class LogPlace:
 
 
 class _PastTheEnd(Exception):  # noqa: N818 - it is how a read ends that found nothing new
-    """The log has not so many bytes. `size`: how many it has, where the server says so."""
+    """The log has fewer bytes. `size`: its size, if the server sends it."""
 
     def __init__(self, size: int | None) -> None:
         super().__init__(size)
@@ -45,7 +45,7 @@ class _PastTheEnd(Exception):  # noqa: N818 - it is how a read ends that found n
 
 
 def attempts_of(run: RunId, detail: JobDetail) -> LogPlace | None:
-    """The beginning of what the task's last attempt prints. None while the task has none."""
+    """The beginning of the log of the task's last attempt. None if the task has none yet."""
     task = detail.tasks.get(run.task_key)
     number = task.get("attemptId") if task else None
     return LogPlace(detail.attempt, number) if type(number) is int else None
@@ -57,7 +57,7 @@ def last_lines(session: Session, call: Call, run: RunId, place: LogPlace, limit:
     for look in range(looks):
         address = _address(session, call, run, place, tail=True)
         answer = _read(session, call, address, {}) if address else None
-        # The cluster cuts the end out by bytes, so the first line may be a part of one.
+        # The cluster returns the last bytes, so the first line may be incomplete.
         lines = whole_lines(_text(answer.body).removesuffix("\n").split("\n")) if answer and answer.body else []
         if lines:
             return lines[-limit:]
@@ -68,24 +68,24 @@ def last_lines(session: Session, call: Call, run: RunId, place: LogPlace, limit:
 
 
 def text_after(session: Session, call: Call, run: RunId, place: LogPlace) -> tuple[list[str], str, LogPlace]:
-    """Whole lines after a place, the beginning of the line that is still growing, and the place between them."""
+    """The whole lines after a position, the beginning of the incomplete last line, and the position between them."""
     address = _address(session, call, run, place, tail=False)
     headers = {"Range": f"bytes={place.offset}-"} if place.offset else {}
     try:
         answer = _read(session, call, address, headers) if address else None
     except _PastTheEnd as end:
-        # A log that became too long was put aside, and a new one begun.
+        # A log that was too long was rotated, and a new one begun.
         return [], "", replace(place, offset=0) if end.size is not None and end.size < place.offset else place
     if answer is None:
         return [], "", place
-    # A server that knows no ranges sends everything again.
+    # A server without support of ranges sends everything again.
     fresh = answer.body if answer.status == 206 or not place.offset else answer.body[place.offset :]
     *whole, rest = fresh.split(b"\n")
     return [_text(line) for line in whole], _text(rest), replace(place, offset=place.offset + len(fresh) - len(rest))
 
 
 def _read(session: Session, call: Call, address: str, headers: Mapping[str, str]) -> Answer | None:
-    """None where there is nothing."""
+    """The response. None if there is no log."""
     hurried = replace(call, patience=min(call.patience, _SECONDS_FOR_LINES))
     try:
         return attempt(hurried, "Read the run's log", lambda: session.send("GET", address, headers=headers))
@@ -100,7 +100,7 @@ def _read(session: Session, call: Call, address: str, headers: Mapping[str, str]
 
 
 def _address(session: Session, call: Call, run: RunId, place: LogPlace, tail: bool) -> str | None:
-    """Where the log is now: addresses have a token of the log server in them, which expires."""
+    """The current address of the log. Addresses contain a token of the log server, which expires."""
     role, index = run.task_key
     path = job_path(
         run.user, run.job, "attempts", place.job_attempt, "taskRoles", role, "taskIndex", index,
@@ -108,7 +108,7 @@ def _address(session: Session, call: Call, run: RunId, place: LogPlace, tail: bo
     )  # fmt: skip
     hurried = replace(call, patience=min(call.patience, _SECONDS_FOR_LINES))
     query = {"tail-mode": "true"} if tail else {}
-    answer = ask_if_exists(session, hurried, "Ask for the run's log", path, **query)
+    answer = ask_if_exists(session, hurried, "Read the run's log", path, **query)
     named = _locations(answer)
     return next((session.within(named[name]) for name in _FILES if name in named), None)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on OpenPAI: each is a job of its own, and its nodes are the job's tasks (docs/decisions/0023)."""
+"""Runs on OpenPAI: each is a separate job, whose tasks are its nodes (docs/decisions/0023)."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from components.platform.status import WantedRuns
     from components.platform.tries import PlannedTry, ReadyTry
 
-# A job in one of these states may still do something.
+# The states of a job that has not ended.
 ALIVE = "WAITING,RUNNING,STOPPING"
 
 
 def knows(run_id: str) -> bool:
-    """Whether an id is of a run here."""
+    """Whether this is the id of a run on OpenPAI."""
     return run_id.startswith(f"{PLATFORM}/")
 
 
@@ -53,11 +53,11 @@ def runs_of_caller(where: Where) -> OpenPaiRuns:
 
 @dataclass
 class OpenPaiRuns(Runs):
-    """`storages`: those of the cluster, where they can be read."""
+    """`storages`: the cluster's storages, if this machine can read them."""
 
     session: Session
     storages: Storages | None = None
-    # Not every release has events.
+    # Not every release of OpenPAI has events.
     _has_events: bool = True
     unknown_place = (
         "where are the runs? Name a stack, or the cluster's portal with --place, or use --local for the local cloud"
@@ -79,7 +79,7 @@ class OpenPaiRuns(Runs):
             yield NodeRun(node.name, str(run_id(user, name, node.name, node.role)), "ACCEPTED")
 
     def _submitted(self, call: Call, spec: RunSpec, user: str) -> str:
-        """The name of the run's job: one that an interrupted attempt submitted, or a new one."""
+        """The name of the run's job: one that an interrupted `up` submitted, or a new one."""
         for start in count(1):
             name = job_name(spec.display_name, spec.fingerprint, start)
             before = self.job(call, user, name)
@@ -98,12 +98,13 @@ class OpenPaiRuns(Runs):
         return job is not None and job.fingerprint == spec.fingerprint and not job.released
 
     def job(self, call: Call, user: str, name: str) -> Mapping[str, Any] | None:
-        """What the cluster says of a job; None if there is none of this name."""
+        """The cluster's response about a job. None if no job has this name."""
         detail = ask_if_exists(self.session, call, "Read the job", job_path(user, name))
         return detail if isinstance(detail, Mapping) else None
 
     def run_of(self, call: Call, user: str, name: str, marks: Any = None) -> Job | None:
-        """The run that a job is; None if it is none of ours, or is gone. `marks`: its tags, where they are at hand."""
+        """The run of a job. None if the job is not one of ours, or does not exist. `marks`: its tags, if they are
+        known."""
         if marks is None:
             detail = self.job(call, user, name)
             if detail is None:
@@ -126,7 +127,7 @@ class OpenPaiRuns(Runs):
         return [seen[node.id] for node in nodes]
 
     def nodes_of(self, call: Call, user: str, name: str, detail: JobDetail, nodes: Sequence[NodeRun]) -> list[NodeRun]:
-        """The nodes of a job that was read already. One that is gone has an empty detail."""
+        """The nodes of a job that was already read. A removed job has an empty detail."""
         if not detail.content:
             return [states.deleted(node) for node in nodes]
         if detail.failed and detail.maximum_minutes is None:
@@ -136,13 +137,13 @@ class OpenPaiRuns(Runs):
         return [states.node_run(node, detail, waits) for node in nodes]
 
     def _waits(self, call: Call, user: str, name: str) -> str:
-        """Why the scheduler has not placed the job yet. Empty where the cluster does not say."""
+        """The reason why the scheduler has not placed the job yet, or "" if the cluster does not give one."""
         if not self._has_events:
             return ""
         path = job_path(user, name, "events")
         try:
             answer = ask_if_exists(
-                self.session, replace(call, patience=0.0), "Ask what the job waits for", path, type="Warning"
+                self.session, replace(call, patience=0.0), "Read why the job waits", path, type="Warning"
             )
         except ProviderError:
             self._has_events = False
@@ -160,7 +161,7 @@ class OpenPaiRuns(Runs):
             self._unless_gone(call, "Mark the job as history", job_path(user, name, "tag"), RELEASED)
 
     def relabel(self, call: Call, spec: RunSpec, nodes: Sequence[NodeRun]) -> None:
-        """A job's name and text never change, so its tags say how the run is called now."""
+        """A job's name and text never change, so tags have the run's current name."""
         for user, name in _jobs_of(nodes):
             job = self.run_of(call, user, name)
             if job is None:
@@ -207,7 +208,7 @@ class OpenPaiRuns(Runs):
         return [node for job in living if job.fingerprint == spec.fingerprint for node in job.unseen_nodes]
 
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
-        """Those of the same job of the stack: the cluster knows nothing that they stand on together."""
+        """The tries of the same job of the stack: on a cluster, they have no other resource in common."""
         if not patiently:
             call = replace(call, patience=0.0)
         wanted = _group(inputs.get("tags") or {})
@@ -222,16 +223,16 @@ class OpenPaiRuns(Runs):
         return {job.fingerprint: job.tags.get("run", "") for job in alive if _group(job.tags) == wanted}
 
     def living_jobs(self, call: Call, user: str) -> Iterator[Job]:
-        """The runs of a user that may still do something."""
+        """The runs of a user that have not ended."""
         return (job for job in self.runs_of(call, user, state=ALIVE) if not job.released)
 
     def runs_of(self, call: Call, user: str, **query: str) -> Iterator[Job]:
-        """The runs of a user, the newest first. Of everybody where no user is named."""
+        """The runs of a user, the newest first. Without a user: of everybody."""
         runs = (self.listed_run(call, row) for row in self.listed(call, user, **query))
         return (run for run in runs if run is not None)
 
     def listed(self, call: Call, user: str, **query: str) -> Iterator[Mapping[str, Any]]:
-        """Rows of the list of jobs that may be runs of ours."""
+        """Rows of the list of jobs that may be our runs."""
         whose = {"username": user} if user else {}
         rows = jobs(self.session, call, "List the jobs", **whose, **query)
         return (row for row in rows if is_job_name(str(row.get("name"))))
@@ -258,5 +259,5 @@ def _jobs_of(nodes: Sequence[NodeRun]) -> dict[tuple[str, str], None]:
 
 
 def _group(tags: Mapping[str, str]) -> tuple[str, str]:
-    """The job of the stack file that a run is of."""
+    """The job in the stack file to which a run belongs."""
     return tags.get("stack") or "", tags.get("job") or ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The REST API of a cluster: where it is, whose token counts, and which authorities sign its certificate."""
+"""Sessions for the REST API of a cluster: its address, the token, and the authorities that sign its certificate."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _BEGIN = "-----BEGIN"
 _REMEDY = "Give certificates in PEM, or the path of a file with them."
 URI_VARIABLE, TOKEN_VARIABLE, USER_VARIABLE = "OPENPAI_URI", "OPENPAI_TOKEN", "OPENPAI_USER"
 _SECONDS_TO_ANSWER = 60
-# The list of a cluster's jobs is the largest answer; more than this is none.
+# The largest response is the list of a cluster's jobs. A longer one is an error.
 _LONGEST_BYTES = 256 * 1024 * 1024
 _API = "/rest-server/api/v2/"
-# Tokens are written into a header, which has no place for other characters.
+# Tokens are sent in a header, which allows no other characters.
 _TOKEN = re.compile(r"[!-~]+")
 _WHERE = f"Name it in the stack file (`trainyard:cluster`), or set {URI_VARIABLE} to the address of the web portal."
 CLUSTER_KEY = "trainyard:cluster"
@@ -41,7 +41,7 @@ CLUSTER_KEY = "trainyard:cluster"
 
 @dataclass(frozen=True)
 class Portal:
-    """Equal for two ways to write one address."""
+    """The portal of a cluster. Different spellings of one address are equal."""
 
     # Scheme, name and port.
     host: tuple[str, str, int | None]
@@ -50,7 +50,7 @@ class Portal:
 
     @classmethod
     def of(cls, address: str) -> Portal:
-        """An address below a portal has the portal's host. Addresses that are none are each like themselves only."""
+        """The portal of an address. Addresses below a portal have its host. An invalid address equals only itself."""
         try:
             parts = urlsplit(address)
             port = parts.port
@@ -60,7 +60,7 @@ class Portal:
         return cls(host, parts.path.rstrip("/"), f"{parts.scheme}://{parts.netloc}")
 
     def within(self, address: str) -> str:
-        """A path is one below the portal, unless it has the portal's own path already."""
+        """A path below the portal, unless the path already begins with the portal's own path."""
         below = address.startswith("/") and not address.startswith("//")
         if not below or f"{address}/".startswith(f"{self.path}/"):
             return urljoin(f"{self.written}{self.path}/", address)
@@ -68,7 +68,7 @@ class Portal:
 
 
 def address_problem(address: str) -> str | None:
-    """Why nothing can be at such an address. None if something can."""
+    """The reason why an address is invalid, or None."""
     if not address.isascii() or any(letter <= " " for letter in address):
         return "it has spaces, or letters that an address does not have (write a name's `xn--` form)"
     try:
@@ -81,7 +81,7 @@ def address_problem(address: str) -> str | None:
     if not parts.hostname or port == 0:
         return "it names no host, or no port"
     if "@" in parts.netloc:
-        return "it has a user's name, and a token says who calls"
+        return "it has a user name, but the token identifies the user"
     if parts.query or parts.fragment:
         return "nothing may follow its path"
     return None
@@ -93,19 +93,19 @@ def trust(certificate: str) -> ssl.SSLContext:
     if not certificate:
         return context
     try:
-        # Bundles have comments before and between the certificates, in any language.
+        # Bundles may have comments in any language before and between the certificates.
         text = certificate if _BEGIN in certificate else Path(certificate).read_text("utf-8", "replace")
         context.load_verify_locations(cadata=text.encode("ascii", "replace").decode())
     except (OSError, ssl.SSLError, ValueError) as error:
         raise ProviderError(f"The authorities in `certificate` cannot be read: {error}", _REMEDY) from error
-    # From Python 3.13 on, authorities need extensions that many of a company's own do not have.
+    # Since Python 3.13, authorities need extensions that many companies' own authorities lack.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
 
 
 @dataclass(frozen=True)
 class Answer:
-    """`headers`: names in lower case."""
+    """A response. `headers`: names in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -113,7 +113,7 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """Raises ValueError where the body is none."""
+        """The parsed body. Raises ValueError if it is not JSON."""
         try:
             return json.loads(self.body)
         except RecursionError as error:
@@ -121,7 +121,7 @@ class Answer:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect may lead to another host, which must not get the token."""
+    """Refuses redirects: another host must not get the token."""
 
     def redirect_request(self, *args: Any, **options: Any) -> None:
         return None
@@ -129,9 +129,9 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 @dataclass
 class Session:
-    """One user of one cluster. `token_from`: where the token comes from, for a person whose token is refused.
+    """One user of one cluster. `token_from`: the source of the token, for error messages.
 
-    `user`: whose runs are meant. Empty where nobody says it: then everybody's are.
+    `user`: the user whose runs are read. Empty: everybody's runs.
     """
 
     uri: str
@@ -140,17 +140,18 @@ class Session:
     token: str = field(default="", repr=False)
     token_from: str = ""
     certificate: str = ""
-    # The portal that the environment's token is for, where that is another one.
+    # The portal of the environment's token, if it is another one.
     token_elsewhere: str = ""
     _made: Any = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @classmethod
     def of(cls, config: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Session:
-        """`config` has the inputs that connect. A token of the environment comes first: those in a state expire."""
+        """`config`: the inputs that connect. A token in the environment takes precedence, because tokens in a state
+        expire."""
         variables = os.environ if environment is None else environment
         cluster = config.get("cluster") or {}
-        # Files and commands that a value comes from end with a line break, which is no part of it.
+        # Values from files and commands end with a line break, which does not belong to them.
         named, given = (variables.get(name, "").strip() for name in (URI_VARIABLE, TOKEN_VARIABLE))
         uri = (str(cluster.get("uri") or "").strip() or named).rstrip("/")
         token, source, caller = str(config.get("token") or "").strip(), "the stack's", ""
@@ -177,15 +178,16 @@ class Session:
         return f"{self.uri}{_API}{path}"
 
     def within(self, address: str) -> str:
-        """An address that the cluster gave, as a whole one: some are paths below the portal, which may have one too."""
+        """The absolute address for one that the cluster gave. Some are paths below the portal, which may itself have a
+        path."""
         return Portal.of(self.uri).within(address)
 
     def send(
         self, method: str, address: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """One call, tried once. Raises ApiError where the cluster refuses, and errors of the network.
+        """Sends one request without retries. Raises ApiError if the cluster refuses it, or an error of the network.
 
-        The token goes to the portal only: an address that the cluster gave may be another host's.
+        Only the portal gets the token: an address from the cluster may be on another host.
         """
         request = urllib.request.Request(address, data=body, method=method, headers=dict(headers or {}))
         request.add_header("User-Agent", f"trainyard/{VERSION}")
@@ -213,12 +215,12 @@ class Session:
         if not _TOKEN.fullmatch(self.token):
             raise ProviderError(
                 f"The token for {self.uri} ({self.token_from}) has spaces, line breaks or letters that no token has.",
-                "Copy it once more from the web portal (your profile, Tokens): a token is one word of ASCII letters.",
+                "Copy it again from the web portal (your profile, Tokens): a token is one word of ASCII letters.",
             )
         return self.token
 
     def _opener(self) -> urllib.request.OpenerDirector:
-        """Proxies are those of the environment, as for every client."""
+        """The opener, with the proxies of the environment, as for every client."""
         with self._lock:
             if self._made is None:
                 context = urllib.request.HTTPSHandler(context=trust(self.certificate))
@@ -228,7 +230,7 @@ class Session:
 
 
 def user_of_token(token: str) -> str:
-    """The user that a token names. It is a JSON web token; we read it, and the cluster judges it. Empty if unknown."""
+    """The user in a token, which is a JSON web token. Only the cluster validates it. Empty if there is none."""
     parts = token.split(".")
     if len(parts) != 3:
         return ""
@@ -248,8 +250,8 @@ def _rest(error: urllib.error.HTTPError) -> bytes:
 
 
 def session_of_caller(where: Where) -> Session:
-    """A profile is a user of the local cloud; OpenPAI has no profiles. A place is the address of a portal, from a
-    person: the stack's token is not meant for another portal."""
+    """The session of the caller. A profile is a user of the local cloud, because OpenPAI has no profiles. A place is
+    the address of a portal that the caller named; the stack's token is not sent to another portal."""
     cloud, place, folder = where.cloud, where.place, where.folder
     if cloud is not None:
         variables = cloud.env_for(where.profile) if where.profile else cloud.env_of_caller()

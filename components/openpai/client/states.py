@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the nodes of a run are, from what the cluster says of its job. Pure.
+"""The states of a run's nodes, from the cluster's response about its job. Pure.
 
-The job decides, not its tasks: while it lives, a failed task may be tried again, or the job may go on without it. When
-it has succeeded, tasks that it stopped, or could do without, are no failures.
+The job decides, not its tasks: while the job lives, a failed task may be retried, or the job may continue without it.
+When the job has succeeded, tasks that it stopped or did not need are no failures.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from launcher.escaping import terminal
 
 _OVER = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 _LONGEST_DETAILS = 2000
-# How a task ends that its time limit ended: as `timeout` says it, as the runtime reports any small code, and killed.
+# Exit codes of a task after its time limit: that of `timeout`, that of the runtime for small codes, and killed.
 _OF_A_LIMIT = frozenset({124, 255, 137})
 
 
@@ -27,10 +27,10 @@ def deleted(node: NodeRun) -> NodeRun:
 
 @dataclass(frozen=True)
 class JobDetail:
-    """What `GET …/jobs/{user}~{job}` answers. Anything may be missing: clusters differ in their releases."""
+    """The response to `GET …/jobs/{user}~{job}`. Any field may be missing, because releases of OpenPAI differ."""
 
     content: Mapping[str, Any]
-    # What the run's tasks may take. None where it is not known.
+    # The time limit of the run's tasks. None if it is not known.
     maximum_minutes: int | None = None
 
     @cached_property
@@ -51,7 +51,7 @@ class JobDetail:
 
     @property
     def attempt(self) -> int:
-        """The number of the attempt that the tasks are of, from 0."""
+        """The number of the tasks' attempt, from 0."""
         return code_in(self.status, "attemptId") or 0
 
     @cached_property
@@ -68,12 +68,12 @@ class JobDetail:
 
     @cached_property
     def failed(self) -> bool:
-        """Whether a task failed of its own. If none did, the job's own end is that of all its nodes."""
+        """Whether a task itself failed. If none did, the job's own end is that of all its nodes."""
         return any(task.get("taskState") == "FAILED" for task in self.tasks.values())
 
     @property
     def why(self) -> str:
-        """Why the job ended, as the cluster says it."""
+        """The cluster's reason for the end of the job."""
         code = code_in(self.status, "appExitCode")
         words = exit_of(code).text if code is not None else ""
         first = _first_line(self.status.get("appExitTriggerMessage") or self.status.get("appExitDiagnostics"))
@@ -81,7 +81,7 @@ class JobDetail:
 
     @property
     def retried(self) -> str:
-        """How often the job was tried again, in words. Empty if it was not."""
+        """The number of the job's retries in words, or ""."""
         retries, details = code_in(self.status, "retries") or 0, _mapping(self.status.get("retryDetails"))
         if not retries:
             return ""
@@ -90,7 +90,7 @@ class JobDetail:
 
 
 def node_run(node: NodeRun, detail: JobDetail, waits: str = "") -> NodeRun:
-    """The node as it is now. `waits`: what a job waits for that has not begun."""
+    """The node's current state. `waits`: the reason why the job has not begun."""
     run = RunId.parse(node.id)
     task = detail.tasks.get(run.task_key, {}) if run else {}
     state, details = _ended(task, detail) if detail.over else _living(task, detail, waits)
@@ -127,7 +127,7 @@ def _ended(task: Mapping[str, Any], detail: JobDetail) -> tuple[str, str]:
         return "CANCELED", "the job was stopped"
     tried = _tried(task, detail)
     if state == "FAILED":
-        # Of a program's own failure its last lines say more.
+        # If the program itself failed, its last lines say more.
         why = "" if _began(task) else _first_line(task.get("containerExitDiagnostics"))
         return "FAILED", "; ".join(part for part in (_task_words(task, detail), why, tried) if part)
     if detail.failed:
@@ -149,7 +149,7 @@ def _took_too_long(task: Mapping[str, Any], minutes: int | None) -> bool:
 
 
 def _tried(task: Mapping[str, Any], detail: JobDetail) -> str:
-    """Of its own retries where the task has some, else of the job's."""
+    """The task's own retries if it has some, or else the job's."""
     retries, counted = code_in(task, "retries") or 0, code_in(task, "accountableRetries")
     if not retries:
         return detail.retried
@@ -157,14 +157,14 @@ def _tried(task: Mapping[str, Any], detail: JobDetail) -> str:
 
 
 def _started(task: Mapping[str, Any], detail: JobDetail) -> str | None:
-    """When it began. The cluster fills in the end where a task never began."""
+    """The time when it began. For a task that never began, the cluster copies the end."""
     if task.get("taskState") in (None, "WAITING"):
         return moment_of(detail.status.get("launchedTime")) if detail.retried and not detail.over else None
     return moment_of(task.get("launchedTime")) if _began(task) else None
 
 
 def _began(task: Mapping[str, Any]) -> bool:
-    """Whether the task's program began. A task that is over has a time of launch in any case."""
+    """Whether the task's program began. A task that has ended always has a launch time."""
     code = code_in(task, "containerExitCode")
     stopped = code in STOPPED and task.get("launchedTime") == task.get("completedTime")
     return not stopped and (code is None or exit_of(code).began)

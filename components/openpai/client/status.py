@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs as a cluster shows them now: jobs of ours, each rank with what its launcher says where that can be read."""
+"""The current runs of a cluster: our jobs, and the launcher's status of each rank, if it can be read."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from launcher.escaping import terminal
 from launcher.redraws import Lines, whole_lines
 from launcher.walking import open_file
 
-# Jobs that are asked for at once.
+# The number of jobs that are read in parallel.
 _AT_ONCE = 8
 
 
 @dataclass
 class LogMerger:
-    """Lines of several nodes, each given once however often it is asked for."""
+    """Lines of several nodes. Repeated calls return each line only once."""
 
     runs: OpenPaiRuns
     call: Call
     ranks: frozenset[int] = frozenset()
     _places: dict[str, LogPlace] = field(default_factory=dict)
     _whole: Lines = field(default_factory=Lines)
-    # By the prefix of a node, the line that its log ends with so far.
+    # By the prefix of a node: its incomplete last line.
     _ends: dict[str, str] = field(default_factory=dict)
 
     def new(self, runs: Iterable[RunStatus]) -> Iterator[str]:
-        """What came since the last time, with prefixes."""
+        """The lines since the last call, with prefixes."""
         for run in runs:
             nodes = [node for node in run.nodes if node.log is not None and (not self.ranks or node.rank in self.ranks)]
             main = RunId.parse(nodes[0].run.id) if nodes else None
@@ -52,7 +52,7 @@ class LogMerger:
                     yield from self._of(node, detail)
 
     def unfinished(self) -> Iterator[str]:
-        """The lines that still grow, as they stand."""
+        """The incomplete last lines, as they currently are."""
         for prefix, text in self._whole.unfinished():
             yield f"{prefix}{text}"
         for prefix, end in self._ends.items():
@@ -64,7 +64,7 @@ class LogMerger:
             return
         begin, read = logs.attempts_of(run, detail), self._places.get(node.run.id)
         if read is not None and begin is not None and begin.attempts != read.attempts:
-            # What the attempt before printed last. Its log stays when the task is tried again.
+            # The last lines of the previous attempt, whose log stays when the task is retried.
             yield from self._lines(node, run, read)
             yield from self._end(node)
         place = read if read is not None and begin is not None and begin.attempts == read.attempts else begin
@@ -81,7 +81,7 @@ class LogMerger:
             self._ends[prefix] = rest.removeprefix(mark)
 
     def _end(self, node: NodeStatus) -> Iterator[str]:
-        """The last line of an attempt that is over."""
+        """The last line of an attempt that has ended."""
         prefix = _prefix(node)
         yield from (f"{prefix}{text}" for text in self._whole.add(prefix, self._ends.pop(prefix, "")) if text)
 
@@ -91,27 +91,27 @@ def _prefix(node: NodeStatus) -> str:
 
 
 def _mark(node: NodeStatus) -> str:
-    """The launcher marks its lines with the node already: that mark is not said twice."""
+    """The prefix of the launcher's own lines. It is removed, because it repeats the node's name."""
     return f"[{node.run.name}] "
 
 
 def storages_folder(home: Path) -> Path:
-    """In the folder of a local cloud: each folder there is a storage."""
+    """A folder of the local cloud, in which each folder is a storage."""
     return home / "storages"
 
 
 @dataclass(frozen=True)
 class Storages:
-    """`root`: the folder that has the storages, by their names."""
+    """`root`: the folder with the storages, by name."""
 
     root: Path
 
     def status(self, job: Job, folder: str | None, rank: int) -> Mapping[str, Any] | None:
-        """The status file of a rank; None while there is none, or where the run's folder is on no storage."""
+        """The status file of a rank. None if it does not exist yet, or if the run's folder is on no storage."""
         try:
             place = self.place(job, folder)
             number = open_file(str(place[0]), f"{place[1]}/status/{rank}.json") if place is not None else None
-        except (OSError, ValueError):  # an address that is none, or a name that no file can have
+        except (OSError, ValueError):  # an invalid address, or an impossible file name
             return None
         if number is None:
             return None
@@ -119,7 +119,7 @@ class Storages:
             return parse_status(file.read(LONGEST_BYTES))
 
     def place(self, job: Job, folder: str | None) -> tuple[Path, str] | None:
-        """The storage that a folder is on, and its path there."""
+        """The storage of a folder, and the path on it."""
         place = job.storage_place(folder)
         return (self.root / place[0], place[1]) if place else None
 
@@ -128,19 +128,19 @@ class Storages:
 class Looker(RunReader):
     runs: OpenPaiRuns
     wanted: WantedRuns
-    # The text of a job never changes. None: it is no run of ours.
+    # The text of a job never changes, so it is cached. None: not one of our runs.
     _texts: dict[str, Job | None] = field(default_factory=dict)
     _ended: dict[str, RunStatus] = field(default_factory=dict)
 
     def look(self, call: Call, deeply: bool = True, history: bool = False) -> list[RunStatus]:
         runs = [(row, job) for row, job in self._jobs(call) if self.wanted.includes(job.tags)]
-        # The newest first, so the last one of a key is the newest when they are read from the end.
+        # The list is reversed, so that the newest job of a key remains.
         chosen = runs if history else list({run_key(job.tags): (row, job) for row, job in reversed(runs)}.values())
         seen = read_at_once(lambda pair: self._run(call, *pair, deeply), chosen, _AT_ONCE)
         return sorted(seen, key=lambda run: (run.created, run.title))
 
     def _jobs(self, call: Call) -> Iterator[tuple[Mapping[str, Any], Job]]:
-        """The jobs that are runs of ours, the newest first, each with what the list says of it."""
+        """The jobs that are our runs, the newest first, each with its row of the list."""
         listed = list(self.runs.listed(call, self.runs.session.user))
         missing = [row for row in listed if _name(row) not in self._texts]
         read = read_at_once(partial(self.runs.listed_run, call), missing, _AT_ONCE)
@@ -177,7 +177,7 @@ class Looker(RunReader):
         return self._named(made, job)
 
     def _named(self, run: RunStatus, job: Job) -> RunStatus:
-        """A run that has ended may still be renamed."""
+        """The current names. A run that has ended may still be renamed."""
         tags = {key: terminal(value) for key, value in job.tags.items()}
         return replace(run, stack=tags.get("stack", ""), job=tags.get("job", ""), name=tags.get("run", ""))
 

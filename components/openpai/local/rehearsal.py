@@ -38,16 +38,16 @@ from components.platform.values import Properties
 
 SKUS = "trainyard:skus"
 PROCESSES, BACKEND = "processes", "backend"
-_NO_GPUS = "GPUs: there are none here; it trains on processors"
-_NCCL = "NCCL: there is no GPU here; gloo carries the tensors"
+_NO_GPUS = "GPUs: this machine has none; it trains on CPUs"
+_NCCL = "NCCL: this machine has no GPU; gloo carries the tensors"
 _SMALL = {"gpus": 0, "cpus": 1, "memoryGb": 4, "shmMb": 1024}
 # Settings of the hived scheduler, which the local cluster does not have.
 _HIVED = ("sku", "pinnedCellId")
 # What a local cluster cannot prove.
 NOT_PROVEN = (
-    "access: OpenPAI has no policies to take away; whether a cluster gives this user its virtual cluster and storage, "
+    "access: OpenPAI has no policies to remove; whether a cluster gives this user its virtual cluster and storage, "
     "only that cluster says",
-    "ports: OpenPAI has no rules between tasks to take away; they reach one another on every port of their machines",
+    "ports: OpenPAI has no rules between tasks to remove; they reach one another on every port of their machines",
 )
 
 
@@ -72,7 +72,7 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
         """Does nothing: OpenPAI has no policies that calls could test."""
 
     def look_after_runs(self, who: People, cloud: LocalCloud, outputs: Outputs) -> None:
-        """The same."""
+        """Does nothing, for the same reason."""
 
     def answers(self, cloud: LocalCloud, outputs: Outputs, rows: Sequence[Row], folder: Path) -> Placeholders:
         return OpenPaiPlaceholders({}, folder)
@@ -107,17 +107,17 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
         return []
 
     def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
-        raise NotImplementedError("no call is judged here")
+        raise NotImplementedError("OpenPAI judges no calls")
 
     def access_facts(self, cloud: LocalCloud) -> NoGrounds:
         return NoGrounds()
 
     def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
-        raise NotImplementedError("there is nothing to take away here")
+        raise NotImplementedError("OpenPAI has no rules or statements to remove")
 
 
 def small_tasks(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
-    """`trainyard.rehearsal.mapping.Machines`."""
+    """Implements `trainyard.rehearsal.mapping.Machines`."""
     job = plan.jobs[name]
     _shapes(made, name, job, entry)
     _options(made, name, job, entry)
@@ -168,7 +168,7 @@ class OpenPaiPlaceholders(Placeholders):
 
 @dataclass(frozen=True, slots=True)
 class NoGrounds:
-    """`components.platform.evidence.AccessFacts`."""
+    """Implements `components.platform.evidence.AccessFacts`."""
 
     policies: tuple[PolicyInForce, ...] = ()
 

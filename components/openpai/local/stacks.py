@@ -41,7 +41,7 @@ RECORD = "stand-ins-openpai.json"
 DEPLOYER, USER = "deployer", "user"
 CLUSTER, STORAGE, JOBS = "trainyard:cluster", "trainyard:storage", "trainyard:jobs"
 _DEFAULT = "default"
-# Counting ends here: more than this is just shown as many.
+# Counting ends here. Larger numbers are shown as `more than`.
 _MOST_COUNTED = 1000
 _MINUTES_TO_END = 20.0
 _OUTPUT = "output"
@@ -56,7 +56,7 @@ class OpenPaiLocalPlatform(LocalPlatform):
     shown_outputs: tuple[tuple[str, str], ...] = (("cluster", "cluster"), ("bucketUri", "storage"))
 
     def lost_with_job(self, runs: int) -> str:
-        return f"{plural(runs, 'run')} of it no longer belong to the stack, and what they left stays on the storage"
+        return f"{plural(runs, 'run')} of it no longer belong to the stack, and their files stay on the storage"
 
     def describe_resource(self, row: Row) -> str:
         return f"{row['type'].rpartition(':')[2].lower()} {name_of(row)}"
@@ -115,7 +115,7 @@ class OpenPaiLocalPlatform(LocalPlatform):
         living = _living(platform, rows, tell)
         others = [node for job in living for node in job.unseen_nodes if node.id not in own]
         if others:
-            tell("Ending runs beside the stack's own.")
+            tell("Ending runs that are not in the stack.")
             platform.cancel(call, others)
             wait_for_end(call, platform, others, _MINUTES_TO_END)
 
@@ -145,7 +145,7 @@ def _cluster(made: LocalFile, written: Mapping[str, Any], cloud: LocalCloud) -> 
     if named in {one.name for one in VIRTUAL_CLUSTERS}:
         local |= {"virtualCluster": named} if named != _DEFAULT else {}
     else:
-        made.remarks.append(f"virtual cluster {named}: that of the name {_DEFAULT} stands in")
+        made.remarks.append(f"virtual cluster {named}: `{_DEFAULT}` stands in for it")
     made.config[CLUSTER] = local
 
 
@@ -238,7 +238,7 @@ def output_folder(cloud: LocalCloud, run_id: str, tell: Tell) -> OutputFolder | 
         job = platform.run_of(call, run.user, run.job) if run else None
         detail = JobDetail((platform.job(call, job.user, job.name) if job else None) or {})
     except ProviderError:
-        # The stack is up all the same.
+        # The stack is up anyway.
         return None
     if job is None or not job.folder:
         return None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenPAI's job protocol, version 2: its text, its rules, and how a cluster fills in a job's commands.
 
-Whether a job is valid is judged by the protocol's shape first, then by the rules that no schema can say. `check` holds
-a plan to `problems`, and the provider asks it before it sends a job. A cluster's REST server refuses less than we do:
-`refusals` is its judge, and what the local cluster refuses. `obstacles` is what then keeps a job from running.
+A job is validated by the protocol's schema first, then by rules that no schema can express. `check` and the provider
+reject a job with `problems`. A cluster's REST server rejects less: its rules are in `refusals`, which the local cluster
+also uses. `obstacles` are the reasons why an accepted job cannot run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from components.openpai.protocol.text import (
     text_of,
 )
 
-if TYPE_CHECKING:  # importing the library takes long, and most programs check no job
+if TYPE_CHECKING:  # a lazy import, because the library is slow to import, and most programs check no job
     from jsonschema.exceptions import ValidationError
 
 __all__ = [
@@ -124,7 +124,7 @@ def _problem(error: ValidationError) -> Problem:
 
 
 def _sentence(error: ValidationError) -> str:
-    """The library's message without values, which may be long or secret."""
+    """The library's message, without values that may be long or secret."""
     match error.validator:
         case "type":
             return f"is not of type {' or '.join(_listed(error.validator_value))}"

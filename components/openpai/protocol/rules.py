@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules of the protocol that a schema cannot express. Each gets a job that the schema allows.
 
-`REFUSED`: what the REST server refuses, by rest-server/src/middlewares/v2/protocol.js and hived.js (v1.8.0).
-`OBSTACLES`: what it accepts, but Kubernetes cannot start. `ADVICE`: what runs, but not as its author expects.
+`REFUSED`: rules of the REST server, from rest-server/src/middlewares/v2/protocol.js and hived.js (v1.8.0). `OBSTACLES`:
+jobs that it accepts, but that Kubernetes cannot start. `ADVICE`: jobs that run, but not as their authors expect.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _mounts_differ(job: Job) -> Iterator[Problem]:
 def _repeated(path: tuple[str, ...], names: Iterable[str], what: str, code: int = 0) -> Iterator[Problem]:
     for name, number in Counter(names).items():
         if number > 1:
-            yield Problem(path, f"`{name}` stands {number} times among the {what}", code=code)
+            yield Problem(path, f"`{name}` occurs {number} times among the {what}", code=code)
 
 
 def _prerequisites_exist(job: Job) -> Iterator[Problem]:
@@ -199,7 +199,7 @@ def _unfilled(path: tuple[str | int, ...], text: str, scope: Mapping[str, Any]) 
         if looked_up(scope, reference) is None:
             yield Problem(path, f"nothing is called `${reference}`")
     if "<%" in without_references(text):
-        yield Problem(path, "`<%` begins a reference, and this is none: `<% $parameters.name %>` is one")
+        yield Problem(path, "`<%` begins a reference, but this is not one: `<% $parameters.name %>` is one")
 
 
 def _named(job: Job, kind: str, name: str) -> Any:
@@ -217,7 +217,7 @@ def _commands_fit(job: Job) -> Iterator[Problem]:
     for role in job["taskRoles"]:
         size = len(entrypoint(job, role).encode())
         if size > LONGEST_COMMAND:
-            message = f"has {size} bytes, and a task takes no command longer than {LONGEST_COMMAND}"
+            message = f"has {size} bytes, and a task's command has at most {LONGEST_COMMAND}"
             yield Problem(("taskRoles", role, "commands"), message, is_size=True, code=POD_REFUSED)
 
 
@@ -236,7 +236,7 @@ def _retries_end(job: Job) -> Iterator[Problem]:
 def retry_reason(count: int) -> str:
     if count == -2:
         return (
-            "is -2, which starts the job again also after it succeeded, on paid GPUs, until somebody stops it: "
+            "is -2, which starts the job again even after success, on paid GPUs, until somebody stops it: "
             "give the number of retries"
         )
     if count == -1:

@@ -189,7 +189,7 @@ class _Loader(yaml.SafeLoader):
             return super().construct_mapping(node, deep)
         own = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE]
         if twice := _twice(own):
-            raise yaml.constructor.ConstructorError(None, None, f"the key {twice[:60]!r} stands twice", node.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, f"the key {twice[:60]!r} occurs twice", node.start_mark)
         self.flatten_mapping(node)
         pairs = [(shown(self.construct_object(key, deep=True)), value) for key, value in node.value]
         return {key: self.construct_object(value, deep=deep) for key, value in pairs}

@@ -49,7 +49,7 @@ def test_a_group_of_the_account_itself_gets_what_its_owners_gave_it_elsewhere(
 ) -> None:
     """`scientists` exists in every local account, so it needs no stand-in."""
     file, known, person = stood_in(shared_cloud), written(), AwsClients(shared_cloud, "user")
-    assert "policies exist elsewhere: the least that the stack needs stands in for them" in file.remarks
+    assert "policies exist elsewhere: here the stack gets the least access that it needs" in file.remarks
     assert not [one for one in file.remarks if "waits" in one], "runs have access here, so `up` waits as it is written"
     assert inline(aws, "group", "scientists")
     assert inline(aws, "role", known.access.runs_role)

@@ -128,7 +128,7 @@ def test_a_machine_that_says_nothing_is_named_before_the_time_for_the_start_is_o
         with pytest.raises(Failed) as failed:
             world.engine.create(RUN, "silent", cluster.run(timeouts={"access": 0.01, "started": 30, "finished": 1}))
         instance = cluster.instances["worker-0"]
-        assert f"The node worker-0 (instance {instance}) is running, and has said nothing for" in str(failed.value)
+        assert f"The node worker-0 (instance {instance}) is running, but has not reported for" in str(failed.value)
         wanted = f"aws ec2 get-console-output --latest --output text --region us-east-1 --instance-id {instance}"
         assert wanted in str(failed.value)
         assert "no Python 3.7 or newer" in str(failed.value)

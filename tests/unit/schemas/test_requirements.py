@@ -51,7 +51,7 @@ def read(folder: Path, text: str | bytes, *build: str) -> PackageList:
         ("x @ http://example.com/x.whl", "is not an address with https", "index"),
         ("x @ https://example.com/x.whl", "an address without a hash", "--hash=sha256"),
         (f"x @ https://u:pw@example.com/x.whl#sha256={HASH}", "holds credentials", "configuration"),
-        (f"x @ https://example.com/x.tar.gz#sha256={HASH}", "is no wheel", "build: [x]"),
+        (f"x @ https://example.com/x.tar.gz#sha256={HASH}", "is not a wheel", "build: [x]"),
         ("x @ https://example.com/${HOME}.whl", "from the environment", "value itself"),
         ("x==1.0 --hash=md5:abc", "is not a hash", "sha256"),
         ("x y z", "is not a package", "name==1.0"),

@@ -80,7 +80,7 @@ def test_what_trains_again_when_the_network_moves_is_said() -> None:
     [
         ("10.20.16.0/20", "same address", "that begins at 10.20.0.0. To move the subnet, let the runs in it end"),
         ("10.20.0.0/19", "", ""),
-        ("10.20.0.0/21", "takes addresses away", "or keep its range: `subnetCidr: 10.20.0.0/20`"),
+        ("10.20.0.0/21", "removes addresses", "or keep its range: `subnetCidr: 10.20.0.0/20`"),
     ],
 )
 def test_a_subnet_keeps_its_first_address_and_those_in_use(subnet: str, words: str, way: str) -> None:

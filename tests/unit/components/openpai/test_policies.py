@@ -76,7 +76,7 @@ def test_again_after_success_is_refused_with_its_reason(tmp_path: Path) -> None:
     found = judged_stack(tmp_path, {"roles": {"main": role(-2, 1)}}).findings
     (one,) = [finding for finding in found if finding.severity == "error"]
     assert one.code == "TY881"
-    assert "also after it succeeded, on paid GPUs" in one.message
+    assert "even after success, on paid GPUs" in one.message
 
 
 def test_what_a_task_gets_and_where_it_runs(tmp_path: Path) -> None:

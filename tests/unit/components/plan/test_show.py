@@ -130,7 +130,7 @@ def test_waivers_are_told_with_their_reason_and_last_day() -> None:
 def test_in_an_existing_vcn_the_way_out_is_not_promised() -> None:
     network = OciNetwork(vcn="ocid1.vcn.oc1..theirs", subnet_cidr="10.0.1.0/24", route_table="routes", nat=True)
     told = show.plan_text(oci_plan(replace(stack(), network=network)))
-    assert "where the route table of that VCN leads" in told
+    assert "as the route table of that VCN says" in told
     assert "out through NAT" not in told.split("FROM")[0]
 
 

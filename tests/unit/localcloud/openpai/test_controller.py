@@ -243,7 +243,7 @@ def test_old_ended_jobs_are_pruned_with_their_logs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "code", "words"),
     [
-        ({"extras": {"storages": [{"name": "a"}, {"name": "a"}]}}, -200, "`a` stands 2 times"),
+        ({"extras": {"storages": [{"name": "a"}, {"name": "a"}]}}, -200, "`a` occurs 2 times"),
         ({"jobRetryCount": 1 << 31}, -1100, "jobRetryCount"),
     ],
 )

@@ -34,7 +34,7 @@ def test_the_skus_of_roles_become_small_too(tmp_path: Path) -> None:
     assert skus[job["roles"]["ps"]["shape"]] == {key: value for key, value in small.items() if key != "gpus"}
     assert skus["gpu1"]["sku"] == "K80", "other jobs may name the same SKU"
     assert "job recommend: a share of this machine stands in for each cpu4" in here.differences
-    assert here.not_rehearsed["recommend"] == ["GPUs: there are none here; it trains on processors"]
+    assert here.not_rehearsed["recommend"] == ["GPUs: this machine has none; it trains on CPUs"]
     file.write_text(yaml.safe_dump({"config": here.config}))
     assert judge_file(file).errors == ()
 

@@ -124,7 +124,7 @@ CHANGES = {
         side(READS, extra=(
             resource("aws:iam/rolePolicy:RolePolicy", "c", role="vision-dev-nodes", name="c", policy="{nonsense"),)),
         [
-            "whoever is named in what cannot be read here may do what cannot be read here:"
+            "the principals of an unreadable statement may do what cannot be read here:"
             " the policy c of the role vision-dev-nodes: {nonsense"
         ],
     ),

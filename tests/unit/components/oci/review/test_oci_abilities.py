@@ -86,7 +86,7 @@ CHANGES = {
         side(BEFORE),
         side(BEFORE, "Endorse  group x to read objects in any-tenancy"),
         [
-            "whoever is named in what cannot be read here may do what cannot be read here:"
+            "the principals of an unreadable statement may do what cannot be read here:"
             " Endorse group x to read objects in any-tenancy",
         ],
     ),
@@ -94,7 +94,7 @@ CHANGES = {
         side(BEFORE),
         side(BEFORE, f"{RUNS} read buckets in tenancy"),
         [
-            "whoever is named in what cannot be read here may do what cannot be read here:"
+            "the principals of an unreadable statement may do what cannot be read here:"
             " Allow dynamic-group vision-dev-runs to read buckets in tenancy",
         ],
     ),

@@ -20,7 +20,7 @@ from components.platform.values import Properties
 from tests.support.serving import serving
 
 _CLUSTERS = "The cluster has these virtual clusters: gold, silver. .* may use gold"
-_QUOTA = "The virtual cluster has not so much"
+_QUOTA = "The virtual cluster does not have that much"
 _EXCEEDS = "Job requests 16 SKUs, exceeds maximum 8 SKUs in VC gold."
 ROLE = {
     "dockerImage": "image",
@@ -115,7 +115,7 @@ def test_a_name_that_is_taken_is_no_failure(portal: ThreadingHTTPServer, status:
     ("changed", "reason"),
     [
         ({"taskRoles": {"worker": {**ROLE, "commands": ["<% $parameters.rate %>"]}}}, "nothing is called"),
-        ({"taskRoles": {"worker": {**ROLE, "taskRetryCount": -2}}}, "again also after it succeeded"),
+        ({"taskRoles": {"worker": {**ROLE, "taskRetryCount": -2}}}, "again even after success"),
         ({"taskRoles": {"worker": {**ROLE, "taskRetryCount": -1}}}, "counts from 0"),
         ({"taskRoles": {"worker": ROLE, "Wor_ker": ROLE}}, "the controller calls 2 task roles"),
         ({"prerequisites": [_LOGIN]}, "is readable by all"),

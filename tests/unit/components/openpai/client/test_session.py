@@ -53,7 +53,7 @@ def _uri(server: ThreadingHTTPServer) -> str:
         (302, "Name|name that|elsewhere.invalid"),
         (401, "OPENPAI_TOKEN"),
         (404, "address of the web portal"),
-        (200, "no JSON"),
+        (200, "not JSON"),
     ],
 )
 def test_an_answer_that_is_not_the_clusters_says_what_to_look_at(
@@ -114,7 +114,7 @@ def test_a_token_for_another_portal_is_named() -> None:
         ("https://pai:port", "[Pp]ort"),
         ("https://pai:99999", "[Pp]ort"),
         ("https://[::1", "IPv6"),
-        ("https://anna:secret@pai", "a user's name"),
+        ("https://anna:secret@pai", "a user name"),
         ("https://büro", "xn--"),
         ("https://pai/a b", "spaces"),
         ("https://", "names no host"),
