@@ -98,16 +98,19 @@ def read_if_exists(call: Call, what: str, operation: Callable[[], T], access_min
     return attempt(call, what, read, access_minutes)
 
 
+def _response(error: BaseException | None) -> dict[str, Any]:
+    """AWS's response. Empty if there was none: then botocore leaves the attribute out, or sets it to None."""
+    response = getattr(error, "response", None)
+    return response if isinstance(response, dict) else {}
+
+
 def code_of(error: BaseException | None) -> str:
     """AWS's code of an error. Empty if AWS did not respond."""
-    answer = getattr(error, "response", None)
-    return str((answer.get("Error") or {}).get("Code") or "") if isinstance(answer, dict) else ""
+    return str((_response(error).get("Error") or {}).get("Code") or "")
 
 
 def status_of(error: BaseException | None) -> int:
-    answer = getattr(error, "response", None)
-    status = (answer.get("ResponseMetadata") or {}).get("HTTPStatusCode") if isinstance(answer, dict) else None
-    return int(status or 0)
+    return int((_response(error).get("ResponseMetadata") or {}).get("HTTPStatusCode") or 0)
 
 
 def is_gone(error: BaseException | None) -> bool:
@@ -136,7 +139,7 @@ def refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:
     if not (code_of(error) or _is_botocore(error) or _is_network(error)):
         raise error
     after = f" (still after {waited:.0f} s)" if waited >= 1 else ""
-    metadata = getattr(error, "response", {}).get("ResponseMetadata") or {}
+    metadata = _response(error).get("ResponseMetadata") or {}
     request = f" [request {metadata['RequestId']}]" if metadata.get("RequestId") else ""
     return ProviderError(f"{what}: {error_text(error)}{after}{request}", _remedy(error))
 

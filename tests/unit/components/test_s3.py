@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError
 
 from components import s3
 from components.platform.calls import Call, ProviderError, Stop
@@ -139,3 +139,9 @@ def test_words_of_strangers_are_escaped() -> None:
     assert "\x1b" not in s3.error_text(_refused("NoSuchKey", 404, "\x1b[2J"))
     assert s3.is_gone(_refused("NoSuchKey", 404))
     assert not s3.is_gone(_refused("AccessDenied", 403))
+
+
+def test_a_connection_that_closes_without_a_response_is_a_refusal_with_a_remedy() -> None:
+    closed = ConnectionClosedError(endpoint_url="https://s3.example", error=None)
+    assert closed.response is None
+    assert "cannot be reached" in s3.refusal("List", closed).remedy
