@@ -66,12 +66,12 @@ def credentials_file(home: Path) -> Path:
 def load_keys(home: Path) -> Mapping[str, AccessKeyPair]:
     """The access key of each user, by profile. Creates missing keys, and writes the files that AWS's clients read."""
     folder(home).mkdir(mode=0o700, exist_ok=True)
-    held = configparser.ConfigParser(interpolation=None)
-    held.read(credentials_file(home))
+    saved = configparser.ConfigParser(interpolation=None)
+    saved.read(credentials_file(home))
     keys = {
-        person.profile: AccessKeyPair(held[person.profile]["aws_access_key_id"],
-                                      held[person.profile]["aws_secret_access_key"])
-        if held.has_section(person.profile) else _new_key()
+        person.profile: AccessKeyPair(saved[person.profile]["aws_access_key_id"],
+                                      saved[person.profile]["aws_secret_access_key"])
+        if saved.has_section(person.profile) else _new_key()
         for person in PEOPLE
     }  # fmt: skip
     _write(credentials_file(home), {

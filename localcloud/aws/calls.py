@@ -145,12 +145,12 @@ _LONGEST_LINE = 1024
 def decode_chunks(headers: Mapping[str, str], body: bytes) -> tuple[dict[str, str], bytes]:
     """The headers and the body of a request without the encoding `aws-chunked`. A trailing checksum becomes a
     header."""
-    kept = dict(headers)
-    encodings = [one.strip() for one in kept.pop(_ENCODING, "").split(",")]
+    plain = dict(headers)
+    encodings = [one.strip() for one in plain.pop(_ENCODING, "").split(",")]
     if rest := ", ".join(one for one in encodings if one not in ("", "aws-chunked")):
-        kept[_ENCODING] = rest
+        plain[_ENCODING] = rest
     if headers.get("x-amz-content-sha256") != STREAMED_UNSIGNED:
-        return kept, body
+        return plain, body
     pieces, end = _pieces(body)
     content = b"".join(pieces)
     if headers.get("x-amz-decoded-content-length") != str(len(content)):
@@ -159,10 +159,10 @@ def decode_chunks(headers: Mapping[str, str], body: bytes) -> tuple[dict[str, st
         )
     announced = headers.get("x-amz-trailer", "").lower()
     for name, value in _trailers(body, end):
-        if name != announced or not _CHECKSUM.fullmatch(name) or name in kept:
+        if name != announced or not _CHECKSUM.fullmatch(name) or name in plain:
             raise RefusalError(Reason.MALFORMED, "The body does not have the trailer that x-amz-trailer names")
-        kept[name] = value
-    return kept, content
+        plain[name] = value
+    return plain, content
 
 
 def _pieces(body: bytes) -> tuple[list[memoryview], int]:

@@ -76,8 +76,8 @@ class AwsCloud:
                 return Reply(404), ""
             return await self._on_thread(lambda simulation: simulation.metadata(request))
         if not sigv4.is_signed(request):
-            known = _service_of(request)
-            raise RefusalError(Reason.UNSIGNED, "Missing Authentication Token" if known else "Access Denied")
+            service = _service_of(request)
+            raise RefusalError(Reason.UNSIGNED, "Missing Authentication Token" if service else "Access Denied")
         signed = sigv4.parse(request)
         if signed.scope.service not in SERVICES:
             raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS has no service {signed.scope.service[:40]!a}")
@@ -106,9 +106,9 @@ class AwsCloud:
         sigv4.check_body(request, signed, digest)
         if caller is None:
             caller = await self._on_thread(lambda simulation: simulation.principal(request, signed, digest))
-        call, known = read_call(service, signed.scope.region, request, content), caller
+        call, principal = read_call(service, signed.scope.region, request, content), caller
         await faults.strike_before(self._faults, call.name, _refusal_of)
-        answer = await self._on_thread(lambda simulation: simulation.answer(call, signed.key_id, known))
+        answer = await self._on_thread(lambda simulation: simulation.answer(call, signed.key_id, principal))
         if call.name == "s3.PutObject" and answer[0].status == 200:
             self.after_put(call.parameters["Bucket"], call.parameters["Key"], call.body)
         faults.strike_after(self._faults, call.name)

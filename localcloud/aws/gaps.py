@@ -33,8 +33,8 @@ def coverage() -> Iterator[AwsCoverage]:
     for service in SERVICES.values():
         names = set(service_model(service.backend).operation_names)
         refused = table("aws_calls")["refused"].get(service.prefix, {})
-        there = (set(s3_operations.operations()) if service.wire is Wire.S3 else set(_handled(service))) & names
-        yield AwsCoverage(_TITLES[service.prefix], tuple(sorted(there - set(refused))), len(names))
+        implemented = (set(s3_operations.operations()) if service.wire is Wire.S3 else set(_handled(service))) & names
+        yield AwsCoverage(_TITLES[service.prefix], tuple(sorted(implemented - set(refused))), len(names))
 
 
 def differences() -> Iterator[str]:

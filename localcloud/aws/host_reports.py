@@ -77,8 +77,8 @@ def command_ended(command: str, instance: str, code: int | None, output: str, er
 
 
 def groups(region: str, ids: Sequence[str]) -> list[SecurityGroupRules]:
-    found = (machine_view.group_rules(_ec2(region), one) for one in ids)
-    return [group for group in found if group is not None]
+    rules = (machine_view.group_rules(_ec2(region), one) for one in ids)
+    return [group for group in rules if group is not None]
 
 
 def around(region: str, subnet: str) -> NetworkAround | None:

@@ -63,12 +63,12 @@ class SavedState:
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._folder / _FILE, isolation_level=None)
         connection.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; {_SCHEMA}")
-        kept = connection.execute("SELECT value FROM facts WHERE name = 'written by'").fetchone()
-        if kept is not None and kept[0] != _version():
+        writer = connection.execute("SELECT value FROM facts WHERE name = 'written by'").fetchone()
+        if writer is not None and writer[0] != _version():
             connection.close()
-            aside = self._folder / f"{_FILE}.{hashlib.sha256(kept[0].encode()).hexdigest()[:8]}"
+            aside = self._folder / f"{_FILE}.{hashlib.sha256(writer[0].encode()).hexdigest()[:8]}"
             (self._folder / _FILE).replace(aside)
-            log.warning("the state of the local AWS was written by %s and is set aside in %s", kept[0], aside)
+            log.warning("the state of the local AWS was written by %s and is set aside in %s", writer[0], aside)
             return self._open()
         connection.execute("INSERT OR IGNORE INTO facts VALUES ('written by', ?)", (_version(),))
         return connection
@@ -81,36 +81,37 @@ class SavedState:
         changed, objects = list(self._changed(only)), list(self._changed_objects(touched))
         if not changed and not objects:
             return
-        gone = [which for which, versions, _ in objects if not versions]
-        kept = [row for row in objects if row[1]]
+        deleted = [which for which, versions, _ in objects if not versions]
+        present = [row for row in objects if row[1]]
         connection = self._connection
         with transaction(connection):
             connection.executemany(
                 "INSERT OR REPLACE INTO backends VALUES (?, ?, ?)", [(*which, state) for which, state, _ in changed]
             )
             connection.executemany(
-                "INSERT OR REPLACE INTO objects VALUES (?, ?, ?)", [(*which, versions) for which, versions, _ in kept]
+                "INSERT OR REPLACE INTO objects VALUES (?, ?, ?)",
+                [(*which, versions) for which, versions, _ in present],
             )
-            connection.executemany("DELETE FROM objects WHERE bucket = ? AND name = ?", gone)
+            connection.executemany("DELETE FROM objects WHERE bucket = ? AND name = ?", deleted)
         self._written |= {which: digest for which, _, digest in changed}
-        self._objects |= {which: digest for which, _, digest in kept}
-        for which in gone:
+        self._objects |= {which: digest for which, _, digest in present}
+        for which in deleted:
             del self._objects[which]
 
     def _changed(self, only: str) -> Iterator[tuple[tuple[str, str], bytes, bytes]]:
         for which, backend in _backends():
             if only in ("", which[0]):
-                state = _pickled(vars(backend), self._keep)
+                state = _pickled(vars(backend), self._save_content)
                 digest = hashlib.sha256(state).digest()
                 if self._written.get(which) != digest:
                     yield which, state, digest
 
     def _changed_objects(self, touched: Collection[S3Object] | None) -> Iterator[tuple[S3Object, bytes, bytes]]:
         """The changed objects with their pickled versions, which are empty for a deleted object, and the digest."""
-        held = _held_objects()
-        for which in touched if touched is not None else {*self._objects, *_named(held)}:
-            versions = held[which[0]].getlist(which[1]) if which[0] in held else None
-            state = _pickled(versions, self._keep) if versions else b""
+        objects = _all_objects()
+        for which in touched if touched is not None else {*self._objects, *_named(objects)}:
+            versions = objects[which[0]].getlist(which[1]) if which[0] in objects else None
+            state = _pickled(versions, self._save_content) if versions else b""
             digest = hashlib.sha256(state).digest() if state else b""
             if self._objects.get(which, b"") != digest:
                 yield which, state, digest
@@ -127,12 +128,12 @@ class SavedState:
         used: set[str] = set()
         rows = self._connection.execute("SELECT service, region, state FROM backends").fetchall()
         for service, region, state in rows:
-            held = _Unpickler(io.BytesIO(state), self._contents, used).load()
-            _backend(service, region).__dict__.update(held)
+            attributes = _Unpickler(io.BytesIO(state), self._contents, used).load()
+            _backend(service, region).__dict__.update(attributes)
             self._written[service, region] = hashlib.sha256(state).digest()
-        held = _held_objects()
+        objects = _all_objects()
         for bucket, name, state in self._connection.execute("SELECT bucket, name, state FROM objects").fetchall():
-            dict.__setitem__(held[bucket], name, _Unpickler(io.BytesIO(state), self._contents, used).load())
+            dict.__setitem__(objects[bucket], name, _Unpickler(io.BytesIO(state), self._contents, used).load())
             self._objects[bucket, name] = hashlib.sha256(state).digest()
         for name in s3_backends[ACCOUNT]["aws"].buckets:
             s3_backends.bucket_accounts[name] = ("aws", ACCOUNT)
@@ -140,7 +141,7 @@ class SavedState:
             if file.name not in used:
                 file.unlink()
 
-    def _keep(self, content: bytes) -> str:
+    def _save_content(self, content: bytes) -> str:
         """Saves the content of an object, and returns the file's name."""
         name = hashlib.sha256(content).hexdigest()
         path = self._contents / name
@@ -187,14 +188,14 @@ class _Content:
 
 
 class _Pickler(pickle.Pickler):
-    def __init__(self, file: io.BytesIO, keep: Any) -> None:
+    def __init__(self, file: io.BytesIO, save_content: Any) -> None:
         from moto.core.base_backend import BaseBackend
         from moto.s3.models import FakeKey
         from moto.s3.utils import _VersionedKeyStore
         from moto.ssm.models import ParameterDict
 
         super().__init__(file, protocol=5)
-        self._keep = keep
+        self._save_content = save_content
         self._backend, self._key, self._parameters = BaseBackend, FakeKey, ParameterDict
         self._objects = _VersionedKeyStore
 
@@ -208,7 +209,7 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, self._key):
-            return _bare, (type(value),), _key_state(value, self._keep), None, None, _set_key
+            return _bare, (type(value),), _key_state(value, self._save_content), None, None, _set_key
         if isinstance(value, self._objects):
             # The objects are saved in the table `objects`.
             return type(value), ()
@@ -240,7 +241,7 @@ class _Unpickler(pickle.Unpickler):
         return _backend(named[1], named[2])
 
 
-def _held_objects() -> dict[str, Any]:
+def _all_objects() -> dict[str, Any]:
     """The objects of each bucket, by the bucket's name."""
     from moto.s3.models import s3_backends
 
@@ -256,13 +257,13 @@ def _drop_empty_tags() -> None:
         del tags[arn]
 
 
-def _named(held: Mapping[str, Any]) -> Iterator[S3Object]:
-    return ((bucket, name) for bucket, keys in held.items() for name in dict.keys(keys))
+def _named(objects: Mapping[str, Any]) -> Iterator[S3Object]:
+    return ((bucket, name) for bucket, keys in objects.items() for name in dict.keys(keys))
 
 
-def _pickled(held: Any, keep: Any) -> bytes:
+def _pickled(value: Any, save_content: Any) -> bytes:
     file = io.BytesIO()
-    _Pickler(file, keep).dump(held)
+    _Pickler(file, save_content).dump(value)
     return file.getvalue()
 
 
@@ -270,14 +271,14 @@ def _name_of(backend: Any) -> str:
     return type(backend).__module__.split(".")[1]
 
 
-def _key_state(key: Any, keep: Any) -> dict[str, Any]:
+def _key_state(key: Any, save_content: Any) -> dict[str, Any]:
     """The state of an S3 object, with its content in a file. The file's name is cached on the object, with a mark of
     the content, so that a save need not hash the content again."""
     state = {name: value for name, value in vars(key).items() if name not in ("_value_buffer", "lock", "trainyard_at")}
     at = vars(key).get("trainyard_at")
     mark = (id(key._value_buffer), key.contentsize, key._etag)
     if at is None or at[0] != mark:
-        key.trainyard_at = at = (mark, keep(key.value))
+        key.trainyard_at = at = (mark, save_content(key.value))
     return {**state, "value": _Content(at[1])}
 
 

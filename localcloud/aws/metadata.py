@@ -157,10 +157,10 @@ def _session_of(instance: Any, role: Any, seconds: float) -> Any:
     now = http.now()
     session = getattr(instance, "trainyard_session", None)
     left = session.expiration.timestamp() - now if session else 0.0
-    known = session and session.role_arn == role.arn and sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key(
+    valid = session and session.role_arn == role.arn and sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key(
         session.access_key_id
     )  # fmt: skip
-    if known and _RENEWED_AT * seconds < left <= seconds:
+    if valid and _RENEWED_AT * seconds < left <= seconds:
         return session
     backend = sts_backends[ACCOUNT]["aws"]
     ended = [one for one in backend.assumed_roles if one.expiration.timestamp() < now]

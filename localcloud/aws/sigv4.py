@@ -169,8 +169,8 @@ def check_body(request: Request, signed: SignedRequest, body_digest: str) -> Non
         )
     if stated in STREAMED_SIGNED:
         raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS does not support bodies with signed chunks")
-    known = (UNSIGNED_PAYLOAD, STREAMED_UNSIGNED, "")
-    if stated not in known and not _SHA256.fullmatch(stated):
+    keywords = (UNSIGNED_PAYLOAD, STREAMED_UNSIGNED, "")
+    if stated not in keywords and not _SHA256.fullmatch(stated):
         raise RefusalError(Reason.MALFORMED, "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, or a valid sha256 value")
 
 

@@ -108,8 +108,8 @@ class Simulation:
                 self._outside.defer(self._outside.machines.network_changed)
             return reply
         except NotImplementedError as lack:
-            asked = str(lack).partition(" for ")[0]
-            what = f"t{asked[1:]} of {call.name}" if asked.startswith("The ") else call.name
+            lacking = str(lack).partition(" for ")[0]
+            what = f"t{lacking[1:]} of {call.name}" if lacking.startswith("The ") else call.name
             raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not implement {what}") from None
         except RefusalError:
             raise
@@ -157,10 +157,10 @@ class MotoApps:
         parts = app(self._environ(call, key_id), start)
         content = b"".join(parts)
         status, headers = heads[-1]
-        kept = {name.lower(): value for name, value in headers if name.lower() not in ("connection", "date")}
+        reply_headers = {name.lower(): value for name, value in headers if name.lower() not in ("connection", "date")}
         if not call.operation.startswith("Head"):
-            kept["content-length"] = str(len(content))
-        return Reply(int(status.split()[0]), headers=kept, content=content)
+            reply_headers["content-length"] = str(len(content))
+        return Reply(int(status.split()[0]), headers=reply_headers, content=content)
 
     def _app(self, backend: str) -> Wsgi:
         if backend not in self._apps:

@@ -39,10 +39,10 @@ def needs_of(call: AwsCall, principal: AwsPrincipal) -> list[Need]:
 
 def _arns(call: AwsCall) -> list[str]:
     """The resources of a call; `*` if no row of the catalog names any."""
-    found = [arn for row in table("aws_calls")["resource"] if _is_for(row, call) for arn in _arns_of(row, call)]
+    arns = [arn for row in table("aws_calls")["resource"] if _is_for(row, call) for arn in _arns_of(row, call)]
     if call.name == "ssm.SendCommand":
-        found += _tagged_targets(call)
-    return list(dict.fromkeys(found)) or ["*"]
+        arns += _tagged_targets(call)
+    return list(dict.fromkeys(arns)) or ["*"]
 
 
 def _is_for(row: Mapping[str, Any], call: AwsCall) -> bool:
@@ -74,7 +74,7 @@ def parameter_texts(call: AwsCall, name: str) -> list[str]:
     if call.service.wire is Wire.JSON:
         value = call.parameters.get(name)
         return [value] if isinstance(value, str) else [one for one in value or () if isinstance(one, str)]
-    return [text for key, text in call.parameters.items() if (found := _NUMBERED.match(key)) and found[1] == name]
+    return [text for key, text in call.parameters.items() if (match := _NUMBERED.match(key)) and match[1] == name]
 
 
 def _tagged_targets(call: AwsCall) -> Iterator[str]:

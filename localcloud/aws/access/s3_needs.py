@@ -83,11 +83,12 @@ def _key_of(bucket: str, key: str, action: str) -> str:
     """The KMS key of an object that is read. For a new object: that of its bucket. "" if there is none."""
     from moto.s3.models import s3_backends
 
-    place = s3_backends[ACCOUNT]["aws"].buckets.get(bucket)
-    held = place.keys.get(key) if place is not None else None
-    if held is not None and action == "kms:Decrypt":
-        return str(getattr(held, "kms_key_id", None) or "") if getattr(held, "encryption", "") == "aws:kms" else ""
-    rules = (place.encryption or {}).get("Rule", []) if place is not None else []
+    bucket_model = s3_backends[ACCOUNT]["aws"].buckets.get(bucket)
+    existing = bucket_model.keys.get(key) if bucket_model is not None else None
+    if existing is not None and action == "kms:Decrypt":
+        encrypted = getattr(existing, "encryption", "") == "aws:kms"
+        return str(getattr(existing, "kms_key_id", None) or "") if encrypted else ""
+    rules = (bucket_model.encryption or {}).get("Rule", []) if bucket_model is not None else []
     for rule in rules if isinstance(rules, list) else [rules]:
         default = rule.get("ApplyServerSideEncryptionByDefault", {})
         if str(default.get("SSEAlgorithm", "")).startswith("aws:kms"):

@@ -116,13 +116,13 @@ def targets(region: str, ids: list[str], wanted: list[dict[str, Any]]) -> list[A
             ids = [*ids, *values]
         elif not key.startswith("tag:"):
             raise ssm_error("InvalidTarget", f"The local AWS has no target {key[:60]!a}")
-    known = {one.id: one for one in ready}
-    if missing := [one for one in ids if one not in known]:
+    ready_by_id = {one.id: one for one in ready}
+    if missing := [one for one in ids if one not in ready_by_id]:
         raise ssm_error("InvalidInstanceId", f"Instances {missing} not in a valid state for account")
     tagged = [row for row in wanted if str(row.get("Key")).startswith("tag:")]
     if tagged:
         ids = [one.id for one in ready if all(has_tag(one, row) for row in tagged)]
-    return [known[one] for one in dict.fromkeys(ids)]
+    return [ready_by_id[one] for one in dict.fromkeys(ids)]
 
 
 def is_online(instance: Any) -> bool:

@@ -122,8 +122,8 @@ def around(backend: Any, identifier: str) -> NetworkAround | None:
     own = [one for one in tables if subnet.id in one._associations.values()]
     used = (own or [one for one in tables if one.main_association_id] or [None])[0]
     routes = tuple(_routes(used)) if used else ()
-    mine = [one for one in backend.vpc_end_points.values() if one.vpc_id == subnet.vpc_id]
-    endpoints = [tuple(one.security_group_ids) for one in mine if one.vpc_endpoint_type == "Interface"]
+    in_network = [one for one in backend.vpc_end_points.values() if one.vpc_id == subnet.vpc_id]
+    endpoints = [tuple(one.security_group_ids) for one in in_network if one.vpc_endpoint_type == "Interface"]
     return NetworkAround(subnet.id, subnet.cidr_block, subnet.vpc_id, blocks, routes, tuple(endpoints))
 
 

@@ -36,8 +36,8 @@ def read_flat(parameters: Mapping[str, str], shape: Any, wire: Wire) -> dict[str
     type."""
     if shape is None:
         return {}
-    kept = dict(_of_structure(_tree(parameters), shape, wire))
-    return {name: kept[name] for name in parameters if name in kept}
+    in_model = dict(_of_structure(_tree(parameters), shape, wire))
+    return {name: in_model[name] for name in parameters if name in in_model}
 
 
 def _tree(parameters: Mapping[str, str]) -> _Node:
@@ -140,12 +140,12 @@ def read_json(value: Any, shape: Any) -> dict[str, Any]:
 
 
 def _members(value: dict[str, Any], shape: Any, path: str) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for member, one in shape.members.items():
         name = one.serialization.get("name", member)
         if value.get(name) is not None:
-            kept[name] = _json_value(value[name], one, f"{path}.{name}" if path else name)
-    return kept
+            members[name] = _json_value(value[name], one, f"{path}.{name}" if path else name)
+    return members
 
 
 def _json_value(value: Any, shape: Any, path: str) -> Any:

@@ -70,19 +70,19 @@ def payload_of(shape: Any) -> tuple[str, str, Any]:
 
 def _parameters(raw: RawCall, model: Any) -> dict[str, Any]:
     """The bucket, the key, the source of a copy, and the query parameters that the model has."""
-    kept: dict[str, Any] = {name: raw.parameters[name] for name in _OWN}
+    parameters: dict[str, Any] = {name: raw.parameters[name] for name in _OWN}
     if not takes_copies(raw.operation):
-        kept |= {"Source": "", "SourceVersion": ""}
+        parameters |= {"Source": "", "SourceVersion": ""}
     for name, shape in members(model, "querystring"):
         if name in raw.parameters and shape.type_name == "list":
-            kept[name] = raw.parameters[name]
+            parameters[name] = raw.parameters[name]
         elif name in raw.parameters:
-            kept[name] = _typed(raw.parameters[name], shape.type_name, name)
-    if kept.get("versionId") == "":
+            parameters[name] = _typed(raw.parameters[name], shape.type_name, name)
+    if parameters.get("versionId") == "":
         raise RefusalError(Reason.REFUSED, "Version id cannot be the empty string")
-    if "uploadId" in kept and raw.operation.startswith("UploadPart") and "partNumber" not in kept:
+    if "uploadId" in parameters and raw.operation.startswith("UploadPart") and "partNumber" not in parameters:
         raise RefusalError(Reason.MALFORMED, "This operation needs a part number")
-    return kept
+    return parameters
 
 
 def takes_copies(operation: str) -> bool:

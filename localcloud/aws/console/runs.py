@@ -189,11 +189,11 @@ def tags_of(one: Any) -> dict[str, str]:
 
 def once(read: Callable[[], Mapping[str, Instance]]) -> Callable[[Sequence[str]], Mapping[str, Instance]]:
     """A function that calls `read` once, and then looks names up in the cached result."""
-    known: list[Mapping[str, Instance]] = []
+    cached: list[Mapping[str, Instance]] = []
 
     def ask(names: Sequence[str]) -> Mapping[str, Instance]:
-        if not known:
-            known.append(read())
-        return {name: known[0][name] for name in names if name in known[0]}
+        if not cached:
+            cached.append(read())
+        return {name: cached[0][name] for name in names if name in cached[0]}
 
     return ask

@@ -220,11 +220,11 @@ def _write_boot(machine: Machine, folder: Path) -> None:
     given = folder / _GIVEN
     shutil.rmtree(given, ignore_errors=True)
     (given / COMMANDS).mkdir(parents=True)
-    found = environments()
+    available = environments()
     facts: Mapping[str, Any] = {
         "plan": boot_plan(machine.user_data),
         "efa": sum(each.kind.startswith("efa") for each in machine.interfaces),
-        "environments": [environment_row(*each) for each in found],
+        "environments": [environment_row(*each) for each in available],
         "path": str(Path(sys.executable).parent),
         "environment": {},
     }

@@ -182,9 +182,9 @@ async def _read(reports: MachineReports, machines: Sequence[Machine]) -> Network
     around: dict[str, NetworkAround] = {}
     for machine in machines:
         if machine.subnet not in around:
-            if (found := await reports.around(machine.region, machine.subnet)) is None:
+            if (network := await reports.around(machine.region, machine.subnet)) is None:
                 continue
-            around[machine.subnet] = found
+            around[machine.subnet] = network
         wanted = {group for each in machine.interfaces for group in each.groups}
         wanted |= {group for names in around[machine.subnet].endpoints for group in names}
         groups |= {group.id: group for group in await reports.groups(machine.region, sorted(wanted - groups.keys()))}

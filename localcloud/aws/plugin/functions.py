@@ -239,8 +239,8 @@ def look_up(token: str, lookup: Lookup, session: AwsSession, args: Properties) -
         token.rsplit(":", 1)[-1],
         lambda: session.ask(lookup.service, values["region"], lookup.operation, parameters),
     )
-    found = search(fill(lookup.at, values), answer)
-    model = _only(token, found, args) if lookup.one else found
+    matches = search(fill(lookup.at, values), answer)
+    model = _only(token, matches, args) if lookup.one else matches
     _make_unused_calls(call, lookup, session, {**values, **to_pulumi(model, {})})
     return _result(lookup, model, values, args)
 
@@ -273,9 +273,9 @@ def _words(value: Any) -> list[str]:
     return [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
 
 
-def _only(token: str, found: Any, args: Properties) -> Any:
+def _only(token: str, matches: Any, args: Properties) -> Any:
     name = token.rsplit(":", 1)[-1]
-    items = list(found or ())
+    items = list(matches or ())
     if not items:
         raise ProviderError(f"{name}: there are no results.", "Correct the arguments or the region.")
     if len(items) > 1 and not args.get("mostRecent"):

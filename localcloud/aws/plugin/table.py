@@ -50,18 +50,18 @@ class AwsResource(AwsProperties):
         """Creates the resource, with a tag that marks the attempt. The mark depends on the resource and its inputs
         only. So the next attempt recognises and adopts a resource that a killed attempt created."""
         mark = hashlib.sha256(seed_of(call, inputs).encode()).hexdigest()[:32]
-        mine = None if call.anew else self._find_left_over(call, inputs, mark)
-        if mine is not None:
-            return mine, True
+        existing = None if call.anew else self._find_left_over(call, inputs, mark)
+        if existing is not None:
+            return existing, True
         was_there = self._may_overwrite(call, inputs)
         try:
             return self._create(call, inputs, mark), was_there
         except ProviderError as error:
             if code_of(error.__cause__) not in self.row.taken_codes:
                 raise
-            mine = None if call.anew else self._find_same_name(call, inputs, mark)
-            if mine is not None:
-                return mine, True
+            existing = None if call.anew else self._find_same_name(call, inputs, mark)
+            if existing is not None:
+                return existing, True
             name = inputs.get(self.row.named) if self.row.named else None
             remedy = self._name_taken_remedies(call, name, str(name)) if self.row.existing and name else error.remedy
             raise ProviderError(error.cause, remedy) from error.__cause__
@@ -106,8 +106,8 @@ class AwsResource(AwsProperties):
         # The local AWS may ignore a filter, so the mark of each result is checked.
         every = first.at.removesuffix(" | [0]").removesuffix("[0]")
         listed = search(every, self.write(call, inputs, first.operation, filters)) or []
-        mine = (one for one in listed if (to_pulumi(one, {}).get("tags") or {}).get(ATTEMPT) == mark)
-        return next((one for one in mine if self.state_of(one) not in self.row.gone), None)
+        marked = (one for one in listed if (to_pulumi(one, {}).get("tags") or {}).get(ATTEMPT) == mark)
+        return next((one for one in marked if self.state_of(one) not in self.row.gone), None)
 
     def _find_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
         """The resource that has the name, if a killed attempt for the same resource created it."""

@@ -85,13 +85,13 @@ def _rules_about_group(backend: Any, group: str) -> Iterator[str]:
 
 
 def _network_of_default_group(backend: Any, group: str) -> Iterator[str]:
-    found = backend.get_security_group_from_id(group)
-    yield from [found.vpc_id] if found is not None and found.name == "default" else []
+    default = backend.get_security_group_from_id(group)
+    yield from [default.vpc_id] if default is not None and default.name == "default" else []
 
 
 def _network_of_main_table(backend: Any, table: str) -> Iterator[str]:
-    found = backend.route_tables.get(table)
-    yield from [found.vpc_id] if found is not None and found.main_association_id else []
+    route_table = backend.route_tables.get(table)
+    yield from [route_table.vpc_id] if route_table is not None and route_table.main_association_id else []
 
 
 def _subnets_of_network(backend: Any, network: str) -> Iterator[str]:
@@ -129,9 +129,9 @@ def _owner_of_interface(backend: Any, identifier: str) -> Iterator[str]:
 
 
 def _interface_of_address(backend: Any, allocation: str) -> Iterator[str]:
-    there = {one.id for one in _interfaces(backend)}
+    existing = {one.id for one in _interfaces(backend)}
     for address in backend.addresses:
-        if address.allocation_id == allocation and address.eni and address.eni.id in there:
+        if address.allocation_id == allocation and address.eni and address.eni.id in existing:
             yield address.eni.id
 
 

@@ -26,8 +26,8 @@ def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
     code = table("aws_refusals")["limits"].get(call.service.prefix)
     problems = [*_by_model(call), *_by_rows(call)] if code else []
     if problems:
-        found = "1 validation error" if len(problems) == 1 else f"{len(problems)} validation errors"
-        raise RefusalError(Reason.REFUSED, f"{found} detected: {'; '.join(problems)}", code or "")
+        count = "1 validation error" if len(problems) == 1 else f"{len(problems)} validation errors"
+        raise RefusalError(Reason.REFUSED, f"{count} detected: {'; '.join(problems)}", code or "")
     if call.name == "logs.FilterLogEvents":
         read_pattern(call.text("filterPattern"))
     if call.name == "sts.AssumeRole":
@@ -131,10 +131,10 @@ _GIVEN = re.compile(r"Filter\.\d+\.Name")
 def refuse_filters(call: AwsCall) -> None:
     """Refuses a filter that EC2 does not have. moto refuses filters of EC2 that it does not support."""
     given = [str(value) for name, value in call.parameters.items() if _GIVEN.fullmatch(name)]
-    known = _names(call.operation) if given else frozenset()
+    documented = _names(call.operation) if given else frozenset()
     for name in given:
         # Some operations accept filters by tags without documenting them.
-        if known and name not in known and not name.startswith("tag"):
+        if documented and name not in documented and not name.startswith("tag"):
             raise RefusalError(Reason.REFUSED, f"The filter '{name}' is invalid")
 
 

@@ -162,10 +162,10 @@ class Agent:
             "/bin/sh", "-c", script, env=dict(self._environment), cwd=command["folder"] or "/",
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
-        kept = [bytearray(), bytearray()]
+        outputs = [bytearray(), bytearray()]
         readers = [
             asyncio.create_task(_keep(stream, part))
-            for stream, part in zip((process.stdout, process.stderr), kept, strict=True)
+            for stream, part in zip((process.stdout, process.stderr), outputs, strict=True)
             if stream
         ]
         code: int | None = None
@@ -179,16 +179,16 @@ class Agent:
             code = -signal.SIGTERM
         # A child process that still runs may hold the output open.
         await asyncio.wait(readers, timeout=1.0)
-        for stream, part in zip(("output", "errors"), kept, strict=True):
+        for stream, part in zip(("output", "errors"), outputs, strict=True):
             text = part.decode(errors="replace")
             for first in range(0, len(text), channels.PART):
                 channels.report("printed", id=command["id"], stream=stream, text=text[first : first + channels.PART])
         channels.report("done", id=command["id"], code=code)
 
 
-async def _keep(stream: asyncio.StreamReader, kept: bytearray) -> None:
+async def _keep(stream: asyncio.StreamReader, output: bytearray) -> None:
     while chunk := await stream.read(channels.PART):
-        kept += chunk[: max(0, _MOST_OUTPUT - len(kept))]
+        output += chunk[: max(0, _MOST_OUTPUT - len(output))]
 
 
 async def _end(process: Process) -> None:

@@ -52,11 +52,11 @@ class PolicyResource(AwsResource):
             self._remove_versions(call, id, 0, inputs)
         super().delete(call, id, outputs, inputs)
 
-    def _remove_versions(self, call: Call, id: str, kept: int, inputs: Properties) -> None:  # noqa: A002
+    def _remove_versions(self, call: Call, id: str, left: int, inputs: Properties) -> None:  # noqa: A002
         """Deletes the oldest versions that are not the default one, until `kept` of them are left."""
         listed = self.write(call, inputs, "ListPolicyVersions", {"PolicyArn": id})["Versions"]
         others = sorted((one for one in listed if not one["IsDefaultVersion"]), key=lambda one: one["CreateDate"])
-        for one in others[: max(0, len(others) - kept)]:
+        for one in others[: max(0, len(others) - left)]:
             self.write(call, inputs, "DeletePolicyVersion", {"PolicyArn": id, "VersionId": one["VersionId"]})
 
 

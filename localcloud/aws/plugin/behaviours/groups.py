@@ -51,7 +51,7 @@ class SecurityGroupResource(AwsResource):
     def live(self, model: Properties) -> Properties:
         both = {"ingress": model.get("IpPermissions"), "egress": model.get("IpPermissionsEgress")}
         own = str(model.get("GroupId"))
-        rules = {side: [_rule(one, own) for one in found] for side, found in both.items() if found is not None}
+        rules = {side: [_rule(one, own) for one in listed] for side, listed in both.items() if listed is not None}
         return {**super().live(model), **rules}
 
     def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
@@ -138,9 +138,9 @@ def _port(permission: Mapping[str, Any], name: str) -> int:
 
 def _bare(permission: Mapping[str, Any]) -> Properties:
     """A permission without fields that only responses have, so that it can be revoked."""
-    kept = {key: value for key, value in permission.items() if value not in (None, [])}
-    pairs = kept.get("UserIdGroupPairs")
-    return {**kept, "UserIdGroupPairs": [{"GroupId": one["GroupId"]} for one in pairs]} if pairs else kept
+    plain = {key: value for key, value in permission.items() if value not in (None, [])}
+    pairs = plain.get("UserIdGroupPairs")
+    return {**plain, "UserIdGroupPairs": [{"GroupId": one["GroupId"]} for one in pairs]} if pairs else plain
 
 
 class GroupRuleResource(AwsResource):

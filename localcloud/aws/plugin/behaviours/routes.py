@@ -76,8 +76,8 @@ class RouteTableResource(AwsResource):
 
     def _routes(self, call: Call, id: str, new: Properties) -> None:  # noqa: A002
         """Changes the table's routes to those of the program. Equal routes stay unchanged."""
-        there = (self._get(call, id, new) or {}).get("Routes") or ()
-        live = {destination_of(one): one for one in there if _is_own(one)}
+        existing = (self._get(call, id, new) or {}).get("Routes") or ()
+        live = {destination_of(one): one for one in existing if _is_own(one)}
         shape = self.shape("CreateRoute")
         wanted = {}
         for route in new.get("routes") or ():
@@ -116,10 +116,10 @@ class RouteResource(AwsResource):
     def _find_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
         """An existing route to the same target. Routes have no tags, so any such route may be that of a killed
         attempt."""
-        there = self._get(call, self.id_of({}, inputs), inputs)
+        existing = self._get(call, self.id_of({}, inputs), inputs)
         wanted = self.creation(ParameterBuilder(self.row.renamed), inputs)
-        same = there and all(there.get(key) == value for key, value in wanted.items() if key != "RouteTableId")
-        return there if same else None
+        same = existing and all(existing.get(key) == value for key, value in wanted.items() if key != "RouteTableId")
+        return existing if same else None
 
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
         self.write(call, new, "ReplaceRoute", self.creation(ParameterBuilder(self.row.renamed), new))
@@ -155,8 +155,8 @@ class TableAssociationResource(AwsResource):
         return str(model.get("AssociationId") or model["RouteTableAssociationId"])
 
     def _find_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
-        there = self._get(call, "", inputs)
-        return there if there and there.get("RouteTableId") == inputs["routeTableId"] else None
+        existing = self._get(call, "", inputs)
+        return existing if existing and existing.get("RouteTableId") == inputs["routeTableId"] else None
 
     def _find_left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
         return self._find_same_name(call, inputs, mark)
@@ -183,6 +183,6 @@ class AddressAssociationResource(AwsResource):
         if not inputs.get("allocationId"):
             return None
         listed = self.write(call, inputs, "DescribeAddresses", {"AllocationIds": [inputs["allocationId"]]})
-        there: Properties = next((one for one in listed["Addresses"] if one.get("AssociationId")), {})
+        existing: Properties = next((one for one in listed["Addresses"] if one.get("AssociationId")), {})
         wanted = {member: inputs[key] for key, member in _TARGETS.items() if inputs.get(key)}
-        return there if wanted and wanted.items() <= there.items() else None
+        return existing if wanted and wanted.items() <= existing.items() else None
