@@ -14,8 +14,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from localcloud.aws import account, host_reports, kept, metadata, sigv4
+from localcloud.aws import account, kept, metadata, sigv4
 from localcloud.aws.access.decisions import AwsRecord
+from localcloud.aws.additions import commands, machine_view
 from localcloud.aws.additions.outside import Outside
 from localcloud.aws.calls import read_call
 from localcloud.aws.errors import Reason, RefusalError, reply_to
@@ -68,7 +69,7 @@ class AwsCloud:
         """Restarts the instances that ran when the cloud ended. Called on the loop, after `hosts` is set."""
         self._loop = asyncio.get_running_loop()
         if kept.exists(account.folder(self._home)):
-            self._report(lambda _: host_reports.start_again())
+            self._report(lambda _: _restart())
 
     async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
         if request.path.startswith(metadata.PATH):
@@ -169,34 +170,34 @@ class AwsCloud:
             self._thread.submit(step)
 
     def running(self, instance: str) -> None:
-        self._report(lambda _: host_reports.running(instance))
+        self._report(lambda _: machine_view.mark_running(instance))
 
     def agent_ready(self, instance: str) -> None:
-        self._report(lambda _: host_reports.agent_ready(instance))
+        self._report(lambda _: machine_view.mark_agent_ready(instance))
 
     def ended_itself(self, instance: str) -> None:
-        self._report(lambda _: host_reports.ended_itself(instance))
+        self._report(lambda _: machine_view.mark_shut_down(instance))
 
     def failed(self, instance: str, reason: str) -> None:
-        self._report(lambda _: host_reports.failed(instance, reason))
+        self._report(lambda _: machine_view.mark_failed(instance, reason))
 
     def nothing_runs(self, instance: str, reason: str) -> None:
-        self._report(lambda _: host_reports.running(instance, reason))
+        self._report(lambda _: machine_view.mark_running(instance, reason))
 
     def command_began(self, command: str, instance: str) -> None:
-        self._report(lambda _: host_reports.command_began(command, instance))
+        self._report(lambda _: commands.mark_began(command, instance))
 
     def command_ended(self, command: str, instance: str, code: int | None, output: str, errors: str) -> None:
-        self._report(lambda _: host_reports.command_ended(command, instance, code, output, errors))
+        self._report(lambda _: commands.mark_ended(command, instance, code, output, errors))
 
     async def groups(self, region: str, ids: Sequence[str]) -> Sequence[SecurityGroupRules]:
-        return await self._on_thread(lambda _: host_reports.groups(region, ids))
+        return await self._on_thread(lambda _: _group_rules(region, ids))
 
     async def around(self, region: str, subnet: str) -> NetworkAround | None:
-        return await self._on_thread(lambda _: host_reports.around(region, subnet))
+        return await self._on_thread(lambda _: machine_view.around(machine_view.backend_of(region), subnet))
 
     async def machines(self) -> Sequence[Machine]:
-        return await self._on_thread(lambda _: host_reports.machines()) if self._is_used() else ()
+        return await self.read_state(lambda: [machine_view.machine(one) for one in machine_view.active()]) or ()
 
     async def read_state(self, read: Callable[[], Answer]) -> Answer | None:
         """Reads moto's state on the simulation's thread, where nothing changes meanwhile. Returns None if AWS was never
@@ -211,6 +212,18 @@ class AwsCloud:
         if self._simulation is not None:  # a connection of sqlite may be used on one thread only
             self._thread.submit(self._simulation.close)
         await asyncio.to_thread(self._thread.shutdown, wait=True)
+
+
+def _restart() -> None:
+    """After a restart of the cloud: restarts the instances that ran, and marks their commands as failed."""
+    commands.fail_all()
+    for instance in machine_view.active():
+        machine_view.mark_pending(instance)
+
+
+def _group_rules(region: str, ids: Sequence[str]) -> list[SecurityGroupRules]:
+    backend = machine_view.backend_of(region)
+    return [rules for one in ids if (rules := machine_view.group_rules(backend, one)) is not None]
 
 
 def _value(fault: faults.Fault | None) -> int | None:

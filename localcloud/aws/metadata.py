@@ -50,11 +50,7 @@ class Metadata:
         """The reply, and its summary for the log. A wrong key gets the same reply as a wrong path."""
         key, _, path = request.path.removeprefix(PATH).partition("/")
         instance = next(
-            (
-                one
-                for one in machine_view.living()
-                if one.state in ("pending", "running") and hmac.compare_digest(self._key_of(one.id), key)
-            ),
+            (one for one in machine_view.active() if hmac.compare_digest(self._key_of(one.id), key)),
             None,
         )
         if instance is None or instance.metadata_options.http_endpoint == "disabled":

@@ -25,7 +25,6 @@ WRITTEN_BY = {
     "launcher/oci/identity.py": "OCI",
     "localcloud/hosts/child_process.py": "our own process beside",
     "localcloud/aws/hosts/machine/boot.py": "the cloud, for the instance",
-    "localcloud/aws/hosts/machine/containers.py": "the instance itself: all in it is its own",
     "localcloud/aws/hosts/machine/channels.py": "the instance itself: all in it is its own",
     "localcloud/aws/hosts/machine/stand_in.py": "the cloud, for the instance",
     "localcloud/hosts/evidence.py": "nft, and the cloud",

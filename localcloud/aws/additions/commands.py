@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions import machine_view
 from localcloud.aws.additions.outside import Operations, outside
 from localcloud.aws.machines import MachineCommand
@@ -156,29 +158,41 @@ def _invocation(command: Any, instance: str) -> dict[str, Any]:
     return row
 
 
-def find(identifier: str, instance: str) -> tuple[Any, dict[str, Any]] | None:
-    """A command and its invocation on an instance."""
-    from moto.ssm.models import ssm_backends
+def mark_began(identifier: str, instance: str) -> None:
+    """Applies a report of the hosts that a command began."""
+    from moto.core.utils import utcnow
 
-    from localcloud.aws.account import ACCOUNT
+    for command, row in _invocations(identifier, instance):
+        if row["Status"] == "Pending":
+            began = utcnow().isoformat()
+            row |= {"Status": "InProgress", "StatusDetails": "InProgress", "ExecutionStartDateTime": began}
+        _update_counts(command)
+
+
+def mark_ended(identifier: str, instance: str, code: int | None, output: str, errors: str) -> None:
+    """Applies a report of the hosts that a command ended."""
+    for command, row in _invocations(identifier, instance):
+        _end(command, row, code, output, errors)
+
+
+def fail_all() -> None:
+    """Marks all commands as failed that ran when the cloud ended."""
+    for command, row in _invocations():
+        _end(command, row, 1, "", "The local cloud ended while the command ran")
+
+
+def _invocations(identifier: str = "", instance: str = "") -> Iterator[tuple[Any, dict[str, Any]]]:
+    """All invocations, or that of one command on one instance, each with its command."""
+    from moto.ssm.models import ssm_backends
 
     for backend in list(ssm_backends[ACCOUNT].values()):
         for command in backend._commands:
-            for row in command.invocations if command.command_id == identifier else ():
-                if row["InstanceId"] == instance:
-                    return command, row
-    return None
+            for row in command.invocations if identifier in ("", command.command_id) else ():
+                if instance in ("", row["InstanceId"]):
+                    yield command, row
 
 
-def mark_began(command: Any, row: dict[str, Any]) -> None:
-    from moto.core.utils import utcnow
-
-    if row["Status"] == "Pending":
-        row |= {"Status": "InProgress", "StatusDetails": "InProgress", "ExecutionStartDateTime": utcnow().isoformat()}
-    _update_counts(command)
-
-
-def mark_ended(command: Any, row: dict[str, Any], code: int | None, output: str, errors: str) -> None:
+def _end(command: Any, row: dict[str, Any], code: int | None, output: str, errors: str) -> None:
     from moto.core.utils import utcnow
 
     if row["Status"] in _ENDED:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts moto's instances, security groups and subnets to values for the hosts, and changes the state of
-instances."""
+"""Converts moto's instances, security groups and subnets to values for the hosts, and applies the hosts' reports of
+instances. All functions run on the simulation's thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions.outside import ec2_error, outside
 from localcloud.aws.machines import GroupRule, Machine, MachineInterface, NetworkAround, SecurityGroupRules
 
+_ACTIVE = ("pending", "running")
+_SHUT_DOWN = ("Client.InstanceInitiatedShutdown", "Client.InstanceInitiatedShutdown: Instance initiated shutdown")
 _STATES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
+
+
+def backend_of(region: str) -> Any:
+    from moto.ec2.models import ec2_backends
+
+    return ec2_backends[ACCOUNT][region]
 
 
 def backends() -> Iterator[Any]:
@@ -63,6 +71,51 @@ def mark_ending(instance: Any, how: str) -> None:
     instance.trainyard_agent = False
     hosts, identifier = outside().machines, instance.id
     outside().defer(lambda: (hosts.stopped if how == "stopped" else hosts.terminated)(identifier))
+
+
+def mark_running(instance: str, reason: str = "") -> None:
+    one = find(instance)
+    if one is not None and one.state == "pending":
+        set_state(one, "running")
+        if reason:
+            one.state_reason.code, one.state_reason.message = "Server.NoHosts", reason
+
+
+def mark_agent_ready(instance: str) -> None:
+    from moto.core.utils import utcnow
+
+    one = find(instance)
+    if one is not None and one.state in _ACTIVE:
+        one.trainyard_agent, one.trainyard_agent_since = True, utcnow()
+
+
+def mark_shut_down(instance: str) -> None:
+    """After an instance shut itself down: stops or terminates it, as its settings say."""
+    one = find(instance)
+    if one is None or one.state not in _ACTIVE:
+        return
+    if one.instance_initiated_shutdown_behavior == "terminate":
+        one.terminate()
+        mark_ending(one, "terminated")
+    else:
+        one.stop()
+    one.trainyard_agent = False
+    one._reason = "Instance initiated shutdown"
+    one.state_reason.code, one.state_reason.message = _SHUT_DOWN
+
+
+def mark_failed(instance: str, reason: str) -> None:
+    one = find(instance)
+    if one is not None and one.state in _ACTIVE:
+        one.stop()
+        one.trainyard_agent = False
+        one._reason = "Server.InternalError"
+        one.state_reason.code, one.state_reason.message = "Server.InternalError", reason[:500]
+
+
+def active() -> list[Any]:
+    """The instances that are pending or running."""
+    return [one for one in living() if one.state in _ACTIVE]
 
 
 def machine(instance: Any) -> Machine:

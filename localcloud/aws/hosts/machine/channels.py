@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the programs of a machine communicate: with the cloud by files and reports, among themselves by a socket."""
+"""How the programs of a machine communicate: with the cloud by files and reports, and with one another by a socket and
+by the states and logs of containers."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import asyncio
 import json
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,42 @@ def ask(program: str, **request: Any) -> Answer:
             file.write(json.dumps({_PROGRAM: program, **request}).encode() + b"\n")
             file.flush()
             return Answer(**json.loads(file.readline()))
+
+
+CONTAINERS = Path("/var/lib/docker/containers")
+
+
+@dataclass
+class ContainerState:
+    """The state of a container. As with docker, it is kept after the end."""
+
+    name: str
+    image: str
+    command: Sequence[str]
+    status: str = "created"
+    code: int = 0
+    pid: int = 0
+    started: str = ""
+    finished: str = ""
+    removes_itself: bool = False
+
+    def write(self) -> None:
+        CONTAINERS.mkdir(parents=True, exist_ok=True)
+        draft = state_file(self.name).with_suffix(".new")
+        draft.write_text(json.dumps(asdict(self)))
+        draft.replace(state_file(self.name))
+
+
+def state_file(name: str) -> Path:
+    return CONTAINERS / f"{name}.json"
+
+
+def log_file(name: str) -> Path:
+    return CONTAINERS / f"{name}.log"
+
+
+def read_state(name: str) -> ContainerState | None:
+    try:
+        return ContainerState(**json.loads(state_file(name).read_text()))
+    except FileNotFoundError:
+        return None

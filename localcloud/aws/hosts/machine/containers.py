@@ -15,7 +15,7 @@ import sys
 from asyncio.subprocess import Process
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,9 @@ from typing import Any
 from catalog.environments import EnvironmentFacts, Need, choose
 from catalog.imports import imported_modules
 from localcloud.aws.hosts.machine import channels
-from localcloud.aws.hosts.machine.channels import PACKAGE, PROGRAMS, START, Answer
+from localcloud.aws.hosts.machine.channels import PACKAGE, PROGRAMS, START, Answer, ContainerState
 from localcloud.aws.hosts.machine.docker_options import OptionsError, RunOptions, parse_run
 
-FOLDER = Path("/var/lib/docker/containers")
 _LAUNCH = "TRAINYARD_LAUNCH"
 _UNUSABLE, _NOT_STARTED, _ENDED_BY_KILL = 125, 127, 137
 _STOP_SECONDS = 10.0
@@ -42,46 +41,10 @@ _WORDS = (
 
 
 @dataclass
-class ContainerState:
-    """The state of a container. As with docker, it is kept after the end."""
-
-    name: str
-    image: str
-    command: Sequence[str]
-    status: str = "created"
-    code: int = 0
-    pid: int = 0
-    started: str = ""
-    finished: str = ""
-    removes_itself: bool = False
-
-    def write(self) -> None:
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        draft = state_file(self.name).with_suffix(".new")
-        draft.write_text(json.dumps(asdict(self)))
-        draft.replace(state_file(self.name))
-
-
-@dataclass
 class _Running:
     state: ContainerState
     process: Process
     task: asyncio.Task[None] = field(init=False)
-
-
-def state_file(name: str) -> Path:
-    return FOLDER / f"{name}.json"
-
-
-def log_file(name: str) -> Path:
-    return FOLDER / f"{name}.log"
-
-
-def read_state(name: str) -> ContainerState | None:
-    try:
-        return ContainerState(**json.loads(state_file(name).read_text()))
-    except FileNotFoundError:
-        return None
 
 
 def now() -> str:
@@ -99,8 +62,8 @@ class Containers:
 
     def mark_ended(self) -> None:
         """Marks containers as ended that ran when the machine shut down."""
-        for file in FOLDER.glob("*.json") if FOLDER.is_dir() else ():
-            state = read_state(file.stem)
+        for file in channels.CONTAINERS.glob("*.json") if channels.CONTAINERS.is_dir() else ():
+            state = channels.read_state(file.stem)
             if state and state.status == "running":
                 state.status, state.code, state.finished = "exited", 255, now()
                 state.write()
@@ -108,7 +71,7 @@ class Containers:
     async def ask(self, request: Mapping[str, Any]) -> Answer:
         """Executes `docker run|stop|kill|rm`."""
         verb, *words = request["arguments"]
-        FOLDER.mkdir(parents=True, exist_ok=True)
+        channels.CONTAINERS.mkdir(parents=True, exist_ok=True)
         if verb == "run":
             return await self._run(words)
         names = [word for word in words if not word.startswith("-") and not word.isdigit()]
@@ -120,7 +83,7 @@ class Containers:
         await asyncio.gather(*(self._stop(each) for each in list(self._running.values())))
 
     async def _change(self, verb: str, name: str, force: bool) -> Answer:
-        state, running = read_state(name), self._running.get(name)
+        state, running = channels.read_state(name), self._running.get(name)
         if state is None:
             return Answer(1, errors=f"Error response from daemon: No such container: {name}\n")
         if verb == "rm":
@@ -128,7 +91,7 @@ class Containers:
                 return Answer(1, errors=f"Error response from daemon: container {name} is running\n")
             if running:
                 await self._stop(running, at_once=True)
-            for file in (state_file(name), log_file(name)):
+            for file in (channels.state_file(name), channels.log_file(name)):
                 file.unlink(missing_ok=True)
         elif running:
             await self._stop(running, at_once=verb == "kill")
@@ -146,10 +109,10 @@ class Containers:
         name = options.name or f"container-{self._count}"
         if not _NAME.fullmatch(name):
             return Answer(_UNUSABLE, errors=f"docker: invalid container name {name!a}\n")
-        if read_state(name):
+        if channels.read_state(name):
             return Answer(_UNUSABLE, errors=f"docker: Conflict. The container name {name} is already in use\n")
         state = ContainerState(name, options.image, options.command, removes_itself=options.removes_itself)
-        with log_file(name).open("w") as log:
+        with channels.log_file(name).open("w") as log:
             for note in (_WORDS.format(interpreter, options.image), *notes):
                 log.write(f"{now()} {note}\n")
         try:
@@ -158,7 +121,7 @@ class Containers:
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
-            log_file(name).unlink()
+            channels.log_file(name).unlink()
             return Answer(_NOT_STARTED, errors=f"docker: {options.command[0]}: {error.strerror}\n")
         state.status, state.pid, state.started = "running", process.pid, now()
         state.write()
@@ -169,7 +132,7 @@ class Containers:
     async def _follow(self, running: _Running) -> None:
         """Writes a container's output to its log, with the time, until the container ends."""
         state, process = running.state, running.process
-        with log_file(state.name).open("a") as log:
+        with channels.log_file(state.name).open("a") as log:
             if process.stdout:
                 async for line in channels.lines(process.stdout):
                     log.write(f"{now()} {line}\n")
@@ -180,7 +143,7 @@ class Containers:
         state.write()
         self._running.pop(state.name, None)
         if state.removes_itself:
-            state_file(state.name).unlink(missing_ok=True)
+            channels.state_file(state.name).unlink(missing_ok=True)
 
     async def _stop(self, running: _Running, at_once: bool = False) -> None:
         for number in (signal.SIGKILL,) if at_once else (signal.SIGTERM, signal.SIGKILL):
@@ -199,7 +162,7 @@ class Containers:
         chosen = self._choose(options)
         variables = {
             "HOME": "/root", "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1", **chosen["variables"],
-            _KEEP_VARIABLE: str(shutil.disk_usage(FOLDER).free // _PARTS_OF_DISK // 1_000_000),
+            _KEEP_VARIABLE: str(shutil.disk_usage(channels.CONTAINERS).free // _PARTS_OF_DISK // 1_000_000),
             "PATH": f"/.trainyard/bin:{chosen['path']}:/usr/sbin:/sbin", **options.environment,
         }  # fmt: skip
         return variables, str(chosen["name"])

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from localcloud.aws.hosts.machine import channels, containers
+from localcloud.aws.hosts.machine import channels
 from localcloud.aws.hosts.machine.channels import BOOT
 
 _SAYS = "a stand-in on trainyard's local cloud"
@@ -86,7 +86,7 @@ def _info(words: Sequence[str]) -> int:
     return 0
 
 
-def _inspected(state: containers.ContainerState) -> dict[str, Any]:
+def _inspected(state: channels.ContainerState) -> dict[str, Any]:
     return {
         "Id": state.name, "Name": f"/{state.name}", "Config": {"Image": state.image, "Cmd": list(state.command)},
         "State": {
@@ -107,7 +107,7 @@ def _inspect(words: Sequence[str]) -> int:
             form = word.partition("=")[2]
         elif not word.startswith("-"):
             names.append(word)
-    states = [containers.read_state(name) for name in names]
+    states = [channels.read_state(name) for name in names]
     if None in states:
         missing = names[states.index(None)]
         print("[]")
@@ -138,8 +138,8 @@ def _formatted(form: str, shown: Any) -> str:
 
 
 def _list(words: Sequence[str]) -> int:
-    files = sorted(containers.FOLDER.glob("*.json")) if containers.FOLDER.is_dir() else []
-    states = [state for file in files if (state := containers.read_state(file.stem))]
+    files = sorted(channels.CONTAINERS.glob("*.json")) if channels.CONTAINERS.is_dir() else []
+    states = [state for file in files if (state := channels.read_state(file.stem))]
     every = any(word in ("-a", "--all", "-aq") for word in words)
     for state in states:
         if every or state.status == "running":
@@ -161,12 +161,12 @@ def _logs(words: Sequence[str]) -> int:
 
 def _print_log(name: str, follows: bool, times: bool, since: str = "") -> int:
     """Prints a container's log. With `follows`, until the container ends."""
-    if containers.read_state(name) is None:
+    if channels.read_state(name) is None:
         print(f"Error response from daemon: No such container: {name}", file=sys.stderr)
         return 1
-    with containers.log_file(name).open(newline="\n") as log:
+    with channels.log_file(name).open(newline="\n") as log:
         while True:
-            state = containers.read_state(name)
+            state = channels.read_state(name)
             for line in log:
                 moment, _, text = line.partition(" ")
                 if moment >= since:
@@ -179,7 +179,7 @@ def _print_log(name: str, follows: bool, times: bool, since: str = "") -> int:
 
 def _wait(words: Sequence[str]) -> int:
     for name in words:
-        while (state := containers.read_state(name)) and state.status != "exited":
+        while (state := channels.read_state(name)) and state.status != "exited":
             time.sleep(_LOOK_SECONDS)
         if state is None:
             print(f"Error response from daemon: No such container: {name}", file=sys.stderr)
@@ -192,7 +192,7 @@ def _ask(program: str, words: Sequence[str]) -> int:
     answer = channels.ask(program, arguments=list(words), folder=os.getcwd())
     if answer.follow:
         _print_log(answer.follow, follows=True, times=False)
-        state = containers.read_state(answer.follow)
+        state = channels.read_state(answer.follow)
         return state.code if state else 0
     sys.stdout.write(answer.output)
     sys.stderr.write(answer.errors)
