@@ -100,10 +100,10 @@ class DecisionLog:
 
     def since(self, number: int) -> list[dict[str, Any]]:
         """The rows after this number, which is the `id` of an earlier row."""
-        return [_shown(row) for row in self._rows.values() if row.number > number]
+        return [_render(row) for row in self._rows.values() if row.number > number]
 
 
-def _shown(row: _Decision) -> dict[str, Any]:
+def _render(row: _Decision) -> dict[str, Any]:
     return {
         "id": row.number,
         "first": http.rfc3339(row.first),
@@ -251,9 +251,9 @@ def may_attach(access: AccessControl, subnet: StoredResource) -> bool:
     return access.allows(_SERVICE, "attach VNICs", tuple(sorted(needs)), Target(subnet.compartment))
 
 
-def may_write_log(access: AccessControl, principal: Caller, written: StoredResource) -> bool:
+def may_write_log(access: AccessControl, principal: Caller, target_log: StoredResource) -> bool:
     """Whether a run's output may go into a log: the host writes it in the run's name."""
-    target = Target(written.compartment, {"target.loggroup.id": written.parent, "target.log.id": written.id})
+    target = Target(target_log.compartment, {"target.loggroup.id": target_log.parent, "target.log.id": target_log.id})
     return access.allows(principal, "write log", tuple(sorted(needs_of("run: write log").permissions)), target)
 
 

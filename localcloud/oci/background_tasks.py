@@ -55,8 +55,8 @@ def prune(store: StateStore) -> int:
     """Removes the rows beyond the bounds, one batch of each table. Returns how many it removed."""
     gone = 0
     with store.transaction():
-        for rows, kept in ((_DELETED, DELETED_KEPT), (_WORK_REQUESTS, WORK_REQUESTS_KEPT)):
-            oldest = f"SELECT sequence FROM {rows} ORDER BY sequence DESC LIMIT 1 OFFSET {kept - 1}"
+        for rows, most in ((_DELETED, DELETED_KEPT), (_WORK_REQUESTS, WORK_REQUESTS_KEPT)):
+            oldest = f"SELECT sequence FROM {rows} ORDER BY sequence DESC LIMIT 1 OFFSET {most - 1}"
             gone += _remove(store, rows, oldest)
         for table, most in (("log_lines", LINES_KEPT), ("progress", PROGRESS_KEPT)):
             gone += _remove(store, f"{table} WHERE 1", f"SELECT max(sequence) - {most - 1} FROM {table}")
@@ -87,9 +87,9 @@ def trim_server_log(path: Path, most: int = SERVER_LOG_BYTES) -> None:
 
 def remove_folders(folders: Path, in_use: Iterable[str]) -> None:
     """Removes the folders of runs that no longer exist."""
-    kept = set(in_use)
+    names = set(in_use)
     for folder in folders.iterdir() if folders.is_dir() else ():
-        if folder.is_dir() and folder.name not in kept:
+        if folder.is_dir() and folder.name not in names:
             shutil.rmtree(folder, ignore_errors=True)
 
 

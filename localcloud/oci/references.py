@@ -169,8 +169,8 @@ class References:
         name = field.rpartition(".")[2].removesuffix("[]")
         kinds = kinds_of(name)
         if source == "kept":  # a stored reference to a deleted resource needs no permission
-            kept = ((each, find_including_deleted(self._call, kinds, each)) for each in values_at(value, field))
-            return [Reference(name, source, each, tuple(targets)) for each, targets in kept if targets or not kinds]
+            stored = ((each, find_including_deleted(self._call, kinds, each)) for each in values_at(value, field))
+            return [Reference(name, source, each, tuple(targets)) for each, targets in stored if targets or not kinds]
         only_ocids = str(table("references")["kinds"].get(name, "")).endswith("?")
         return [
             Reference(name, source, each, tuple(find(self._call, kinds, each)))

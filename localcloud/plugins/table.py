@@ -105,7 +105,7 @@ class TableResource(ProviderResource):
     def outputs_of_api(self) -> frozenset[str]: ...
 
     @abstractmethod
-    def shown(self, model: Any, inputs: Properties) -> Properties:
+    def outputs_of(self, model: Any, inputs: Properties) -> Properties:
         """The outputs: the inputs, overlaid with the live values."""
 
     @abstractmethod
@@ -192,8 +192,8 @@ class TableResource(ProviderResource):
             model = self._wait_ready(call, made, model, inputs)
             model = self.after_create(call, made, model, inputs)
         except ProviderError as error:
-            raise PartialFailureError(made, self.shown(model, inputs), error.cause, error.remedy) from error
-        return CreatedResource(made, self.shown(model, inputs))
+            raise PartialFailureError(made, self.outputs_of(model, inputs), error.cause, error.remedy) from error
+        return CreatedResource(made, self.outputs_of(model, inputs))
 
     def _create_new(self, call: Call, inputs: Properties) -> Any:
         """Creates the resource. Adopts one that a killed attempt made, but never one that the engine is replacing."""
@@ -218,7 +218,7 @@ class TableResource(ProviderResource):
         if model is None:
             return None
         real_id = self.id_of(model, given)
-        live = self.shown(model, {**outputs, **given})
+        live = self.outputs_of(model, {**outputs, **given})
         return LiveResource(real_id, live, self._live_inputs(live, inputs))
 
     def update(self, call: Call, id: str, outputs: Properties, old: Properties, new: Properties) -> Properties:  # noqa: A002
@@ -227,7 +227,7 @@ class TableResource(ProviderResource):
         model = self._get(call, id, new) if model is None else model
         if model is None:
             raise ProviderError(f"{call.name} no longer exists in the cloud.", "`pulumi refresh`, then `pulumi up`.")
-        return self.shown(self._wait_ready(call, id, model, new), new)
+        return self.outputs_of(self._wait_ready(call, id, model, new), new)
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
         self._while_in_use(call, lambda: self._delete(id, {**outputs, **inputs}))

@@ -77,13 +77,13 @@ class Faults:
         self._rows = {fault.id: fault for fault in (Fault(**row) for row in stored.load())}
 
     def list(self) -> list[dict[str, Any]]:
-        return [_shown(fault) for fault in self._rows.values()]
+        return [_render(fault) for fault in self._rows.values()]
 
     def add(self, settings: Any) -> dict[str, Any]:
         fault = _parse_fault(settings, self._stored.new_id)
         self._stored.add(fault.id, fault.kind, asdict(fault))
         self._rows[fault.id] = fault
-        return _shown(fault)
+        return _render(fault)
 
     def clear(self, identifier: str = "") -> int:
         gone = [name for name in self._rows if identifier in ("", name)]
@@ -146,13 +146,13 @@ def strike_after(faults: Faults, operation: str) -> None:
         raise DroppedError
 
 
-def _shown(fault: Fault) -> dict[str, Any]:
+def _render(fault: Fault) -> dict[str, Any]:
     always = ("id", "kind", "operations", "rate", "seen", "done")
     return {name: value for name, value in asdict(fault).items() if name in always or value}
 
 
 def _describe(fault: Fault) -> str:
-    return " ".join(f"{name}={value}" for name, value in _shown(fault).items() if name not in ("seen", "done"))
+    return " ".join(f"{name}={value}" for name, value in _render(fault).items() if name not in ("seen", "done"))
 
 
 def _parse_fault(settings: Any, new_id: Callable[[], str]) -> Fault:

@@ -43,10 +43,10 @@ def record_status(store: StateFile, bucket: str, name: str, status: Mapping[str,
     rows = store.connection.execute(
         "SELECT sequence, moment, point FROM progress WHERE bucket = ? AND name = ? ORDER BY sequence", (bucket, name)
     ).fetchall()
-    written = point.written()
-    if rows and rows[-1][2] == written:
+    text = point.written()
+    if rows and rows[-1][2] == text:
         return
-    values = (bucket, name, moment, written)
+    values = (bucket, name, moment, text)
     store.connection.execute("INSERT INTO progress (bucket, name, moment, point) VALUES (?, ?, ?, ?)", values)
     gone = crowded([*(row[1] for row in rows), moment])
     if gone is not None:

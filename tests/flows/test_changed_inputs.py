@@ -67,7 +67,7 @@ def read(world: World, token: str, made: Resource) -> Properties:
         return dict(from_model(next(rule for rule in listed if made.id.endswith(rule.id))))
     if token == OBJECT:
         return dict(client.head_object(*(made.inputs[key] for key in ("namespace", "bucket", "object"))).headers)
-    live = ours.shown(getattr(client, f"get_{row.noun}")(*ours.call_path(made.id, made.inputs)).data, {})
+    live = ours.outputs_of(getattr(client, f"get_{row.noun}")(*ours.call_path(made.id, made.inputs)).data, {})
     return {**live, **(content_of(world, made) if token == SECRET else {})}
 
 

@@ -74,7 +74,7 @@ class AwsProperties(TableResource, ABC):
         at_paths = {name: search(path, model) for name, path in self.row.model_paths.items()}
         return {**to_pulumi(model, {**self._names_back, **names}), **to_pulumi(at_paths, self._names_back)}
 
-    def shown(self, model: Any, inputs: Properties) -> Properties:
+    def outputs_of(self, model: Any, inputs: Properties) -> Properties:
         live = {name: value for name, value in self.live(model).items() if name in self.outputs_of_api()}
         if "tags" in self.row.inputs:
             live |= self._shown_tags(live.get("tags") or {}, inputs)

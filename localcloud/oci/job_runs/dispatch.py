@@ -126,8 +126,8 @@ class NodeGroup:
     @property
     def memory(self) -> int:
         """The memory of the shape, or of the machines of a compute target, in bytes; 0 if it is not given."""
-        asked = self.infrastructure.get("resourceConfiguration") or {}
-        if share := asked.get("resourceLimitConfiguration") or asked.get("resourceRequestConfiguration"):
+        resources = self.infrastructure.get("resourceConfiguration") or {}
+        if share := resources.get("resourceLimitConfiguration") or resources.get("resourceRequestConfiguration"):
             return int(float(share["memoryInGBs"]) * _GIBIBYTE)
         chosen = (self.infrastructure.get("jobShapeConfigDetails") or {}).get("memoryInGBs")
         row = table("shapes").get(str(self.infrastructure.get("shapeName")), {})

@@ -65,7 +65,7 @@ class OciResource(TableResource):
     def from_api(self, outputs: Properties) -> Properties:
         return outputs
 
-    def shown(self, model: Any, inputs: Properties) -> Properties:
+    def outputs_of(self, model: Any, inputs: Properties) -> Properties:
         return {**inputs, **self._pulumi_names(self.from_api(from_model(model)))}
 
     # -- the API's calls

@@ -245,10 +245,10 @@ def _require_source(call: ApiCall, body: Json) -> Json:
 
 def _keep_source(resource: StoredResource, body: Json) -> Json:
     """An update does not change a log's source: OCI's provider replaces the log for that."""
-    kept = resource.body.get("configuration")
-    if kept is None and body.get("configuration"):
+    source = resource.body.get("configuration")
+    if source is None and body.get("configuration"):
         raise invalid("configuration is for logs of the type SERVICE only")
-    return {**body, "configuration": kept} if kept else body
+    return {**body, "configuration": source} if source else body
 
 
 def _subnet_of(log: StoredResource) -> str:

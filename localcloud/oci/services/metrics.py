@@ -41,7 +41,7 @@ class MetricStream:
     name: str
     dimensions: str
 
-    def shown(self) -> Json:
+    def render(self) -> Json:
         own = {"resourceGroup": self.group} if self.group else {}
         return {
             "namespace": self.namespace, "compartmentId": self.compartment, "name": self.name,
@@ -115,7 +115,7 @@ def _list(call: ApiCall) -> Reply:
     wanted = details.get("dimensionFilters", {})
     shown = []
     for stream in _streams(call, details, http.now() - _LISTED_SECONDS):
-        metric = stream.shown()
+        metric = stream.render()
         if details.get("name", stream.name) != stream.name or not wanted.items() <= metric["dimensions"].items():
             continue
         metric = _grouped(metric, details.get("groupBy", []))
@@ -175,7 +175,7 @@ def _summarize(call: ApiCall) -> Reply:
     for stream, (points, metadata) in _grouped_points(call, details, query).items():
         aggregated = [{"timestamp": http.rfc3339(moment), "value": value} for moment, value in query.aggregate(points)]
         more = {"metadata": metadata, "resolution": query.interval, "aggregatedDatapoints": aggregated}
-        shown.append({**stream.shown(), **more})
+        shown.append({**stream.render(), **more})
     return Reply(200, shown)
 
 
@@ -194,10 +194,10 @@ def _grouped_points(
         stream = MetricStream(*about)
         dimensions = json.loads(stream.dimensions)
         if all(condition.holds(dimensions) for condition in query.conditions):
-            kept = replace(stream, dimensions=dimensions_text(query.group_of(dimensions)))
-            points, _ = groups.get(kept, ([], {}))
+            grouped = replace(stream, dimensions=dimensions_text(query.group_of(dimensions)))
+            points, _ = groups.get(grouped, ([], {}))
             points.append((moment, value, count))
-            groups[kept] = points, json.loads(text)
+            groups[grouped] = points, json.loads(text)
     return groups
 
 

@@ -91,17 +91,17 @@ def _bundle(call: ApiCall) -> Reply:
     secret = call.store.get(call.params["secretId"])
     if secret is None or secret.kind != SECRET.name or not secret.live:
         raise not_found("secret")
-    return _shown_bundle(call, secret)
+    return _bundle_reply(call, secret)
 
 
 def _bundle_by_name(call: ApiCall) -> Reply:
     matching = call.store.live(SECRET.name, name=call.needed("secretName"), parent=call.needed("vaultId"))
     if not matching:
         raise not_found("secret")
-    return _shown_bundle(call, matching[0])
+    return _bundle_reply(call, matching[0])
 
 
-def _shown_bundle(call: ApiCall, secret: StoredResource) -> Reply:
+def _bundle_reply(call: ApiCall, secret: StoredResource) -> Reply:
     contents = secret.body[_CONTENTS]
     text = call.query.get("versionNumber") or str(_version_of_stage(call, len(contents)))
     number = whole_number(text) or 0

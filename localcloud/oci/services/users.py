@@ -41,11 +41,11 @@ def _join(call: ApiCall) -> Reply:
     user, group = details["userId"], details["groupId"]
     if call.store.live(MEMBERSHIP, name=user, parent=group):
         raise already_exists("This membership")
-    return _shown_membership(add_membership(call.store, user, group))
+    return _membership_reply(add_membership(call.store, user, group))
 
 
 def _get_membership(call: ApiCall) -> Reply:
-    return _shown_membership(_membership(call))
+    return _membership_reply(_membership(call))
 
 
 def _leave(call: ApiCall) -> Reply:
@@ -72,7 +72,7 @@ def _membership_body(row: StoredResource) -> Json:
     return models.shape(SERVICE, "UserGroupMembership", {**row.body, "lifecycleState": row.state})
 
 
-def _shown_membership(row: StoredResource) -> Reply:
+def _membership_reply(row: StoredResource) -> Reply:
     return Reply(200, _membership_body(row), {"etag": row.etag})
 
 

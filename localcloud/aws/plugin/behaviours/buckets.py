@@ -118,8 +118,8 @@ class ObjectResource(AwsResource):
             outputs |= {} if inputs.get("etag") else {"etag": UNKNOWN}
         return outputs
 
-    def shown(self, model: Any, inputs: Properties) -> Properties:
-        outputs = super().shown(model, inputs)
+    def outputs_of(self, model: Any, inputs: Properties) -> Properties:
+        outputs = super().outputs_of(model, inputs)
         outputs["etag"] = (inputs.get("etag") and _of_file(inputs, model)) or str(model.get("ETag", "")).strip('"')
         return outputs
 

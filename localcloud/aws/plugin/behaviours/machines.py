@@ -83,8 +83,8 @@ class InstanceResource(AwsResource):
         live |= {"launchTemplate": started} if started and attached else {}
         return live
 
-    def shown(self, model: Any, inputs: Properties) -> Properties:
-        outputs = super().shown(model, inputs)
+    def outputs_of(self, model: Any, inputs: Properties) -> Properties:
+        outputs = super().outputs_of(model, inputs)
         # These keep the values of the inputs, because the API does not return them, or returns ids in place of names.
         for key in ("launchTemplate", *_USER_DATA, "securityGroups"):
             if inputs or key != "launchTemplate":  # an import has no inputs, so the template comes from AWS's tags

@@ -113,7 +113,7 @@ class ObjectResource(OciResource):
     def id_of(self, model: Any, inputs: Properties) -> str:
         return f"n/{inputs['namespace']}/b/{inputs['bucket']}/o/{inputs['object']}"
 
-    def shown(self, model: Any, inputs: Properties) -> Properties:
+    def outputs_of(self, model: Any, inputs: Properties) -> Properties:
         return {**inputs, **vars(model)}
 
     def _details(self, kind: str, inputs: Properties) -> Any:

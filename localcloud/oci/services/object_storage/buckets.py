@@ -106,7 +106,7 @@ def list_(call: ApiCall) -> Reply:
     require_namespace(call)
     call.needed("compartmentId")
     page = page_of(call.store, KIND, {"sortBy": "NAME", **call.query}, {}, live_only=True)
-    return Reply(200, [_shown(item, "BucketSummary") for item in page.items], page.headers)
+    return Reply(200, [_render(item, "BucketSummary") for item in page.items], page.headers)
 
 
 def update(call: ApiCall) -> Reply:
@@ -142,8 +142,8 @@ def _any(call: ApiCall, table: str, bucket: StoredResource) -> bool:
 
 
 def _answer(bucket: StoredResource, headers: dict[str, str], more: Json | None = None) -> Reply:
-    return Reply(200, {**_shown(bucket, "Bucket"), **(more or {})}, {"etag": bucket.etag, **headers})
+    return Reply(200, {**_render(bucket, "Bucket"), **(more or {})}, {"etag": bucket.etag, **headers})
 
 
-def _shown(bucket: StoredResource, model: str) -> Json:
+def _render(bucket: StoredResource, model: str) -> Json:
     return models.shape(SERVICE, model, {**bucket.body, "etag": bucket.etag})

@@ -174,7 +174,7 @@ def list_objects(call: ApiCall) -> Reply:
     rows = select_objects(call.store, bucket, call.query)
     fields = ("name", *_fields(call, ()))
     items, prefixes, following = _cut(call, rows)
-    body: Json = {"objects": [_shown(item, fields) for item in items]}
+    body: Json = {"objects": [_render(item, fields) for item in items]}
     if call.query.get("delimiter"):
         body["prefixes"] = prefixes
     if following:
@@ -191,7 +191,7 @@ def list_versions(call: ApiCall) -> Reply:
         rows = iter(_from_page(rows, position))
     fields = ("name", "timeModified", *_fields(call, ("size", "timeCreated", "md5", "etag", "storageTier")))
     items, prefixes, following = _cut(call, rows)
-    shown = [{**_shown(item, fields), "versionId": item.file, "isDeleteMarker": item.marker} for item in items]
+    shown = [{**_render(item, fields), "versionId": item.file, "isDeleteMarker": item.marker} for item in items]
     headers = {"opc-next-page": write_page([following.name, following.file])} if following else {}
     return Reply(200, {"items": shown, "prefixes": prefixes}, headers)
 
@@ -252,5 +252,5 @@ def _fields(call: ApiCall, default: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name in _SUMMARY) or default
 
 
-def _shown(item: StoredObject, fields: tuple[str, ...]) -> Json:
+def _render(item: StoredObject, fields: tuple[str, ...]) -> Json:
     return {name: _SUMMARY[name](item) for name in fields}

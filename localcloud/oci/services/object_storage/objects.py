@@ -57,9 +57,9 @@ def put(call: ApiCall) -> Reply:
     current = listing.lookup(call.store, bucket.id, name)
     require_etag(call, current)
     check_md5(call, upload)
-    kept = {key: value for key, value in call.headers.items() if key in _KEPT_HEADERS or key.startswith("opc-meta-")}
+    headers = {key: value for key, value in call.headers.items() if key in _KEPT_HEADERS or key.startswith("opc-meta-")}
     created = current.created if current else http.now()
-    item = StoredObject(bucket.id, name, upload.size, upload.md5, kept, created)
+    item = StoredObject(bucket.id, name, upload.size, upload.md5, headers, created)
     upload.path.rename(call.cloud.objects / item.file)
     listing.make_current(call, bucket, item)
     if progress.is_status(name, item.size):

@@ -52,7 +52,7 @@ def create(call: ApiCall) -> Reply:
         "INSERT INTO uploads (id, bucket, name, created, details) VALUES (?, ?, ?, ?, ?)",
         (identifier, bucket.id, details["object"], moment, json.dumps(details)),
     )
-    return Reply(200, _shown(bucket, identifier, details["object"], moment, details))
+    return Reply(200, _render(bucket, identifier, details["object"], moment, details))
 
 
 def put_part(call: ApiCall) -> Reply:
@@ -88,7 +88,7 @@ def list_(call: ApiCall) -> Reply:
     rows = call.store.connection.execute(
         "SELECT id, name, created, details FROM uploads WHERE bucket = ? ORDER BY name, created", (bucket.id,)
     )
-    shown = [_shown(bucket, row[0], row[1], row[2], json.loads(row[3])) for row in rows]
+    shown = [_render(bucket, row[0], row[1], row[2], json.loads(row[3])) for row in rows]
     page, headers = plain_page(shown, call.query)
     return Reply(200, page, headers)
 
@@ -118,7 +118,7 @@ def abort(call: ApiCall) -> Reply:
     return Reply(204)
 
 
-def _shown(bucket: StoredResource, identifier: str, name: str, created: float, details: Json) -> Json:
+def _render(bucket: StoredResource, identifier: str, name: str, created: float, details: Json) -> Json:
     return {
         "namespace": tenancy.NAMESPACE,
         "bucket": bucket.name,
