@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user that a run's processes run as: one that the machine does not know, if this account may choose."""
+"""The user of a run's processes: one that the machine does not know, if this account may change users."""
 
 from __future__ import annotations
 
@@ -25,25 +25,28 @@ def describe_users() -> str:
 
 def run_user(run: str) -> int | None:
     """The user id of a run. None: this account cannot change users, so runs have its id and no capabilities."""
-    if os.geteuid() != 0:
+    if (free := _free_ids()) is None:
         return None
-    mapped = list(_mapped())
-    for first, count in _FREE:
-        if any(begin <= first and first + count <= end for begin, end in mapped):
-            return first + zlib.crc32(run.encode()) % count
-    return None
+    first, count = free
+    return first + zlib.crc32(run.encode()) % count
 
 
 def machine_users(machine: str) -> tuple[int, int] | None:
     """The user ids of a whole machine, as (first, count); the first is its root. None: this account cannot change
     users, so the machine only has root."""
-    if os.geteuid() != 0:
+    if (free := _free_ids()) is None:
         return None
-    mapped = list(_mapped())
+    first, count = free
+    size = min(count, _MACHINE_USERS)
+    return first + zlib.crc32(machine.encode()) % (count // size) * size, size
+
+
+def _free_ids() -> tuple[int, int] | None:
+    """The first range of free user ids that this process can change to, as (first, count)."""
+    mapped = list(_mapped()) if os.geteuid() == 0 else []
     for first, count in _FREE:
         if any(begin <= first and first + count <= end for begin, end in mapped):
-            size = min(count, _MACHINE_USERS)
-            return first + zlib.crc32(machine.encode()) % (count // size) * size, size
+            return first, count
     return None
 
 
