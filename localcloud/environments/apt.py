@@ -32,7 +32,7 @@ _KEYS_REMEDY = "As root: apt-get install debian-archive-keyring"
 # Lists the sources in the machine's lists, even if their indexes have never been fetched.
 _LISTED = ("indextargets", "--no-release-info", "Created-By: Packages")
 _FORMAT = "$(REPO_URI) $(RELEASE) $(COMPONENT)"
-# The fields by which apt takes a package for installed. Without its dependencies, apt does not ask for those.
+# The fields by which apt treats a package as installed. Without its dependencies, apt does not ask for those.
 _ASSUMED = ("Package", "Version", "Architecture", "Multi-Arch", "Provides")
 # These come after the machine's own settings: its proxy stays in force, and its hooks, which expect root, are removed.
 _SETTINGS = """#clear APT::Update::Pre-Invoke;
@@ -126,7 +126,7 @@ def _write_settings(apt: _Apt, suite: str) -> None:
 
 
 def _assume(apt: _Apt, packages: Sequence[str]) -> None:
-    """Makes apt take packages for installed, in the version of the index. They are on hold, because apt would otherwise
+    """Makes apt treat packages as installed, in the version of the index. They are on hold, because apt would otherwise
     replace them: their stanzas are shorter than those of the index."""
     stanzas = apt.show(packages).split("\n\n")
     with (apt.folder / "status").open("a", encoding="utf-8") as status:

@@ -68,7 +68,7 @@ def obstacle(row: EnvironmentRow) -> str:
 
 
 def own_packages(row: EnvironmentRow) -> str:
-    """The command that gives this checkout's interpreter what the environment has, on machines that are not Debian."""
+    """The command that installs an environment's packages for this checkout's interpreter, without Debian."""
     packages = dict.fromkeys(name.partition(".")[0] for name in row.imports)
     return shlex.join([sys.executable, "-m", "pip", "install", *packages])
 

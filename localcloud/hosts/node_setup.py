@@ -146,7 +146,7 @@ def _machine(
     assignment: Assignment, rank: int, place: NodePlace, work: NodeWork, machine: WholeMachine,
     environment: images.LocalEnvironment,
 ) -> NodeSetup:  # fmt: skip
-    """A node that is a whole machine: some of its folders are on a disk, which it has again at its next start."""
+    """A node that is a whole machine: some of its folders are on a disk that it keeps for its next start."""
     disk = assignment.folder / f"node-{rank}"
     own = [(disk / name.strip("/"), name) for name in (*machine.kept, *machine.fresh)]
     for name in machine.fresh:
@@ -174,7 +174,7 @@ def _machine(
 
 
 def _megabytes_to_keep(folder: Path) -> int:
-    """The launcher's limit: storage costs nothing here, but its disk is this machine's."""
+    """The launcher's limit for kept files. Storage costs nothing here, but it is on this machine's disk."""
     return shutil.disk_usage(folder).free // _PARTS_OF_DISK // 1_000_000
 
 
