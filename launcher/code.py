@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clones a run's code from git on each node, if the stack file names a repository. And matches files by globs."""
+"""Clones a run's code from git on each node, if the stack file names a repository. Also has the globs of `keep:`."""
 
 from __future__ import annotations
 

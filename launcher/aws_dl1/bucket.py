@@ -75,7 +75,7 @@ class Store:
 
 
 class BucketFolder(object_store.BucketFolder):
-    """The names below are relative to it."""
+    """A folder in a bucket of Amazon S3."""
 
     mtime_header = "x-amz-meta-mtime"
     page_size = 1000

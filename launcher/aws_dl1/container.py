@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def prepare(environment: dict[str, str], start: Path, code: Path, home: Path, say: LinePrinter) -> None:
-    """All steps but the last one. Variables that the stack sets are left as they are."""
+    """Does everything before the launcher starts. Leaves variables that the stack sets as they are."""
     variables = json.loads((start / VARIABLES).read_text("utf-8")) if (start / VARIABLES).exists() else {}
     environment.update(variables)
     own = options.fork_safety(environment.get(options.KERNEL_VARIABLE) or platform.release(), rdma_core())
@@ -77,28 +77,28 @@ def prepare(environment: dict[str, str], start: Path, code: Path, home: Path, sa
     )
     if path:
         environment["LD_LIBRARY_PATH"] = path
-    _choose_way(environment, say)
+    _choose_transport(environment, say)
     if code.is_dir():
         environment[CODE_VARIABLE] = str(working_copy(code, home))
     if (start / SSH).is_dir():
         serve_ssh(environment, start / SSH, home, say)
 
 
-def _choose_way(environment: dict[str, str], say: LinePrinter) -> None:
+def _choose_transport(environment: dict[str, str], say: LinePrinter) -> None:
     """Chooses how data moves between machines, and tells HCCL, the log, and the node's status object."""
     kernel = environment.get(options.KERNEL_VARIABLE) or platform.release()
-    way = host_nic.choose_transport(environment, host_nic.detect_fabric(kernel, environment))
-    for name, value in way.variables.items():
+    transport = host_nic.choose_transport(environment, host_nic.detect_fabric(kernel, environment))
+    for name, value in transport.variables.items():
         if value is None:
             environment.pop(name, None)
         elif name in host_nic.CHOSEN or name not in environment:
             environment[name] = value
-    environment[TRANSPORT_VARIABLE] = way.words
-    say(f"between machines: {way.words}")
+    environment[TRANSPORT_VARIABLE] = transport.words
+    say(f"between machines: {transport.words}")
 
 
 def rdma_core() -> str:
-    """The version in the image, by its package manager; empty if that does not know."""
+    """The version of rdma-core in the image, from its package manager; empty if that knows none."""
     for words in _PACKAGES:
         try:
             done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, check=False)

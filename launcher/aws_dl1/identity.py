@@ -16,7 +16,7 @@ from launcher.printing import LinePrinter
 
 # Where the container's first program has put a copy of the code.
 CODE_VARIABLE = "TRAINYARD_CODE"
-VARIABLES: Mapping[str, str] = {CODE_VARIABLE: "the folder with the job's code, where the machine brought it"}
+VARIABLES: Mapping[str, str] = {CODE_VARIABLE: "the folder with the job's code, if the machine brings the code"}
 
 
 class NodeIdentity(Identity):

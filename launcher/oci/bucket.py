@@ -37,7 +37,7 @@ class Store:
 
 
 class BucketFolder(object_store.BucketFolder):
-    """The names below are relative to it."""
+    """A folder in a bucket of OCI's object storage."""
 
     mtime_header = "opc-meta-mtime"
 
@@ -93,7 +93,7 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
 
 
 def _read(path: str, known: dict[int, str]) -> dict[int, str]:
-    """The addresses in the file, or those of the last time while it is being written."""
+    """The addresses in the file, or the previous ones while the file is being written."""
     try:
         with open(path, encoding="utf-8") as file:
             rows = json.load(file)

@@ -68,7 +68,7 @@ class NodeIdentity(Identity):
 
 
 def start_of(job: str, attempt: str) -> str:
-    """The name of an attempt of a job. OpenPAI's REST server has its parts too."""
+    """The name of an attempt of a job. Its two parts are known to OpenPAI's REST server, too."""
     name = job.rpartition("~")[2][-_LETTERS:].lstrip("-_")
     return "-".join(filter(None, (name, attempt))) if name else ""
 

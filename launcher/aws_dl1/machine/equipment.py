@@ -18,7 +18,7 @@ _PLACEMENT = "start the instance through its stack, with as many interfaces of t
 
 @dataclass(frozen=True)
 class Equipment:
-    """Something that runs need. `problem` is empty if it is there."""
+    """Something that runs need. `problem` is empty if the machine has it."""
 
     what: str
     problem: str

@@ -51,7 +51,7 @@ class MachinePaths:
 
     @property
     def run(self) -> Path:
-        """Emptied by each boot."""
+        """The folder that each boot empties."""
         return self.root / "run/trainyard-node"
 
     @property

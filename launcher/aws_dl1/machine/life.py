@@ -165,7 +165,7 @@ class Life:
             self.pause(_LOOK_SECONDS)
 
     def _must_stop(self) -> bool:
-        """Called at every turn of the waits that come before the container: whether they have to end."""
+        """Whether the waits before the container's start have to end. They call this at every turn."""
         self.tick()
         self._reason = self._reason or self._stopped()
         return self._reason is not None or self.leaving()

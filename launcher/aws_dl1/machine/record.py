@@ -29,7 +29,7 @@ class Record:
 
 
 def read(paths: MachinePaths, number: int) -> Record | None:
-    """The record of a start; None if this machine has done nothing for it."""
+    """The record of a start; None if this machine has not begun it."""
     folder = folder_of(paths, number)
     kept = read_json(folder / "record.json")
     return _record(kept, folder) if kept else None

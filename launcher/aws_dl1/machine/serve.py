@@ -24,7 +24,7 @@ from launcher.errors import MissingError
 from launcher.stores import StoreError
 from launcher.supervise import Signals
 
-# How often it polls the queue: usually it is woken, but the command that wakes it may be lost; and while nodes wait.
+# How often it polls the queue, because the command that wakes it may be lost; and how often while nodes wait.
 _LOOK_SECONDS, _WAITING_SECONDS = 20.0, 1.0
 _RENEW_SECONDS, _SILENT_SECONDS = 60.0, 600.0
 _SECRET_SECONDS = 300.0
@@ -123,7 +123,7 @@ class Server:
             pause = min(pause * 2, 15.0)
 
     def _turn_unfit(self) -> None:
-        """One turn of a machine that cannot take runs: a run whose turn it is fails, or it would wait for ever."""
+        """One turn of a machine that cannot take runs. The run whose turn it is fails: otherwise it would wait for ever."""
         try:
             self._renew()
             found = self.machine.cluster.look()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prepares and starts a container: code, launcher, image, secrets, SSH. All nodes start theirs together.
-If a ticket names a newer release of this program, the machine switches to that first. So it need not be replaced."""
+
+If a ticket names a newer release of this program, the machine switches to that first. So it need not be replaced.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ _PLACES = ("AWS_ENDPOINT_URL", "AWS_EC2_METADATA_SERVICE_ENDPOINT")
 
 @dataclass
 class Machine:
-    """This machine: what all its starts share."""
+    """The parts of this machine that all its starts share."""
 
     paths: MachinePaths
     settings: Settings
@@ -55,7 +57,7 @@ class Machine:
 
 @dataclass
 class Starting:
-    """Prepares one start up to its container. `stopped` is called while it waits: whether it should end."""
+    """Prepares one start up to its container. `stopped` returns whether its waits should end."""
 
     machine: Machine
     ticket: Ticket

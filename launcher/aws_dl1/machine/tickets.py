@@ -37,7 +37,7 @@ class Ticket:
 
     @property
     def names(self) -> frozenset[str]:
-        """Its nodes."""
+        """The names of its nodes."""
         return frozenset(self.environments)
 
     def stream(self, job: str, node: str) -> str:
@@ -94,7 +94,7 @@ def _environment(node: Mapping[str, Any]) -> dict[str, str]:
 
 
 def variable(name: str) -> str:
-    """The name, if a variable can have it."""
+    """The name, if it is valid for a variable. Otherwise ValueError."""
     if not _VARIABLE.fullmatch(name):
         raise ValueError(f"{name!a} is not a variable's name")
     return name
