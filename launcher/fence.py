@@ -144,8 +144,8 @@ class Fence:
         return listed
 
     def _older_writers(self, listed: list[Stored], first_seen: dict[tuple[str, str], float]) -> list[str]:
-        """The ranks of older starts that may still write. `first_seen`: when each renewal was first
-        seen, by our clock."""
+        """The ranks of older starts that may still write. `first_seen`: by our clock, when
+        each renewal was first listed."""
         claims = [seconds(item.modified) for item in listed if item.name == f"{_CLAIMS}{self.start}"]
         found = []
         for item in listed:

@@ -123,7 +123,7 @@ class Server:
             pause = min(pause * 2, 15.0)
 
     def _turn_unfit(self) -> None:
-        """One turn of a machine that cannot take runs. The run whose turn it is fails: otherwise it would wait for ever."""
+        """One turn of a machine that cannot take runs. The next run fails, because it would otherwise wait for ever."""
         try:
             self._renew()
             found = self.machine.cluster.look()
