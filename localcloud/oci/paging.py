@@ -59,11 +59,17 @@ def plain_page(
     items: Sequence[Any], query: Mapping[str, str], default: int = DEFAULT_LIMIT
 ) -> tuple[Sequence[Any], dict[str, str]]:
     """One page of a plain sequence, with its headers."""
-    start = read_page(query["page"], 1)[0] if query.get("page") else 0
-    if not isinstance(start, int) or start < 0:
-        raise invalid("page is not a page token of this cloud")
+    start = offset_of(query)
     end = start + limit_of(query, default)
     return items[start:end], {"opc-next-page": write_page([end])} if end < len(items) else {}
+
+
+def offset_of(query: Mapping[str, str]) -> int:
+    """The position at which a page of a plain sequence begins."""
+    offset = read_page(query["page"], 1)[0] if query.get("page") else 0
+    if not isinstance(offset, int) or offset < 0:
+        raise invalid("page is not a page token of this cloud")
+    return offset
 
 
 def limit_of(query: Mapping[str, str], default: int = DEFAULT_LIMIT) -> int:

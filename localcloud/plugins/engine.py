@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine that runs a plugin: the ids of a resource in its state, and its commands for messages.
+"""The engine that runs a plugin: the ids of a resource in its state, and remedies with its commands.
 
 A create may find that its resource exists already. There are two cases. Either an earlier create was killed before it
 returned: then the resource has to be adopted. Or the engine replaces the resource by an equal one (`--replace`, `pulumi
@@ -14,14 +14,14 @@ import os
 import shlex
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from components.platform.calls import ProviderError
+from components.platform.calls import Call, ProviderError
 
 _ENGINES = ("pulumi", "pulumi.exe")
 _SECONDS = 120.0
@@ -113,4 +113,20 @@ def commands(urn: str, word: str, *options: str) -> str:
     local = shlex.join(["trainyard", _LOCAL[word], stack, "--local", *options, *where])
     return (
         f"`{local}` (or, where you call Pulumi yourself, `{shlex.join(['pulumi', word, '--stack', stack, *options])}`)"
+    )
+
+
+def delete_old_remedy(call: Call) -> str:
+    command = commands(call.urn, "destroy", "--target", call.urn, "--target-dependents")
+    return (
+        "The old resource still exists, because the engine creates the new one first. Delete the old one with "
+        f"everything that depends on it: {command}. Then bring the stack up again."
+    )
+
+
+def unchangeable_error(call: Call, keys: Iterable[str]) -> ProviderError:
+    named = ", ".join(f"`{key}`" for key in keys)
+    return ProviderError(
+        f"{call.name}: the local cloud cannot change {named} of an existing resource.",
+        f"Restore the old value, or replace the resource: {commands(call.urn, 'up', '--replace', call.urn)}.",
     )

@@ -7,14 +7,14 @@ import hashlib
 import time
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from catalog.tables import table
 from components.platform.calls import Call, InputFailure, PartialFailureError, ProviderError
 from components.platform.values import Diff, DiffRules, Properties, canonical, changed_keys, compare
-from localcloud.plugins.engine import commands, note_deleted, recorded_ids, recorded_parent
+from localcloud.plugins.engine import commands, delete_old_remedy, note_deleted, recorded_ids, recorded_parent
 from provider.base.resource import CheckedInputs, CreatedResource, LiveResource, ProviderResource, unknown_where_missing
 
 T = TypeVar("T")
@@ -207,9 +207,9 @@ class TableResource(ProviderResource):
             collides = isinstance(error, NameTakenError) or (error.__cause__ and self._collides(error.__cause__))
             if not collides or not recorded_ids(call.urn):
                 raise
-            raise ProviderError(error.cause, _delete_old_first(call)) from error.__cause__
+            raise ProviderError(error.cause, delete_old_remedy(call)) from error.__cause__
         if self.id_of(model, inputs) in old:
-            raise ProviderError(f"{call.name}: there can be only one {made}.", _delete_old_first(call))
+            raise ProviderError(f"{call.name}: there can be only one {made}.", delete_old_remedy(call))
         return model
 
     def read(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> LiveResource | None:  # noqa: A002
@@ -292,19 +292,3 @@ class TableResource(ProviderResource):
                     raise
                 call.report.status(f"still in use: {in_use}")
             call.stop.wait(1.0)
-
-
-def _delete_old_first(call: Call) -> str:
-    command = commands(call.urn, "destroy", "--target", call.urn, "--target-dependents")
-    return (
-        "The old resource still exists, because the engine creates the new one first. Delete the old one with "
-        f"everything that depends on it: {command}. Then bring the stack up again."
-    )
-
-
-def unchangeable_error(call: Call, keys: Iterable[str]) -> ProviderError:
-    named = ", ".join(f"`{key}`" for key in keys)
-    return ProviderError(
-        f"{call.name}: the local cloud cannot change {named} of an existing resource.",
-        f"Restore the old value, or replace the resource: {commands(call.urn, 'up', '--replace', call.urn)}.",
-    )

@@ -12,7 +12,8 @@ from localcloud.aws.plugin.properties import AwsProperties
 from localcloud.aws.plugin.rows import Added, Change, Read, fill, names_in
 from localcloud.aws.plugin.session import ATTEMPT, all_tags, tags_for, visible
 from localcloud.aws.plugin.shapes import ParameterBuilder, search, to_pulumi
-from localcloud.plugins.table import seed_of, unchangeable_error
+from localcloud.plugins.engine import unchangeable_error
+from localcloud.plugins.table import seed_of
 
 T = TypeVar("T")
 # While AWS remembers a client token, a resource can be created and deleted by others at most this many times.

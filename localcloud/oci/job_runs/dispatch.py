@@ -18,19 +18,15 @@ from localcloud.hosts.assignment import (
     Assignment,
     CannotStartError,
     Group,
-    Interface,
-    NetworkReach,
     NodeWork,
     Outline,
     RunCode,
     RunVerdict,
-    Subnet,
 )
 from localcloud.hosts.node_setup import METADATA
 from localcloud.oci import tenancy
-from localcloud.oci.access import may_attach, may_mount, may_pull, may_write_log
-from localcloud.oci.job_runs import rules, run_resources
-from localcloud.oci.job_runs.rules import rules_of
+from localcloud.oci.access import may_mount, may_pull, may_write_log
+from localcloud.oci.job_runs import network, run_resources
 from localcloud.oci.job_runs.run_resources import MayUse, NodeLog, mounted_buckets, principal_of
 from localcloud.oci.ocids import RUN_ACTIVE, RUN_TERMINAL
 from localcloud.oci.operations import OciCloud
@@ -39,7 +35,6 @@ from localcloud.oci.services.logs import record_flows
 from localcloud.oci.services.network import subnets
 from localcloud.oci.store import StoredResource
 from localcloud.server import http
-from localcloud.server.errors import ApiError
 
 BEGUN_AGAIN = "Begun again: the local cloud was killed while the run was in progress, and its hosts with it"
 # A node group that has run is ACTIVE in NodeGroupDetails, which does not have the states of runs.
@@ -210,7 +205,7 @@ async def assignment_of(cloud: OciCloud, run: StoredResource, folder: Path) -> A
         raise CannotStartError("The job or the project of the run is gone")
     parts, principal, outline = _RunParts(run, job, project), principal_of(run), outline_of(run, job)
     subnet = cloud.store.get(run.body.get("subnet", ""))
-    attached = _attach(cloud, run, subnet, len(outline.groups_by_rank)) if subnet else []
+    attached = network.attach_vnics(cloud, run, subnet, len(outline.groups_by_rank)) if subnet else []
     may_write = partial(may_write_log, cloud.access, principal)
 
     def lines(group: str, rank: int) -> NodeLog:
@@ -226,40 +221,11 @@ async def assignment_of(cloud: OciCloud, run: StoredResource, folder: Path) -> A
         works=list(_works(cloud, parts, modules, partial(may_pull, cloud.access, principal))),
         code=code,
         mounts=list(mounted_buckets(run, job, cloud.store, cloud.objects, partial(may_mount, cloud.access, principal))),
-        subnet=_subnet(subnet) if subnet else None,
-        interfaces=[_interface(cloud, vnic) for vnic in attached],
+        subnet=network.subnet_of(subnet) if subnet else None,
+        interfaces=[network.interface_of(cloud, vnic) for vnic in attached],
         lines=lambda group, rank: lines(group, rank).write,
         upkeep=partial(run_resources.keep_token_renewed, cloud, run.id, folder, seconds),
     )
-
-
-def _attach(cloud: OciCloud, run: StoredResource, subnet: StoredResource, count: int) -> list[StoredResource]:
-    """A VNIC for every node, by rank."""
-    if not may_attach(cloud.access, subnet):
-        raise CannotStartError(
-            f"The Data Science service may not use the subnet {subnet.id}: a policy must let service datascience"
-            " use virtual-network-family in its compartment"
-        )
-    try:
-        with cloud.store.transaction():
-            return subnets.attach(cloud.store, run, subnet, count)
-    except ApiError as error:
-        raise CannotStartError(error.message) from None
-
-
-def _subnet(subnet: StoredResource) -> Subnet:
-    router = rules.router(subnet)
-    return Subnet(subnet.id, subnet.parent, router, subnets.mac_address(router), rules.prefix_length(subnet))
-
-
-def _interface(cloud: OciCloud, vnic: StoredResource) -> Interface:
-    def reach() -> NetworkReach | None:
-        subnet = cloud.store.get(vnic.parent)
-        if subnet is None:
-            return None
-        return NetworkReach(rules_of(cloud.store, subnet, vnic), rules.destinations(cloud.store, subnet))
-
-    return Interface(vnic.id, str(vnic.body["privateIp"]), str(vnic.body["macAddress"]), reach)
 
 
 def _works(cloud: OciCloud, parts: _RunParts, modules: frozenset[str], may_pull: MayUse) -> Iterator[NodeWork]:

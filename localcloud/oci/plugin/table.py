@@ -12,7 +12,8 @@ from components.platform.calls import Call, ProviderError
 from components.platform.values import Properties
 from localcloud.oci.plugin.convert import fields, from_model, to_model
 from localcloud.oci.plugin.rows import ResourceTypeRow
-from localcloud.plugins.table import TableResource, rules_of, seed_of, unchangeable_error
+from localcloud.plugins.engine import unchangeable_error
+from localcloud.plugins.table import TableResource, rules_of, seed_of
 
 T = TypeVar("T")
 

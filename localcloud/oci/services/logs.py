@@ -21,7 +21,7 @@ from localcloud.oci.kinds import ResourceKind, WorkRequestNames
 from localcloud.oci.log_query import LogQuery, parse
 from localcloud.oci.ocids import RUN_ACTIVE
 from localcloud.oci.operations import ApiCall, ApiOperation, OciCloud
-from localcloud.oci.paging import limit_of, read_page, write_page
+from localcloud.oci.paging import limit_of, offset_of, write_page
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server import http
 from localcloud.server.errors import invalid
@@ -35,9 +35,8 @@ _CHANGES = frozenset({"Create", "Update", "Delete", "Move"})
 # The type of a record in a flow log.
 FLOW_RECORD = "com.oraclecloud.vcn.flowlogs.DataEvent"
 SERVICE_LOG = "SERVICE"
-_FLOW_SERVICE, _FLOW_SOURCE_TYPE = "flowlogs", "OCISERVICE"
-# The category `subnet` is the same, but restricted by a capture filter.
-_FLOW_CATEGORY = "all"
+# The type, service and category of a flow log's source. The category `subnet` would add a capture filter.
+_FLOW_SOURCE = ("OCISERVICE", "flowlogs", "all")
 _PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1}
 # The counts that are recorded already, by flow.
 RecordedFlows = dict[tuple[Any, ...], int]
@@ -138,21 +137,13 @@ def _search(call: ApiCall) -> Reply:
 
 def _search_results(call: ApiCall, details: Json, query: LogQuery, logs: Mapping[str, StoredResource]) -> Reply:
     limit = min(limit_of(call.query, 500), query.limit or 1000)
-    page = call.query.get("page")
-    offset = _offset(page) if page else 0
+    offset = offset_of(call.query)
     rows = _select_lines(call.store, query, logs, details, limit + 1, offset)
     results = [{"data": _entry(call.store, row, logs[row[0]])} for row in rows[:limit]]
     body: dict[str, Any] = {"results": results, "summary": {"resultCount": len(results), "fieldCount": 0}}
     if details.get("isReturnFieldInfo"):
         body["fields"] = []
     return Reply(200, body, {"opc-next-page": write_page([offset + limit])} if len(rows) > limit else {})
-
-
-def _offset(page: str) -> int:
-    (position,) = read_page(page, 1)
-    if not isinstance(position, int) or position < 0:
-        raise invalid("page is not a page token of this cloud")
-    return position
 
 
 def _logs_in_scope(store: StateStore, query: LogQuery) -> dict[str, StoredResource]:
@@ -232,11 +223,9 @@ def _require_source(call: ApiCall, body: Json) -> Json:
     if not source:
         raise invalid("configuration.source is required for a log of the type SERVICE")
     chosen = source.get("sourceType"), source.get("service"), source.get("category")
-    if chosen != (_FLOW_SOURCE_TYPE, _FLOW_SERVICE, _FLOW_CATEGORY) or source.get("parameters"):
-        raise invalid(
-            f"the local cloud serves one kind of service log: {_FLOW_SOURCE_TYPE}, service {_FLOW_SERVICE}, "
-            f"category {_FLOW_CATEGORY}, without parameters"
-        )
+    if chosen != _FLOW_SOURCE or source.get("parameters"):
+        described = "{}, service {}, category {}, without parameters".format(*_FLOW_SOURCE)
+        raise invalid(f"the local cloud serves one kind of service log: {described}")
     subnet = call.store.get(str(source.get("resource")))
     if subnet is None or subnet.kind != "subnet" or not subnet.live:
         raise related_not_found(f"resource {source.get('resource')}")
@@ -262,7 +251,7 @@ def _logs_of_subnet(store: StateStore, subnet: str) -> list[StoredResource]:
 
 
 def new_flow_records(document: Mapping[str, Any], recorded: RecordedFlows, moment: float) -> Iterator[tuple[str, Json]]:
-    """The new counts of a run's firewalls since the last records: the VNIC, and the record's data."""
+    """Records of the new counts of a run's firewalls: the VNIC of each, and its data."""
     vnics = {str(node["address"]): str(node["vnic"]) for node in document["nodes"]}
     accepted = [("ACCEPT", row, int(row["connections"])) for row in (*document["flows"], *document.get("free", ()))]
     for action, row, count in (*accepted, *(("REJECT", row, int(row["packets"])) for row in document["dropped"])):
@@ -299,16 +288,16 @@ def _flow_data(action: str, source: str, target: str, row: Mapping[str, Any], co
 
 def _oracle_of(store: StateStore, log: StoredResource, vnic: str) -> Json:
     """The part of a record about its VNIC."""
-    there = store.get(vnic)
-    compartment = there.compartment if there else log.compartment
+    resource = store.get(vnic)
+    compartment = resource.compartment if resource else log.compartment
     return {"vniccompartmentocid": compartment, "vnicocid": vnic, "vnicsubnetocid": _subnet_of(log)}
 
 
 def operations() -> list[ApiOperation]:
-    line_operations = (
-        ApiOperation(
-            "PutLogs", "POST", "/20200831/logs/{logId}/actions/push", _put_logs, "loggingingestion", "PutLogsDetails"
-        ),
+    push = "/20200831/logs/{logId}/actions/push"
+    return [
+        *kinds.operations(GROUP),
+        *kinds.operations(LOG),
+        ApiOperation("PutLogs", "POST", push, _put_logs, "loggingingestion", "PutLogsDetails"),
         ApiOperation("SearchLogs", "POST", "/20190909/search", _search, "loggingsearch", "SearchLogsDetails"),
-    )
-    return [*kinds.operations(GROUP), *kinds.operations(LOG), *line_operations]
+    ]

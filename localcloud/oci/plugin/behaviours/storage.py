@@ -10,7 +10,7 @@ from components.oci.client.calls import attempt
 from components.platform.calls import Call, ProviderError
 from components.platform.values import Diff, Properties
 from localcloud.oci.plugin.table import OciResource
-from localcloud.plugins.table import unchangeable_error
+from localcloud.plugins.engine import unchangeable_error
 
 
 class BucketResource(OciResource):

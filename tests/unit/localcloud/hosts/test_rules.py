@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from localcloud.hosts.firewall import UnreadableRuleError
-from localcloud.oci.job_runs.rules import destinations, router, rules_of
+from localcloud.oci.job_runs.network import destinations, rules_of, subnet_of
 from localcloud.oci.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS, gateway_services
 from localcloud.oci.store import StateStore, StoredResource
 
@@ -125,4 +125,4 @@ def test_gateways_lead_where_their_kind_does(store: StateStore, rule: tuple[str,
     subnet = _subnet(store, routeTableId="table")
     addresses = {f"{each}/32" if "/" not in each else each for each in found}
     assert set(destinations(store, subnet)) == {"10.0.0.0/16", "172.16.0.0/16"} | addresses
-    assert router(subnet) == "10.0.1.1"
+    assert subnet_of(subnet).router == "10.0.1.1"

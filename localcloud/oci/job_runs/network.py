@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The security rules in force for a VNIC, read from the store: those of its subnet's lists and of its groups."""
+"""The network of a run's nodes: their subnet, their VNICs, and the security rules in force for each VNIC.
+
+The rules are those of the subnet's security lists and of the VNIC's groups.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,11 @@ from contextlib import suppress
 from ipaddress import IPv4Network
 from typing import Any
 
+from localcloud.hosts.assignment import CannotStartError, Interface, NetworkReach, Subnet
 from localcloud.hosts.firewall import ICMP, TCP, UDP, Direction, FirewallRule, Range, UnreadableRuleError
-from localcloud.oci.services.network import security
+from localcloud.oci.access import may_attach
+from localcloud.oci.operations import OciCloud
+from localcloud.oci.services.network import security, subnets
 from localcloud.oci.services.network.gateways import addresses_of, gateway_services
 from localcloud.oci.store import StateStore, StoredResource
 from localcloud.server.errors import ApiError
@@ -21,6 +27,36 @@ _SIDES: tuple[tuple[Direction, str, str], ...] = (
     ("egress", "egressSecurityRules", "destination"),
 )
 _OPTIONS: Mapping[int | None, str] = {TCP: "tcpOptions", UDP: "udpOptions"}
+
+
+def attach_vnics(cloud: OciCloud, run: StoredResource, subnet: StoredResource, count: int) -> list[StoredResource]:
+    """A VNIC for every node, by rank."""
+    if not may_attach(cloud.access, subnet):
+        raise CannotStartError(
+            f"The Data Science service may not use the subnet {subnet.id}: a policy must let service datascience"
+            " use virtual-network-family in its compartment"
+        )
+    try:
+        with cloud.store.transaction():
+            return subnets.attach(cloud.store, run, subnet, count)
+    except ApiError as error:
+        raise CannotStartError(error.message) from None
+
+
+def subnet_of(subnet: StoredResource) -> Subnet:
+    block = IPv4Network(subnet.body["cidrBlock"])
+    router = str(block[1])
+    return Subnet(subnet.id, subnet.parent, router, subnets.mac_address(router), block.prefixlen)
+
+
+def interface_of(cloud: OciCloud, vnic: StoredResource) -> Interface:
+    def reach() -> NetworkReach | None:
+        subnet = cloud.store.get(vnic.parent)
+        if subnet is None:
+            return None
+        return NetworkReach(rules_of(cloud.store, subnet, vnic), destinations(cloud.store, subnet))
+
+    return Interface(vnic.id, str(vnic.body["privateIp"]), str(vnic.body["macAddress"]), reach)
 
 
 def rules_of(store: StateStore, subnet: StoredResource, vnic: StoredResource) -> tuple[FirewallRule, ...]:
@@ -115,11 +151,3 @@ def _through(gateway: StoredResource, destination: str) -> Iterator[str]:
         attached = {service["serviceId"] for service in gateway.body.get("services") or []}
         if any(service["id"] in attached and service["cidrBlock"] == destination for service in gateway_services()):
             yield from addresses_of(destination)
-
-
-def router(subnet: StoredResource) -> str:
-    return str(IPv4Network(subnet.body["cidrBlock"])[1])
-
-
-def prefix_length(subnet: StoredResource) -> int:
-    return IPv4Network(subnet.body["cidrBlock"]).prefixlen
