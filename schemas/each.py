@@ -39,7 +39,7 @@ def expand(name: str, run: Run) -> Iterator[tuple[str, Run]]:
         return
     for chosen in combinations(run):
         args = tuple(_filled(word, chosen) for word in run.args)
-        yield spell(name, chosen), replace(run, each={}, at_most=None, args=args, env=_environment(run.env, chosen))
+        yield key_of(name, chosen), replace(run, each={}, at_most=None, args=args, env=_environment(run.env, chosen))
 
 
 def combinations(run: Run) -> Iterator[Mapping[str, str]]:
@@ -63,7 +63,7 @@ def turns_of(job: Job, key: str) -> tuple[int, str] | None:
     """For a run of a sweep with `atMost`: the limit of simultaneous runs, and the common prefix of their names."""
     for name, entry in job.runs.items():
         if entry.at_most is not None and entry.each and key in keys_of(name, entry):
-            return entry.at_most, f"{spell(name, {})}-{_safe(min(entry.each))}-"
+            return entry.at_most, f"{key_of(name, {})}-{_safe(min(entry.each))}-"
     return None
 
 
@@ -71,7 +71,7 @@ def keys_of(name: str, run: Run) -> list[str]:
     """The keys of an entry's runs. Empty if there are too many, which another check reports."""
     if count(run) > MOST_RUNS:
         return []
-    return [spell(name, chosen) for chosen in combinations(run)] if run.each else [name]
+    return [key_of(name, chosen) for chosen in combinations(run)] if run.each else [name]
 
 
 def swept_keys(jobs: Any, job: str, name: str) -> list[str]:
@@ -85,7 +85,7 @@ def swept_keys(jobs: Any, job: str, name: str) -> list[str]:
     return keys_of(name, Run(each=values)) if values else []
 
 
-def spell(name: str, chosen: Mapping[str, str]) -> str:
+def key_of(name: str, chosen: Mapping[str, str]) -> str:
     """The key of a combination. Characters other than letters, digits, `.`, `_` and `-` become hyphens, because the key
     names objects and resources."""
     words = (name, *itertools.chain.from_iterable(chosen.items()))

@@ -24,7 +24,7 @@ from schemas.source import Source, shape_titles
 _JOBS = at("jobs")
 _OF_A_JOB = len(_JOBS) + 1
 _DEPTH = len(_JOBS) + 1
-# Findings about several stacks together (schemas/several.py): code -> title and severity.
+# Findings about several stacks together (schemas/across_stacks.py): code -> title and severity.
 OF_SEVERAL: dict[str, tuple[str, Severity]] = {
     "TY114": ("subnets of one network overlap", "warning"),
     "TY615": ("two stacks make the same thing", "warning"),
@@ -97,7 +97,7 @@ def _noting(slot: Any, place: KeyPath, read: set[KeyPath]) -> property:
     return property(get, lambda self, value: slot.__set__(self, value))
 
 
-def said_once(findings: Iterable[Finding]) -> list[Finding]:
+def without_repeats(findings: Iterable[Finding]) -> list[Finding]:
     """Combines equal findings, in the order of the first ones. A finding about one job stays unchanged."""
     groups: dict[object, list[Finding]] = {}
     for number, one in enumerate(findings):
@@ -144,7 +144,7 @@ def _judge(loaded: Loaded, on: date | None = None) -> Judged:
     facts = gather(loaded.stack, loaded.folder, on) if loaded.stack is not None else None
     meant = [loaded.located(finding) for finding in _meaning(loaded, facts, on)]
     findings = sorted((*loaded.findings, *meant), key=lambda finding: (finding.line, finding.column, finding.code))
-    return Judged(loaded.stack, facts, tuple(said_once(findings)), loaded.source, loaded.folder)
+    return Judged(loaded.stack, facts, tuple(without_repeats(findings)), loaded.source, loaded.folder)
 
 
 def _meaning(loaded: Loaded, facts: Facts | None, on: date | None) -> Iterator[Finding]:

@@ -163,9 +163,9 @@ def _finish(source: Source, data: Mapping[str, Any] | None, name: str, folder: F
 
 
 def _sound_part(data: Mapping[str, Any], source: Source, name: str, opaque: bool) -> SoundPart | None:
-    from schemas.mending import meant_key, mended  # valid files need not wait for this import
+    from schemas.repair import meant_key, repaired  # valid files need not wait for this import
 
-    made = mended(data)
+    made = repaired(data)
     stack = _build(made.data, name, opaque) if made is not None else None
     if made is None or stack is None:
         return None

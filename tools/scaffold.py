@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any
 
 from components.{name}.stack import {kind}Stack
 from components.plan.model import Plan
-from components.plan.platform import AccessReport, Meeting, Words
+from components.plan.platform import AccessReport, Rendezvous, Words
 from components.platform.base import Platform
 from schemas.model import Layout
 
@@ -77,8 +77,8 @@ class {kind}Platform(Platform):
     def lower(self, stack: Any, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> Plan:
         return plan
 
-    def meeting(self, layout: Layout) -> Meeting:
-        return Meeting("bucket", "addresses are exchanged in the bucket")
+    def rendezvous(self, layout: Layout) -> Rendezvous:
+        return Rendezvous("bucket", "addresses are exchanged in the bucket")
 
     def words(self, plan: Plan) -> Words:
         return Words([], [], [], [])

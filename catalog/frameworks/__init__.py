@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from catalog.frameworks.columns import FrameworkError, extended, read
-from catalog.frameworks.sound import require_sound
+from catalog.frameworks.validation import require_valid
 
 __all__ = ["FrameworkError"]
 HERE = Path(__file__).parent
@@ -214,5 +214,5 @@ def parse(data: Mapping[str, Any], strategy: str | None = None) -> Framework:
         wraps=columns.wraps,
         stands_for=columns.stands_for,
     )
-    require_sound(row)
+    require_valid(row)
     return row

@@ -25,9 +25,9 @@ _Answer = Callable[[Mapping[str, Any], OfflineStack], Mapping[str, Any]]
 class AwsOffline(OfflineCloud):
     def prepare(self) -> None:
         import components.aws.resources.deploy  # noqa: F401
-        from components.aws.resources.context import make_lean
+        from components.aws.resources.context import make_lazy
 
-        make_lean()
+        make_lazy()
 
     def identify(self, token: str, name: str, inputs: Mapping[str, Any]) -> str:
         kind = token.rpartition(":")[2]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from catalog.tables import table
-from components.plan.platform import AccessReport, Meeting, Words
+from components.plan.platform import AccessReport, Rendezvous, Words
 from components.platform.base import Platform
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class AwsDl1Platform(Platform):
 
         return lower(stack, plan)
 
-    def meeting(self, layout: Layout) -> Meeting:
-        return Meeting("bucket", "addresses are exchanged in the bucket")
+    def rendezvous(self, layout: Layout) -> Rendezvous:
+        return Rendezvous("bucket", "addresses are exchanged in the bucket")
 
     def environments(
         self, job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range

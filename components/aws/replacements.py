@@ -55,12 +55,12 @@ def find_replacements(wanted: Replacing, recorded: Recorded, before: Outputs) ->
         if moved and before and REPLACED_WITH not in before:
             refused.append(_too_early(name, moved))
         elif changes:
-            yield _told(name, kept, changes)
+            yield _replacement_warning(name, kept, changes)
     if refused:
         raise RefusedError(refused)
 
 
-def _told(name: str, machines: Mapping[str, str], changes: list[str]) -> Wrong:
+def _replacement_warning(name: str, machines: Mapping[str, str], changes: list[str]) -> Wrong:
     named = ", ".join(f"`{node}` ({machine})" for node, machine in machines.items())
     queue = "the queue stays in the old bucket, so all runs start again"
     if not any(one.startswith("`bucket`") for one in changes):

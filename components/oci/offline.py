@@ -24,9 +24,9 @@ _Answer = Callable[[Mapping[str, Any], OfflineStack], Mapping[str, Any]]
 class OciOffline(OfflineCloud):
     def prepare(self) -> None:
         import components.oci.resources.deploy  # noqa: F401
-        from components.oci.resources.context import make_lean
+        from components.oci.resources.context import make_lazy
 
-        make_lean()
+        make_lazy()
 
     def identify(self, token: str, name: str, inputs: Mapping[str, Any]) -> str:
         kind = token.rpartition(":")[2]

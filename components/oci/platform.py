@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from catalog.tables import table
-from components.plan.platform import AccessReport, Meeting, Words
+from components.plan.platform import AccessReport, Rendezvous, Words
 from components.platform.base import Platform
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from schemas.findings import CheckRule
     from schemas.model import Layout, Run
 
-_MEETINGS: Mapping[Layout, Meeting] = {
-    "run-per-node": Meeting("bucket", "addresses are exchanged in the bucket"),
-    "node-groups": Meeting("cluster-metadata", "addresses and ranks are those of OCI's own list of nodes"),
+_MEETINGS: Mapping[Layout, Rendezvous] = {
+    "run-per-node": Rendezvous("bucket", "addresses are exchanged in the bucket"),
+    "node-groups": Rendezvous("cluster-metadata", "addresses and ranks are those of OCI's own list of nodes"),
 }
 
 
@@ -65,7 +65,7 @@ class OciPlatform(Platform):
     def circumstances(self, stack: OciStack) -> frozenset[str]:
         return frozenset({"joins"} if stack.joins_subnet else ())
 
-    def meeting(self, layout: Layout) -> Meeting:
+    def rendezvous(self, layout: Layout) -> Rendezvous:
         return _MEETINGS[layout]
 
     def environments(

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from catalog.openpai import has_reference, reads, registry_of, same_registry
-from components.openpai import plain
-from components.openpai.client.inputs import carried
+from components.openpai import plain_command
+from components.openpai.client.inputs import as_base64
 from components.openpai.client.jobs import job_name
-from components.openpai.plain import PlainCommand, as_is_commands, quoted
+from components.openpai.plain_command import PlainCommand, as_is_commands, quoted
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, TaskRolePlan
 from components.openpai.stack import IMAGE_NAME, RUNS_COMMANDS, Prerequisite
 from components.plan.model import NodePlan, RunPlan, expand
@@ -127,7 +127,7 @@ def _prerequisite(one: Prerequisite) -> Protocol:
 
 def _arriving(command: str) -> str:
     """A command in a form that the runtime reads unchanged. `check` refuses commands for which there is none."""
-    return command if reads(command) or has_reference(command) else carried(command)
+    return command if reads(command) or has_reference(command) else as_base64(command)
 
 
 def _needed(job: OpenPaiJobPlan) -> Protocol:
@@ -218,12 +218,12 @@ def _commands(
     """The lines that bash runs in each task of a role."""
     values = {"bucket": plan.store.uri, "registry": plan.registry_address}
     yield 'trainyard_python="$(command -v python || command -v python3)"'
-    yield from (plain.parameter(name) for name in job.parameters)
+    yield from (plain_command.parameter(name) for name in job.parameters)
     for name, value in {**plan.store.variables, **node.environment}.items():
         if isinstance(value, Secret):
-            yield plain.secret(name, _key(name, node.role, secrets))
+            yield plain_command.secret(name, _key(name, node.role, secrets))
         else:
-            yield plain.exported(name, plain.quoted(expand(value, values)))
+            yield plain_command.exported(name, plain_command.quoted(expand(value, values)))
     git = job.code.git if job.code else None
     launch = {**node.launch, "node": node.role, "rank": None}
     if has_code:
@@ -239,8 +239,8 @@ def _commands(
         yield from PlainCommand(_filled(launch, values), _listeners(job, launch), store, *limit).commands()
     else:
         # Until then, the launcher retries transient failures.
-        yield plain.exported("TRAINYARD_MAXIMUM_MINUTES", str(minutes))
-        yield plain.exported("TRAINYARD_LAUNCH", plain.document(_filled(launch, values)))
+        yield plain_command.exported("TRAINYARD_MAXIMUM_MINUTES", str(minutes))
+        yield plain_command.exported("TRAINYARD_LAUNCH", plain_command.document(_filled(launch, values)))
         yield f'exec {limited(minutes)} "$trainyard_python" -I -m launcher'
 
 

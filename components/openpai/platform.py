@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from components.plan.platform import AccessReport, Meeting, Words
+from components.plan.platform import AccessReport, Rendezvous, Words
 from components.platform.base import Platform
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class OpenPaiPlatform(Platform):
 
         return lower(stack, plan, jobs)
 
-    def meeting(self, layout: Layout) -> Meeting:
-        return Meeting("openpai", "addresses and ports are those that OpenPAI tells each task")
+    def rendezvous(self, layout: Layout) -> Rendezvous:
+        return Rendezvous("openpai", "addresses and ports are those that OpenPAI tells each task")
 
     def words(self, plan: OpenPaiPlan) -> Words:
         from components.openpai.plan import words

@@ -164,8 +164,8 @@ def _logs(stack: Stack) -> LogsPlan:
 
 def job_plan(stack: Stack, resolved: ResolvedJob, platform: Platform) -> JobPlan:
     job, name, framework = resolved.spec, resolved.name, resolved.framework
-    meeting = platform.meeting(job.layout)
-    parts = {role: role_part(stack, resolved, role, meeting.source, platform.names_code) for role in resolved.roles}
+    rendezvous = platform.rendezvous(job.layout)
+    parts = {role: role_part(stack, resolved, role, rendezvous.source, platform.names_code) for role in resolved.roles}
     return JobPlan(
         name=name,
         was=job.was.names,
@@ -173,7 +173,7 @@ def job_plan(stack: Stack, resolved: ResolvedJob, platform: Platform) -> JobPlan
         display_name=stack.physical(name),
         framework=job.framework,
         strategy=framework.strategy,
-        ranks=f"{framework.rank}; {meeting.words}",
+        ranks=f"{framework.rank}; {rendezvous.words}",
         layout=job.layout,
         image=expand(job.image, plan_references(stack, job.was.first(name))),
         image_is_ours=job.image.startswith(OUR_IMAGE),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.frameworks import PortRow
-from catalog.frameworks.sound import FORMS_OF_A_PORT
+from catalog.frameworks.validation import FORMS_OF_A_PORT
 from components.plan.model import expand
 from components.plan.ports import ResolvedJob
 from schemas.model import STALL_MINUTES, EnvValue, Job, PortRange, Run, Secret, Stack

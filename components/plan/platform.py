@@ -25,7 +25,7 @@ Row = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class Rendezvous:
     """How nodes find one another: its name in the launch document, and a text for people."""
 
     source: str
@@ -71,7 +71,7 @@ class Platform(Protocol):
         """Words under `when` in catalog/access.toml that hold because of this platform."""
         return frozenset()
 
-    def meeting(self, layout: Layout) -> Meeting: ...
+    def rendezvous(self, layout: Layout) -> Rendezvous: ...
 
     def environments(
         self, job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range

@@ -32,9 +32,9 @@ class ResolvedJob(JobOnPlatform):
     def active_ports(self) -> Iterator[PortRow]:
         """The ports on which a node listens. If an option is off, its program may still get a port, which it needs if
         nodes share the network of their hosts."""
-        return (row for row in self.framework.ports if self.is_active(row) or self._is_told(row))
+        return (row for row in self.framework.ports if self.is_active(row) or self._is_reserved_argument(row))
 
-    def _is_told(self, row: PortRow) -> bool:
+    def _is_reserved_argument(self, row: PortRow) -> bool:
         words = (word for role in self.framework.roles.values() for word in role.start)
         return self.is_reserved(row) and any(f"{{port.{row.label}}}" in word for word in words)
 

@@ -60,7 +60,7 @@ class Reading:
     _undeclared: dict[str, str] = field(default_factory=dict)
     _unread: dict[str, None] = field(default_factory=dict)
 
-    def found(self, resource: ReviewedResource, inputs: Inputs, expected: Inputs = MappingProxyType({})) -> None:
+    def record(self, resource: ReviewedResource, inputs: Inputs, expected: Inputs = MappingProxyType({})) -> None:
         """Records a declared resource that exists. `inputs`: the cloud's current values. An input that the program did
         not set, and that has no value, stays unset.
 
@@ -70,7 +70,7 @@ class Reading:
         told = {key: value for key, value in inputs.items() if value is not None or key in resource.inputs}
         self._live[resource.urn] = replace(resource, inputs={**resource.inputs, **told})
 
-    def gone(self, resource: ReviewedResource) -> None:
+    def record_missing(self, resource: ReviewedResource) -> None:
         self._live[resource.urn] = None
 
     def add(self, type_: str, identity: str, inputs: Inputs, words: str, parent: str = "") -> None:

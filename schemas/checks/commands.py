@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from catalog import frameworks
-from catalog.frameworks.sound import OF_A_NODE, OF_A_PROCESS, OF_TENSORFLOW
+from catalog.frameworks.validation import OF_A_NODE, OF_A_PROCESS, OF_TENSORFLOW
 from schemas.facts import Facts
 from schemas.findings import Path, Wrong, at, rule
 from schemas.model import Job, Stack

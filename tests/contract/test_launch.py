@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from catalog.frameworks import sound
+from catalog.frameworks import validation
 from components.oci.client.job_runs import start_of
 from components.plan.launch import VERSION, VERSION_WITH_KEEP, VERSION_WITH_WAITS
 from components.plan.model import NodePlan
@@ -164,9 +164,9 @@ def test_a_framework_s_file_may_ask_for_what_the_launcher_answers() -> None:
     node = next(nodes("oci-pytorch-ddp"))
     launch = read({VARIABLE: json.dumps(node.launch), "NODE_RANK": "0"})
     values = node_values(launch, Place(("10.0.0.2",) * launch.nodes, "10.0.0.2", "eth0"))
-    assert {name for name in values if "." not in name} == sound.OF_A_NODE
+    assert {name for name in values if "." not in name} == validation.OF_A_NODE
     assert {name for name in values if "." in name} >= {"address.main", "addresses.main"}
-    assert set(process_values(launch, 0)) == sound.OF_A_PROCESS
+    assert set(process_values(launch, 0)) == validation.OF_A_PROCESS
 
 
 def test_nothing_that_only_the_plan_can_fill_in_is_left_for_a_node() -> None:

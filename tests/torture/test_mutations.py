@@ -12,8 +12,8 @@ import pytest
 from catalog import frameworks
 from components.plan import show
 from components.plan.build import plan_of
+from schemas.across_stacks import check_together
 from schemas.judge import Judged, judge_file
-from schemas.several import check_together
 from tests.support.broken_files import FOLDER
 from tests.support.counts import FIRST, wanted
 from tests.torture.mutate import of_text, of_values

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from schemas.across_stacks import check_together, find_neighbours
 from schemas.judge import judge_file
-from schemas.several import check_together, find_neighbours
 from trainyard.cli.planning import stack_file, stacks_option
 from trainyard.cli.render import RENDERERS, all_findings, show
 

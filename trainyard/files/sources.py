@@ -118,7 +118,7 @@ def bucket_name(file: Path, stack: Stack) -> str:
 
 def _beside(file: Path) -> dict[str, Stack]:
     """The stacks of this folder that the file's stack uses, directly or through others."""
+    from schemas.across_stacks import find_neighbours
     from schemas.judge import judge_file
-    from schemas.several import find_neighbours
 
     return {one.stack.name: one.stack for one in find_neighbours([file], [judge_file(file)]) if one.stack}

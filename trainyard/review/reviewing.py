@@ -15,8 +15,8 @@ from catalog.platforms import default_platform, platform_in, platforms
 from components.plan.build import plan_of
 from components.plan.show import plain
 from components.platform.review import Snapshot
+from schemas.across_stacks import check_together, find_neighbours
 from schemas.judge import Judged, judge_file
-from schemas.several import check_together, find_neighbours
 from trainyard.review.evaluate import CheckFindings, ReviewContext, review
 from trainyard.review.model import Review, StackKind
 from trainyard.review.preview import read_preview

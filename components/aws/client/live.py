@@ -50,16 +50,16 @@ class _Reader:
         Ec2Reader(self._session, self._call, self._reading).read()
         for bucket in self._declared.of(BUCKET):
             self._bucket(bucket)
-        self._beside()
+        self._concerns()
         AccessReader(self._question, self._session, self._reading).read()
         return self._reading.side(JUDGED)
 
-    def _asked(self, what: str, operation: Callable[[], Any]) -> Any:
+    def _attempt(self, what: str, operation: Callable[[], Any]) -> Any:
         return attempt(self._call, what, operation)
 
     def _bucket(self, bucket: ReviewedResource) -> None:
         name, client = str(bucket.inputs.get("bucket")), self._session.client("s3")
-        if self._told(f"the bucket {name}", bucket, lambda: client.head_bucket(Bucket=name), _nothing) is None:
+        if self._read(f"the bucket {name}", bucket, lambda: client.head_bucket(Bucket=name), _nothing) is None:
             return
         settings: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Mapping[str, Any]]]] = {
             PRIVATE: (lambda: client.get_public_access_block(Bucket=name), _private),
@@ -72,9 +72,9 @@ class _Reader:
         for type_, (ask, told) in settings.items():
             for one in self._declared.of(type_):
                 if one.inputs.get("bucket") == name:
-                    self._told(f"the {one.type.rpartition(':')[2]} of {name}", one, ask, told)
+                    self._read(f"the {one.type.rpartition(':')[2]} of {name}", one, ask, told)
 
-    def _told(
+    def _read(
         self, what: str, one: ReviewedResource, ask: Callable[[], Any], told: Callable[[Any], Mapping[str, Any]]
     ) -> Any:
         """The properties of one resource. None if it does not exist or may not be read; both are recorded."""
@@ -88,16 +88,16 @@ class _Reader:
                     return gone
                 raise
 
-        answer = self._reading.allowed(what, lambda: self._asked(f"Read {what}", read))
+        answer = self._reading.allowed(what, lambda: self._attempt(f"Read {what}", read))
         if answer is gone:
-            self._reading.gone(one)
+            self._reading.record_missing(one)
             return None
         if answer is not None:
             inputs = {key: as_declared(one.inputs.get(key), value) for key, value in told(answer).items()}
-            self._reading.found(one, inputs)
+            self._reading.record(one, inputs)
         return answer
 
-    def _beside(self) -> None:
+    def _concerns(self) -> None:
         """Whether registry, logs and secrets exist, and which other principals have access."""
         for one in self._declared.of(REPOSITORY):
             self._repository(one)
@@ -112,24 +112,24 @@ class _Reader:
         def told(answer: Any) -> Mapping[str, Any]:
             return {"imageTagMutability": answer["repositories"][0]["imageTagMutability"]}
 
-        self._told(what, one, lambda: client.describe_repositories(repositoryNames=[one.id]), told)
+        self._read(what, one, lambda: client.describe_repositories(repositoryNames=[one.id]), told)
         ask = partial(client.get_repository_policy, repositoryName=one.id)
         self._policy(what, lambda: ask()["policyText"], REPOSITORY_POLICY, {"repository": one.id})
 
     def _log_group(self, one: ReviewedResource) -> None:
         ask = partial(self._session.client("logs").describe_log_groups, logGroupNamePrefix=one.id)
-        answer = self._reading.allowed("the log groups", lambda: self._asked("List the log groups", ask))
+        answer = self._reading.allowed("the log groups", lambda: self._attempt("List the log groups", ask))
         if answer is None:
             return
         row = next((row for row in answer["logGroups"] if row["logGroupName"] == one.id), None)
         if row is None:
-            self._reading.gone(one)
+            self._reading.record_missing(one)
         else:
-            self._reading.found(one, {"retentionInDays": row.get("retentionInDays")})
+            self._reading.record(one, {"retentionInDays": row.get("retentionInDays")})
 
     def _secret(self, one: ReviewedResource) -> None:
         client, what = self._session.client("secretsmanager"), f"the secret {one.inputs.get('name')}"
-        self._told(what, one, lambda: client.describe_secret(SecretId=one.id), _nothing)
+        self._read(what, one, lambda: client.describe_secret(SecretId=one.id), _nothing)
         ask = partial(client.get_resource_policy, SecretId=one.id)
         self._policy(what, lambda: ask().get("ResourcePolicy"), SECRET_POLICY, {"secretArn": one.id})
 
@@ -144,7 +144,7 @@ class _Reader:
                     return None
                 raise
 
-        text = self._reading.allowed(f"the policy of {what}", lambda: self._asked(f"Read the policy of {what}", read))
+        text = self._reading.allowed(f"the policy of {what}", lambda: self._attempt(f"Read the policy of {what}", read))
         if text:
             named = ", ".join(principals_in(text)) or "nobody by name"
             self._reading.add(

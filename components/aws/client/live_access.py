@@ -40,7 +40,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldPolicy:
     """A policy that a principal has. `policy`: its ARN, or empty for an inline policy."""
 
     kind: str
@@ -92,25 +92,25 @@ class AccessReader:
         for one in self._declared.of(ROLE):
             row = roles.get(one.id)
             if row is None:
-                self._reading.gone(one)
+                self._reading.record_missing(one)
                 continue
             live, given = row["AssumeRolePolicyDocument"], one.inputs.get("assumeRolePolicy")
             same = _loaded(given) == _loaded(live)
             text = given if same else json.dumps(_loaded(live), sort_keys=True)
-            self._reading.found(one, {"assumeRolePolicy": text})
+            self._reading.record(one, {"assumeRolePolicy": text})
         for one in self._declared.of(PROFILE):
-            self._reading.found(one, {"role": profiles.get(one.id, "none")})
+            self._reading.record(one, {"role": profiles.get(one.id, "none")})
 
     def _policies(self, policies: Mapping[str, Row]) -> None:
         for one in self._declared.of(POLICY):
             row = policies.get(one.id)
             if row is None:
-                self._reading.gone(one)
+                self._reading.record_missing(one)
                 continue
             live, given = _document(row), one.inputs.get("policy")
-            self._reading.found(one, {"policy": given if _loaded(given) == live else json.dumps(live, sort_keys=True)})
+            self._reading.record(one, {"policy": given if _loaded(given) == live else json.dumps(live, sort_keys=True)})
 
-    def _attachments(self, held: list[Held]) -> None:
+    def _attachments(self, held: list[HeldPolicy]) -> None:
         """The stack's own attachments, and further ones on its own role."""
         there = {(one.kind, one.principal, one.policy) for one in held}
         declared = set()
@@ -119,14 +119,16 @@ class AccessReader:
                 place = (kind, str(one.inputs.get(kind)), str(one.inputs.get("policyArn")))
                 declared.add(place)
                 if place not in there:
-                    self._reading.gone(one)
+                    self._reading.record_missing(one)
         ours = {one.id for one in self._declared.of(ROLE)}
         for policy in held:
             place = (policy.kind, policy.principal, policy.policy)
             if policy.kind == "role" and policy.principal in ours and place not in declared:
                 self._add(policy, policy.document)
 
-    def _others(self, one: Held, account: Mapping[str, Any], made: datetime | None, caller: tuple[str, ...]) -> None:
+    def _others(
+        self, one: HeldPolicy, account: Mapping[str, Any], made: datetime | None, caller: tuple[str, ...]
+    ) -> None:
         """Grants of others that name the stack's resources. The deployer's own policies name them too, and are left
         out."""
         own = {resource.id for resource in self._declared.of(ROLE, POLICY)}
@@ -140,7 +142,7 @@ class AccessReader:
         if statements and not self._is_another_stacks(one, account):
             self._add(one, {**_loaded(one.document), "Statement": statements})
 
-    def _add(self, one: Held, document: Any) -> None:
+    def _add(self, one: HeldPolicy, document: Any) -> None:
         """Adds a principal's policy, in the form of the program's inputs."""
         text = json.dumps(_loaded(document), sort_keys=True) if document else ""
         words = f"policy {one.name} of the {one.kind} {one.principal}"
@@ -192,7 +194,7 @@ class AccessReader:
                     place = f"arn:aws:ec2:{region}:{account}:{kind[one.type.rpartition(':')[2]]}/"
                     yield from ((service, place + name, place + _ANOTHER) for service in ("ec2", "ssm"))
 
-    def _is_another_stacks(self, one: Held, account: Mapping[str, Any]) -> bool:
+    def _is_another_stacks(self, one: HeldPolicy, account: Mapping[str, Any]) -> bool:
         """Whether the tags of the policy, or those of the role with this inline policy, name another stack."""
         if not one.policy:
             rows = account[_KINDS[one.kind]]
@@ -229,20 +231,20 @@ class AccessReader:
             yield f"role {name.partition('/')[0]}"
 
 
-def _held(account: Mapping[str, Any], policies: Mapping[str, Row]) -> Iterator[Held]:
+def _held(account: Mapping[str, Any], policies: Mapping[str, Row]) -> Iterator[HeldPolicy]:
     for kind, key in _KINDS.items():
         for row in account[key]:
             if row.get("Path", "/").startswith(_OF_SERVICES):
                 continue
             name, made = str(row[f"{kind.capitalize()}Name"]), row.get("CreateDate")
             for one in row.get(f"{kind.capitalize()}PolicyList") or ():
-                yield Held(kind, name, "", one["PolicyName"], one["PolicyDocument"], made)
+                yield HeldPolicy(kind, name, "", one["PolicyName"], one["PolicyDocument"], made)
             for one in row.get("AttachedManagedPolicies") or ():
                 policy = policies.get(one["PolicyArn"])
                 moments = [made, policy.get("UpdateDate") or policy.get("CreateDate") if policy else None]
                 newest = max((moment for moment in moments if moment), default=None)
                 document = _document(policy) if policy else None
-                yield Held(kind, name, one["PolicyArn"], one["PolicyName"], document, newest)
+                yield HeldPolicy(kind, name, one["PolicyArn"], one["PolicyName"], document, newest)
 
 
 def _document(policy: Row) -> Any:

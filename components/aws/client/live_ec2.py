@@ -78,9 +78,9 @@ class Ec2Reader:
         there = {row[by[1]]: row for row in rows if row.get("State") not in ("deleted", "deleting")}
         for one in declared:
             if named[one.urn] in there:
-                self._reading.found(one, told(there[named[one.urn]]))
+                self._reading.record(one, told(there[named[one.urn]]))
             else:
-                self._reading.gone(one)
+                self._reading.record_missing(one)
 
     def _places(self) -> None:
         self._all(VPC, "describe_vpcs", "Vpcs", ("vpc-id", "VpcId"), lambda row: {"cidrBlock": row["CidrBlock"]})
@@ -109,9 +109,9 @@ class Ec2Reader:
         there = {row["VpcEndpointId"]: row for row in rows if row.get("State") not in ("deleted", "deleting")}
         for identity, one in declared.items():
             if identity in there:
-                self._reading.found(one, _endpoint(there[identity], one))
+                self._reading.record(one, _endpoint(there[identity], one))
             else:
-                self._reading.gone(one)
+                self._reading.record_missing(one)
         for identity in sorted(there.keys() - declared.keys()):
             service = there[identity]["ServiceName"]
             self._reading.add(
@@ -127,15 +127,15 @@ class Ec2Reader:
             for one in self._declared.of(ROUTE)
         }
         live = {(row["RouteTableId"], route.get("DestinationCidrBlock") or route.get("DestinationIpv6CidrBlock")): route
-                for row in rows for route in row["Routes"] if _leads(route)}  # fmt: skip
+                for row in rows for route in row["Routes"] if _is_compared(route)}  # fmt: skip
         for place, one in declared.items():
             if rows and place not in live:
-                self._reading.gone(one)
+                self._reading.record_missing(one)
         for (table, block), route in live.items():
-            way = _way(route)
+            way = _target(route)
             known = declared.get((table, block))
             if known is not None:
-                self._reading.found(known, {**dict.fromkeys(_GATEWAYS.values()), **way})
+                self._reading.record(known, {**dict.fromkeys(_GATEWAYS.values()), **way})
             else:
                 inputs = {"routeTableId": table, "destinationCidrBlock": block, **way}
                 by = next(iter(way.values()), "nothing that is there")
@@ -146,7 +146,7 @@ class Ec2Reader:
         for one in self._declared.of(ASSOCIATION):
             if rows and one.inputs.get("routeTableId") in tables:
                 table = there.get(str(one.inputs.get("subnetId")))
-                self._reading.found(one, {"routeTableId": table or "the main one"})
+                self._reading.record(one, {"routeTableId": table or "the main one"})
 
     def _rules(self) -> None:
         """Every rule of the stack's groups, including rules that others added."""
@@ -158,9 +158,9 @@ class Ec2Reader:
         there = {row["SecurityGroupRuleId"]: row for row in rows}
         for identity, one in declared.items():
             if identity in there:
-                self._reading.found(one, _rule_told(there[identity], one))
+                self._reading.record(one, _rule_values(there[identity], one))
             elif one.inputs.get("securityGroupId") in groups:
-                self._reading.gone(one)
+                self._reading.record_missing(one)
         for identity, row in there.items():
             if identity not in declared:
                 inputs = _rule(row)
@@ -178,12 +178,12 @@ class Ec2Reader:
         for one in declared:
             row = there.pop(one.id, None)
             if row is None:
-                self._reading.gone(one)
+                self._reading.record_missing(one)
                 continue
             template = templates.get(str((one.inputs.get("launchTemplate") or {}).get("id")))
             expected = _of_template(template) if template else {}
             live = {key: value for key, value in _machine(row).items() if key in expected}
-            self._reading.found(one, live, expected)
+            self._reading.record(one, live, expected)
         for identity, row in there.items():
             words = f"machine {identity} ({row['InstanceType']}), which has the stack's tag"
             self._reading.add(INSTANCE, identity, {"instanceType": row["InstanceType"]}, words)
@@ -209,12 +209,12 @@ def _endpoint(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:
     return told
 
 
-def _leads(route: Row) -> bool:
+def _is_compared(route: Row) -> bool:
     """False for the local route of the VPC, and for routes that an endpoint added."""
     return route.get("GatewayId") != "local" and not str(route.get("GatewayId")).startswith("vpce-")
 
 
-def _way(route: Row) -> dict[str, str]:
+def _target(route: Row) -> dict[str, str]:
     """The target of a route, in the form of the program's inputs."""
     return dict([(key, str(route[name])) for name, key in _GATEWAYS.items() if route.get(name)][:1])
 
@@ -234,7 +234,7 @@ def _rule(row: Row) -> dict[str, Any]:
     return {key: value for key, value in told.items() if value not in (None, -1)}
 
 
-def _rule_told(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:
+def _rule_values(row: Row, declared: ReviewedResource) -> Mapping[str, Any]:
     live = _rule(row)
     return {key: live.get(key) for key in RULE_INPUTS if live.get(key) != declared.inputs.get(key)}
 

@@ -56,7 +56,7 @@ def ask(tell: Tell, what: str, operation: Callable[[], T]) -> T:
     return attempt(call_of(what, tell), what, operation)
 
 
-def ask_if_there(tell: Tell, what: str, operation: Callable[[], T]) -> T | None:
+def ask_if_exists(tell: Tell, what: str, operation: Callable[[], T]) -> T | None:
     """As `ask`, but None if the resource does not exist."""
     try:
         return ask(tell, what, operation)

@@ -20,7 +20,7 @@ _LARGEST_CODE = 1 << 31
 
 
 @dataclass(frozen=True)
-class Around:
+class RunCircumstances:
     """The circumstances of a run: whether it was cancelled, which run it waits for, and the instance of each node."""
 
     cancelled: bool
@@ -42,11 +42,11 @@ def start_as_it_is(
     """The nodes of one start, by name. Slow calls are made only while their results matter."""
     starts = queue.starts(ticket.number, names)
     going_on = [name for name in names if not is_over(starts.get(name))]
-    around = Around(False, {})
+    around = RunCircumstances(False, {})
     if going_on:
         cancelled, instances = queue.is_cancelled(ticket.number), find(going_on)
         waits = "" if starts or cancelled else _waits(queue, ticket.number)
-        around = Around(cancelled, instances, waits)
+        around = RunCircumstances(cancelled, instances, waits)
     return {name: node_run(ticket, name, starts.get(name), around) for name in names}
 
 
@@ -59,7 +59,7 @@ def _waits(queue: QueueView, number: int) -> str:
     return f"waits for run {ticket.title} on {queue.cluster.job}{more}"
 
 
-def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, around: Around) -> NodeRun:
+def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, around: RunCircumstances) -> NodeRun:
     """One node of a run. A terminated machine can no longer report, so the state of its instance decides."""
     run_id, instance = ticket.run_id(name), around.instances.get(name)
     if start is not None and is_over(start):

@@ -88,7 +88,7 @@ def artifacts(who: People, outputs: Mapping[str, Any], started: StartedRun) -> I
 
 
 @dataclass(frozen=True, slots=True)
-class AwsGrounds:
+class AwsAccessFacts:
     """Implements `components.platform.evidence.AccessFacts`.
 
     `held`: the names of the policies of each user and role, as `role/name`. `kept_by_aws`: names of policies that AWS
@@ -153,7 +153,7 @@ def read_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
     )
 
 
-def access_facts(cloud: LocalCloud) -> AwsGrounds:
+def access_facts(cloud: LocalCloud) -> AwsAccessFacts:
     """The policies in force for users and nodes, read as the deployer."""
     iam = session_of(cloud, DEPLOYER, regions()[0]).client("iam")
     held = {f"role/{row['RoleName']}": _of_role(iam, row["RoleName"]) for row in iam.list_roles()["Roles"]}
@@ -162,7 +162,7 @@ def access_facts(cloud: LocalCloud) -> AwsGrounds:
     held[f"user/{USER}"] = own
     statements = {name: texts for rows in held.values() for name, _, texts in rows}
     by_aws = frozenset(name for rows in held.values() for name, arn, _ in rows if arn.startswith(_AWS_ARN))
-    return AwsGrounds(
+    return AwsAccessFacts(
         tuple(PolicyInForce(name, "", statements[name]) for name in sorted(statements)),
         {holder: frozenset(name for name, _, _ in rows) for holder, rows in held.items()},
         by_aws,

@@ -86,7 +86,7 @@ class AwsRehearsalPlatform(RehearsalPlatform):
     def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
         return evidence.read_call(row, names)
 
-    def access_facts(self, cloud: LocalCloud) -> evidence.AwsGrounds:
+    def access_facts(self, cloud: LocalCloud) -> evidence.AwsAccessFacts:
         return evidence.access_facts(cloud)
 
     def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:

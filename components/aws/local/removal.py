@@ -11,7 +11,7 @@ from typing import Any
 
 from components.aws.client.queue import Queue
 from components.aws.client.runs import AwsRuns
-from components.aws.client.session import DEPLOYER, ask, ask_if_there, pages, region_of, regions, session_of
+from components.aws.client.session import DEPLOYER, ask, ask_if_exists, pages, region_of, regions, session_of
 from components.aws.client.tickets import Cluster, RunId, Ticket
 from components.plan.model import RunPlan
 from components.platform.calls import LocalCloud, Tell, call_of
@@ -129,7 +129,7 @@ def empty_buckets(cloud: LocalCloud, going: Sequence[Row], tell: Tell) -> int:
 def empty(client: Any, tell: Tell, bucket: str) -> int:
     """Removes every object in all versions, and returns their number. A missing bucket counts as empty."""
     what, removed = f"Empty the bucket {bucket}", 0
-    while page := ask_if_there(tell, what, partial(client.list_object_versions, Bucket=bucket, MaxKeys=1000)):
+    while page := ask_if_exists(tell, what, partial(client.list_object_versions, Bucket=bucket, MaxKeys=1000)):
         rows = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
         if not rows:
             break
@@ -207,7 +207,7 @@ def _living(session: Session, rows: Sequence[Row], tell: Tell) -> Iterator[tuple
     platform, call = AwsRuns(session), call_of("down", tell)
     for bucket, job in dict.fromkeys(_clusters(rows)):
         queue = Queue(session, call, Cluster(bucket, job))
-        for ticket in reversed(ask_if_there(tell, "List the runs", queue.tickets) or []):
+        for ticket in reversed(ask_if_exists(tell, "List the runs", queue.tickets) or []):
             nodes = platform.observe(call, ticket.unseen_nodes)
             if alive := [node for node in nodes if not node.over]:
                 yield ticket, alive
@@ -239,7 +239,7 @@ def _contents(session: Session, rows: Sequence[Row], fate: str, tell: Tell) -> I
 
 def _objects(session: Session, bucket: str, tell: Tell) -> str:
     look = partial(session.client("s3").list_object_versions, Bucket=bucket, MaxKeys=_MOST_COUNTED)
-    page: Any = ask_if_there(tell, f"Look into the bucket {bucket}", look) or {}
+    page: Any = ask_if_exists(tell, f"Look into the bucket {bucket}", look) or {}
     names = {row["Key"] for row in (*page.get("Versions", ()), *page.get("DeleteMarkers", ()))}
     more = "more than " if page.get("IsTruncated") else ""
     return f"{more}{plural(len(names), 'object')}" if names else ""
@@ -247,5 +247,5 @@ def _objects(session: Session, bucket: str, tell: Tell) -> str:
 
 def _images(session: Session, repository: str, tell: Tell) -> str:
     look = partial(session.client("ecr").list_images, repositoryName=repository)
-    page: Any = ask_if_there(tell, f"Look into the repository {repository}", look) or {}
+    page: Any = ask_if_exists(tell, f"Look into the repository {repository}", look) or {}
     return plural(len(page["imageIds"]), "image") if page.get("imageIds") else ""

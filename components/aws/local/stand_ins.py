@@ -11,7 +11,7 @@ from functools import partial
 from ipaddress import ip_network
 from typing import Any
 
-from components.aws.client.session import DEPLOYER, ask, ask_if_there, session_of
+from components.aws.client.session import DEPLOYER, ask, ask_if_exists, session_of
 from components.aws.local.removal import empty
 from components.platform.calls import LocalCloud, Tell
 from components.platform.local import network_around
@@ -96,7 +96,7 @@ class StandIns:
         return ask(self._tell, what, partial(getattr(self.client(service), operation), **request))
 
     def find(self, what: str, service: str, operation: str, **request: Any) -> Any:
-        return ask_if_there(self._tell, what, partial(getattr(self.client(service), operation), **request))
+        return ask_if_exists(self._tell, what, partial(getattr(self.client(service), operation), **request))
 
     def tell(self) -> Tell:
         return self._tell

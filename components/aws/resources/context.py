@@ -12,7 +12,7 @@ from typing import Any
 import pulumi
 import pulumi_aws
 
-from components import lean
+from components import lazy_sdk
 from components.aws.plan import AwsDl1Plan
 from components.outputs import Borrowed
 from components.runs import Filler
@@ -67,11 +67,11 @@ def resource_tags(tags: Mapping[str, str], name: str) -> dict[str, str]:
     return {**tags, "Name": name}
 
 
-def make_lean() -> None:
-    """Replaces packages that are not imported yet with lean ones."""
-    lean.make_lean(pulumi_aws, PACKAGES)
+def make_lazy() -> None:
+    """Replaces packages that are not imported yet with lazy ones."""
+    lazy_sdk.make_lazy(pulumi_aws, PACKAGES)
 
 
 def lookup(package: str, function: str, **arguments: Any) -> Mapping[str, Any]:
     """The result of a function of the provider, with the provider's names."""
-    return lean.lookup(pulumi_aws, f"aws:{package}/{function}:{function}", **arguments)
+    return lazy_sdk.lookup(pulumi_aws, f"aws:{package}/{function}:{function}", **arguments)

@@ -23,7 +23,7 @@ from components.aws.replacements import (
 )
 from components.aws.resources.access import Access, AccessArgs
 from components.aws.resources.cluster import ClusterArgs, Job, launch_template_name
-from components.aws.resources.context import Context, make_lean
+from components.aws.resources.context import Context, make_lazy
 from components.aws.resources.existing import Answers, find_departures, resolve
 from components.aws.resources.leftovers import find_leftovers
 from components.aws.resources.network import Network, NetworkArgs
@@ -111,7 +111,7 @@ LAUNCHER = Path(__file__).resolve().parents[3] / "launcher"
 
 def deploy(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and returns the stack's outputs. Paths in the plan start at `folder`."""
-    make_lean()
+    make_lazy()
     before, recorded = last_outputs(), read_recorded()
     answers = resolve(plan, recorded)
     templates = {

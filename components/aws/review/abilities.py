@@ -39,7 +39,7 @@ _Statements = tuple[PolicyStatement, ...]
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Question:
     """The statements about one principal on each side: its own, its boundaries', and those of resource policies that
     may name it."""
 
@@ -78,7 +78,7 @@ def _of_identities(access: Sequence[Access], sides: Sequence[Snapshot]) -> Itera
     for title in dict.fromkeys(title for one in access for title in one.identities):
         rows = [one.identities.get(title, _NOTHING) for one in access]
         boundaries = tuple(row.boundary for row in rows)
-        asked = _Asked(_principal(title), tuple(row.statements for row in rows), boundaries, named)
+        asked = _Question(_principal(title), tuple(row.statements for row in rows), boundaries, named)
         for number, action, resource in _answers(asked):
             yield number, Ability(title, action, resource)
         for number, row in enumerate(rows):
@@ -109,7 +109,7 @@ def _of_resources(access: Sequence[Access]) -> Iterator[tuple[int, Ability]]:
         own: tuple[_Statements, ...] = tuple(() for _ in rows)
         of_resources = tuple(row.statements if row else () for row in rows)
         for arn in _named(of_resources):
-            asked = _Asked(
+            asked = _Question(
                 AwsPrincipal(arn), own, tuple(None for _ in rows), of_resources, "" if known.judged else what
             )
             for number, action, resource in _answers(asked):
@@ -144,12 +144,12 @@ def _title(arn: str, access: Sequence[Access], owned: Owned) -> str:
     return who + owned.through
 
 
-def _answers(asked: _Asked) -> Iterator[tuple[int, str, str]]:
+def _answers(asked: _Question) -> Iterator[tuple[int, str, str]]:
     """Yields (side, action, resource) for everything that is allowed."""
     statements = asked.all()
     own = own_keys(statements)
     alike: dict[Any, list[str]] = defaultdict(list)
-    parts: dict[Any, _Asked] = {}
+    parts: dict[Any, _Question] = {}
     for action in _actions(statements):
         about = _about(asked, action)
         if any(one.allows for one in about.all()):
@@ -161,11 +161,11 @@ def _answers(asked: _Asked) -> Iterator[tuple[int, str, str]]:
             yield from ((number, action, resource) for action in actions)
 
 
-def _about(asked: _Asked, action: str) -> _Asked:
+def _about(asked: _Question, action: str) -> _Question:
     def fitting_ones(statements: _Statements) -> _Statements:
         return tuple(one for one in statements if _names_action(one, action))
 
-    return _Asked(
+    return _Question(
         asked.principal,
         tuple(map(fitting_ones, asked.own)),
         tuple(None if one is None else fitting_ones(one) for one in asked.boundaries),
@@ -208,7 +208,7 @@ def known_actions() -> frozenset[str]:
     return frozenset(action for action in found if "*" not in action)
 
 
-def _allowed(asked: _Asked, action: str, own: Keys) -> Iterator[tuple[int, str]]:
+def _allowed(asked: _Question, action: str, own: Keys) -> Iterator[tuple[int, str]]:
     statements = asked.all()
     tried = values(statements, own)
     for key, value in _undenied(asked, tried, own).items():
@@ -227,14 +227,14 @@ def _keys(own: Keys, circumstances: Circumstances) -> Keys:
     return {**own, **{key: (value,) for key, value in circumstances.items() if value is not None}}
 
 
-def _decided(asked: _Asked, need: Need) -> tuple[int, ...]:
+def _decided(asked: _Question, need: Need) -> tuple[int, ...]:
     """The sides that allow the action."""
     return tuple(
         number for number in range(len(asked.own)) if decide(need, asked.principal, _in_force(asked, number)).allowed
     )
 
 
-def _in_force(asked: _Asked, number: int) -> InForce:
+def _in_force(asked: _Question, number: int) -> InForce:
     boundary = asked.boundaries[number]
     return InForce(
         identity=(PolicyDocument("", asked.own[number]),),
@@ -254,7 +254,7 @@ def _resources(statements: Iterable[PolicyStatement], own: Keys) -> list[str]:
     return [*found, *(["*"] if "*" not in found else [])]
 
 
-def _undenied(asked: _Asked, tried: Mapping[str, Sequence[str | None]], own: Keys) -> dict[str, str | None]:
+def _undenied(asked: _Question, tried: Mapping[str, Sequence[str | None]], own: Keys) -> dict[str, str | None]:
     """Condition keys that only Deny statements use, on all sides. For these, one value that avoids the Deny is
     enough."""
     sides = [

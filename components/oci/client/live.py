@@ -156,14 +156,14 @@ class _Reader:
             return
         row = next((one for one in there if _is(one, resource)), None)
         if row is None:
-            self._reading.gone(resource)
+            self._reading.record_missing(resource)
             return
         made = getattr(row, "time_created", None)
         self._made = min(filter(None, (self._made, made)), default=None)
         whole = self._whole(resource, kind) if kind.read else row
         if whole is not None:
             told = {key: _plain(getattr(whole, name, None)) for key, name in kind.inputs.items()}
-            self._reading.found(
+            self._reading.record(
                 resource, {key: as_declared(resource.inputs.get(key), one) for key, one in told.items()}
             )
 

@@ -50,7 +50,7 @@ _Lists = Callable[..., list[Any] | None]
 
 
 @dataclass(frozen=True)
-class Thing:
+class StackResource:
     """A resource of the stack, in the form in which requests for it are judged."""
 
     types: frozenset[str]
@@ -162,14 +162,14 @@ class PolicyReader:
         return any(isinstance(one, Named) and one.name.lower() in self._groups for one in members)
 
 
-def _things(question: LiveQuestion) -> Iterator[Thing]:
+def _things(question: LiveQuestion) -> Iterator[StackResource]:
     declared = question.declared
     for type_, key, variable, types in _NAMED:
         for one in declared.of(type_):
-            yield Thing(types, str(one.inputs.get("compartmentId")), {variable: str(one.inputs.get(key))})
+            yield StackResource(types, str(one.inputs.get("compartmentId")), {variable: str(one.inputs.get(key))})
     for type_, types in _OTHERS.items():
         for one in declared.of(type_):
-            yield Thing(types & frozenset(resource_types()), str(one.inputs.get("compartmentId")))
+            yield StackResource(types & frozenset(resource_types()), str(one.inputs.get("compartmentId")))
 
 
 def may_hold(condition: Condition | None, target: Mapping[str, str]) -> bool:

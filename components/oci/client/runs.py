@@ -23,7 +23,7 @@ from components.oci.client.calls import (
     refusal,
     status_folder,
 )
-from components.oci.client.flows import FlowWitness
+from components.oci.client.flow_logs import FlowWitness
 from components.oci.client.session import Session, compartment_of_caller, session_of_caller
 from components.platform.calls import Call, ProviderError, call_of
 from components.platform.client import FIRST_PATIENCE, LineMerger, RunReader, Runs, Where

@@ -19,7 +19,7 @@ from components.oci.client.session import DEPLOYER, USER, session_of
 from components.oci.iam.judge import Compartments
 from components.oci.iam.parse import parse
 from components.oci.local import people
-from components.oci.local.grounds import OciGrounds, canonical, read_call
+from components.oci.local.evidence import OciAccessFacts, canonical, read_call
 from components.oci.local.people import small_shapes
 from components.oci.local.stacks import TARGETS
 from components.oci.plan import OciPlan, oci_plan
@@ -123,7 +123,7 @@ class OciRehearsalPlatform(RehearsalPlatform):
     def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
         return read_call(row, names)
 
-    def access_facts(self, cloud: LocalCloud) -> OciGrounds:
+    def access_facts(self, cloud: LocalCloud) -> OciAccessFacts:
         """The policies in force, read as the deployer."""
         identity = session_of(cloud, DEPLOYER).client("identity")
         below = identity.list_compartments(cloud.tenancy).data
@@ -135,7 +135,7 @@ class OciRehearsalPlatform(RehearsalPlatform):
         )
         parents = {one.id: one.compartment_id for one in below}
         compartments = Compartments(cloud.tenancy, parents, {one.id: one.name for one in below})
-        return OciGrounds(policies, compartments, table("regions")["keys"][cloud.region])
+        return OciAccessFacts(policies, compartments, table("regions")["keys"][cloud.region])
 
     def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
         if isinstance(mutation, RuleMutation):

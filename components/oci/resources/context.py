@@ -13,7 +13,7 @@ import pulumi
 import pulumi_oci
 import pulumi_oci as oci
 
-from components import lean
+from components import lazy_sdk
 from components.oci.plan import OciPlan, registry_host
 from components.outputs import Borrowed
 from components.runs import Filler
@@ -75,11 +75,11 @@ def credentials() -> dict[str, pulumi.Input[str]]:
     return {key: value for key, value in {**plain, **secret}.items() if value is not None}
 
 
-def make_lean() -> None:
-    """Replaces packages that are not imported yet with lean ones."""
-    lean.make_lean(pulumi_oci, PACKAGES)
+def make_lazy() -> None:
+    """Replaces packages that are not imported yet with lazy ones."""
+    lazy_sdk.make_lazy(pulumi_oci, PACKAGES)
 
 
 def lookup(package: str, function: str, **arguments: Any) -> Mapping[str, Any]:
     """The result of a function of the provider, with OCI's names."""
-    return lean.lookup(pulumi_oci, f"oci:{package}/{function}:{function}", **arguments)
+    return lazy_sdk.lookup(pulumi_oci, f"oci:{package}/{function}:{function}", **arguments)

@@ -13,7 +13,7 @@ import pulumi_oci as oci
 from components.messages import warn
 from components.oci.plan import TAKEN, OciNetworkPlan, OciPlan, registry_host
 from components.oci.resources.access import Access, AccessArgs
-from components.oci.resources.context import Context, credentials, make_lean, namespace_of
+from components.oci.resources.context import Context, credentials, make_lazy, namespace_of
 from components.oci.resources.existing import find_departures, resolve_existing
 from components.oci.resources.jobs import Job, JobArgs, JobPlace, build_artifact, compute_targets
 from components.oci.resources.network import Network, NetworkArgs
@@ -78,7 +78,7 @@ def _ports(network: OciNetworkPlan) -> list[str]:
 
 def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and returns the stack's outputs. Paths in the plan start at `folder`."""
-    make_lean()
+    make_lazy()
     plan = resolve_existing(plan)
     for wrong in (*find_refusals(plan, Recorded(recorded_resources())), *find_departures(plan)):
         warn(f"{dotted(wrong.path)}: {wrong.message}\n  {wrong.remedy}")

@@ -167,10 +167,10 @@ def resource_words(resources: frozenset[str]) -> str:
     alike: dict[frozenset[tuple[str, str]], list[str]] = defaultdict(list)
     for what, places in where.items():
         alike[frozenset(places)].append(what)
-    return ", ".join(sorted(_said(names, places) for places, names in alike.items()))
+    return ", ".join(sorted(_at_places(names, places) for places, names in alike.items()))
 
 
-def _said(names: Iterable[str], places: frozenset[tuple[str, str]]) -> str:
+def _at_places(names: Iterable[str], places: frozenset[tuple[str, str]]) -> str:
     at: dict[frozenset[str], list[str]] = defaultdict(list)
     by_place: dict[str, set[str]] = defaultdict(set)
     for place, circumstances in places:

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks of OpenPAI. Importing a file of checks declares them."""
 
-from components.openpai.checks import jobs, places  # noqa: F401
+from components.openpai.checks import cluster, jobs  # noqa: F401

@@ -10,12 +10,12 @@ from itertools import zip_longest
 from pathlib import Path as Folder
 from typing import Any
 
-from components.openpai.client.inputs import without_forms
+from components.openpai.client.inputs import normal_form
 from components.openpai.client.jobs import Job, described_inputs
 from components.openpai.client.runs import OpenPaiRuns
 from components.openpai.client.session import Session
 from components.openpai.deploy import read_files, run_inputs
-from components.openpai.plain import document, exported
+from components.openpai.plain_command import document, exported
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, openpai_job, openpai_plan
 from components.plan.model import RunPlan
 from components.platform.calls import Call
@@ -123,7 +123,7 @@ def prepare(runs: OpenPaiRuns, call: Call, planned: PlannedTry, folder: Folder) 
         **before, "protocol": protocol, "nodes": own["nodes"], "displayName": own["displayName"],
         "tags": own["tags"], "attempt": 1, "until": "accepted",
     }  # fmt: skip
-    kept = differences(without_forms(before["protocol"]), without_forms(like["protocol"]))
+    kept = differences(normal_form(before["protocol"]), normal_form(like["protocol"]))
     return ReadyTry(planned, inputs, tuple(dict.fromkeys(kept)))
 
 

@@ -32,13 +32,13 @@ _PROCESS = "trainyard_process() {\n"
 _NUMBERS = re.compile(r"seq 0 ([0-9]+)")
 
 
-def carried(command: str) -> str:
+def as_base64(command: str) -> str:
     """A command in Base64, which reaches bash unchanged."""
     text = base64.b64encode(command.encode()).decode()
     return f'trainyard_command="$(printf %s {text} | base64 -d)"; eval "$trainyard_command"'
 
 
-def without_forms(protocol: Any) -> Any:
+def normal_form(protocol: Any) -> Any:
     """The job with trainyard's own parts in one normal form. Only for comparison."""
     if not isinstance(protocol, Mapping):
         return protocol
@@ -46,9 +46,9 @@ def without_forms(protocol: Any) -> Any:
     if isinstance(roles := protocol.get("taskRoles"), Mapping):
         same["taskRoles"] = {name: _role(row) for name, row in roles.items()}
     if isinstance(rows := protocol.get("prerequisites"), list):
-        same["prerequisites"] = [_carrier(_image(row)) for row in rows]
+        same["prerequisites"] = [_decoded(_image(row)) for row in rows]
     if isinstance(extras := protocol.get("extras"), Mapping):
-        same["extras"] = {key: _carrier(rows) for key, rows in extras.items()}
+        same["extras"] = {key: _decoded(rows) for key, rows in extras.items()}
     return same
 
 
@@ -80,13 +80,13 @@ def _image(row: Any) -> Any:
     return {**row, "auth": {**auth, "registryuri": same_registry(registry)}}
 
 
-def _carrier(value: Any) -> Any:
+def _decoded(value: Any) -> Any:
     """The value, with commands decoded to their original text."""
     if isinstance(value, str):
         return _command(value)
     if isinstance(value, Mapping):
-        return {key: _carrier(item) for key, item in value.items()}
-    return [_carrier(item) for item in value] if isinstance(value, list) else value
+        return {key: _decoded(item) for key, item in value.items()}
+    return [_decoded(item) for item in value] if isinstance(value, list) else value
 
 
 def _command(text: str) -> str:
@@ -148,7 +148,7 @@ def _with_hidden(old: Properties, new: Properties) -> Properties:
         return old
     if isinstance(before.get("secrets"), str):
         before = {**before, "secrets": after.get("secrets")}
-    same = canonical(without_forms(before)) == canonical(without_forms(after))
+    same = canonical(normal_form(before)) == canonical(normal_form(after))
     return {**old, "protocol": after if same else before}
 
 

@@ -109,8 +109,8 @@ class OpenPaiRehearsalPlatform(RehearsalPlatform):
     def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
         raise NotImplementedError("OpenPAI judges no calls")
 
-    def access_facts(self, cloud: LocalCloud) -> NoGrounds:
-        return NoGrounds()
+    def access_facts(self, cloud: LocalCloud) -> NoAccessFacts:
+        return NoAccessFacts()
 
     def without(self, cloud: LocalCloud, mutation: Mutation) -> AbstractContextManager[None]:
         raise NotImplementedError("OpenPAI has no rules or statements to remove")
@@ -167,7 +167,7 @@ class OpenPaiPlaceholders(Placeholders):
 
 
 @dataclass(frozen=True, slots=True)
-class NoGrounds:
+class NoAccessFacts:
     """Implements `components.platform.evidence.AccessFacts`."""
 
     policies: tuple[PolicyInForce, ...] = ()

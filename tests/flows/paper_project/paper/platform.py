@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from components.paper.stack import PaperStack
 
 from components.plan.model import Plan, RunPlan, extend
-from components.plan.platform import AccessReport, Meeting, Words
+from components.plan.platform import AccessReport, Rendezvous, Words
 from components.platform.base import Platform
 from schemas.model import Layout
 
@@ -62,8 +62,8 @@ class PaperPlatform(Platform):
     def lower(self, stack: PaperStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> PaperPlan:
         return extend(PaperPlan, plan, sheet=stack.sheet, desk=stack.desk)
 
-    def meeting(self, layout: Layout) -> Meeting:
-        return Meeting("bucket", "addresses stand on the same sheet")
+    def rendezvous(self, layout: Layout) -> Rendezvous:
+        return Rendezvous("bucket", "addresses stand on the same sheet")
 
     def words(self, plan: PaperPlan) -> Words:
         return Words([("sheet", plan.sheet)], [("users", "whoever has a pencil")], [("way out", "by hand")], [])

@@ -9,7 +9,7 @@ from typing import Any
 from components.oci.iam.judge import Compartments
 from components.oci.iam.parse import parse
 from components.oci.iam.printing import to_text
-from components.oci.local.grounds import OciGrounds, read_call
+from components.oci.local.evidence import OciAccessFacts, read_call
 from components.oci.local.rehearsal import OciPlannedNeeds
 from components.platform.evidence import PlannedNeeds, PlannedRule, PlannedStatement, PolicyInForce, RecordedCall
 from components.platform.rehearsal import Artifact
@@ -108,9 +108,9 @@ def seen_calls() -> tuple[RecordedCall, ...]:
     return tuple(read_call(row, NAMES) for row in rows)
 
 
-def grounds(*statements: str) -> OciGrounds:
+def facts(*statements: str) -> OciAccessFacts:
     texts = tuple(to_text(parse(text)) for text in statements or (PEOPLE, OBJECTS, METRICS))
-    return OciGrounds(
+    return OciAccessFacts(
         (PolicyInForce(POLICY, COMPARTMENT, texts),), Compartments(TENANCY, {COMPARTMENT: TENANCY}), "iad"
     )
 
@@ -143,6 +143,6 @@ def run(*ranks: RankSeen, **more: Any) -> RunSeen:
 def seen(*runs: RunSeen, **more: Any) -> Observations:
     fields = {
         "stack": "ring", "seconds": 12.0, "runs": runs or (run(),), "traffic": seen_traffic(), "calls": seen_calls(),
-        "access": grounds(), "planned": plan(), "not_proven": ("bucket data: an empty one stands in",),
+        "access": facts(), "planned": plan(), "not_proven": ("bucket data: an empty one stands in",),
     }  # fmt: skip
     return Observations(**{**fields, **more})

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from components.oci.local.grounds import newly_refused, read_call
-from tests.unit.trainyard.rehearsal.recorded import COMPARTMENT, NAMES, PEOPLE, call, grounds
+from components.oci.local.evidence import newly_refused, read_call
+from tests.unit.trainyard.rehearsal.recorded import COMPARTMENT, NAMES, PEOPLE, call, facts
 
 
 def test_a_call_is_judged_again_at_its_own_time() -> None:
@@ -13,7 +13,7 @@ def test_a_call_is_judged_again_at_its_own_time() -> None:
 
     def still_allowed(condition: str) -> bool:
         grant = f"Allow group people to read data-science-jobs in compartment id {COMPARTMENT}"
-        there = grounds(f"{grant} where request.utc-timestamp{condition}")
+        there = facts(f"{grant} where request.utc-timestamp{condition}")
         return not newly_refused([asked], there, there.policies)
 
     assert still_allowed(".day-of-week = 'friday'")

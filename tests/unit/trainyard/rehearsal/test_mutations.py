@@ -10,7 +10,7 @@ import pytest
 
 from components.oci import iam
 from components.oci.iam.permissions import verb_covers
-from components.oci.local.grounds import statement_mutations, wider_grant
+from components.oci.local.evidence import statement_mutations, wider_grant
 from components.platform.evidence import rule_mutations
 from components.platform.traffic import read_traffic
 from tests.unit.trainyard.rehearsal.recorded import (
@@ -23,8 +23,8 @@ from tests.unit.trainyard.rehearsal.recorded import (
     STORE,
     SUBNET,
     document,
+    facts,
     flow,
-    grounds,
     plan,
     rule,
     seen_calls,
@@ -34,7 +34,7 @@ from trainyard.rehearsal.mutations import MutationOutcome, Proof, prove
 
 
 def proof(**more: Any) -> Proof:
-    arguments = {"traffic": seen_traffic(), "calls": seen_calls(), "access": grounds(), "planned": plan(), **more}
+    arguments = {"traffic": seen_traffic(), "calls": seen_calls(), "access": facts(), "planned": plan(), **more}
     return prove(**arguments)
 
 
@@ -148,7 +148,7 @@ def test_a_statement_that_nothing_needed_survives_with_what_it_is_for() -> None:
 
 def test_two_statements_for_the_same_are_named() -> None:
     also = PEOPLE.replace("read", "manage")
-    outcome = one(proof(access=grounds(PEOPLE, also, OBJECTS)), "deleted", f"without `{PEOPLE}`")
+    outcome = one(proof(access=facts(PEOPLE, also, OBJECTS)), "deleted", f"without `{PEOPLE}`")
     assert (outcome.fate, outcome.explained) == ("survives", False)
     assert "manage data-science-jobs" in outcome.because
 
@@ -165,9 +165,9 @@ def test_a_mutation_changes_its_own_rule_and_statement_only() -> None:
     for mutation in rule_mutations(rules):
         kept = [one for one in mutation.applied(rules) if one is not mutation.after]
         assert kept == [one for one in rules if one is not mutation.before]
-    for statement in statement_mutations(grounds().policies):
-        (policy,) = statement.applied(grounds().policies)
-        assert len(set(grounds().policies[0].statements) - set(policy.statements)) == 1
+    for statement in statement_mutations(facts().policies):
+        (policy,) = statement.applied(facts().policies)
+        assert len(set(facts().policies[0].statements) - set(policy.statements)) == 1
 
 
 def test_dropped_packets_are_no_connections() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import oci
 import pytest
 
-from components.oci.client.flows import FlowWitness
+from components.oci.client.flow_logs import FlowWitness
 from components.platform.calls import call_of
 from components.platform.runs import NodeRun
 from components.platform.status import NodeStatus, RunStatus

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from components.openpai.client.deployed import differences, merged
-from components.openpai.plain import document, exported
+from components.openpai.plain_command import document, exported
 from components.platform.tries import TryError
 
 

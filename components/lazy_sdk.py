@@ -20,7 +20,7 @@ from typing import Any
 import pulumi
 
 
-class LeanPackage(ModuleType):
+class LazyPackage(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("__") and not _take(self, name):
             self.__class__ = ModuleType  # type: ignore[assignment]
@@ -55,8 +55,8 @@ def _module_of(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().removesuffix("_output")
 
 
-def make_lean(root: ModuleType, packages: Iterable[str]) -> None:
-    """Replaces packages of the SDK `root` that are not imported yet with lean ones."""
+def make_lazy(root: ModuleType, packages: Iterable[str]) -> None:
+    """Replaces packages of the SDK `root` that are not imported yet with lazy ones."""
     for name in packages:
         path = f"{root.__name__}.{name}"
         if type(sys.modules.get(path)) is ModuleType:
@@ -64,7 +64,7 @@ def make_lean(root: ModuleType, packages: Iterable[str]) -> None:
         spec = PathFinder.find_spec(path, root.__path__)
         assert spec is not None
         package = module_from_spec(spec)
-        package.__class__ = LeanPackage
+        package.__class__ = LazyPackage
         sys.modules[path] = package
         setattr(root, name, package)
 

@@ -27,7 +27,7 @@ from components.platform.evidence import LostCall, PolicyInForce, RecordedCall, 
 
 
 @dataclass(frozen=True, slots=True)
-class OciGrounds:
+class OciAccessFacts:
     """`components.platform.evidence.AccessFacts`: everything that decides about access besides the call itself."""
 
     policies: tuple[PolicyInForce, ...]
@@ -70,18 +70,18 @@ def _members(rows: Iterable[Mapping[str, str]]) -> tuple[Membership, ...]:
 
 
 def newly_refused(
-    calls: Sequence[RecordedCall], grounds: OciGrounds, policies: Iterable[PolicyInForce]
+    calls: Sequence[RecordedCall], facts: OciAccessFacts, policies: Iterable[PolicyInForce]
 ) -> tuple[LostCall, ...]:
     """The calls that were allowed, but that these policies would refuse."""
     compiled = compile_policies(
         (AttachedPolicy(one.name, one.place, tuple(map(parse, one.statements))) for one in policies),
-        grounds.compartments,
+        facts.compartments,
     )
     refused = []
     for call in calls:
         if call.allowed:
             request = {
-                "request.operation": call.operation, "request.region": grounds.region_key, **time_variables(call.at),
+                "request.operation": call.operation, "request.region": facts.region_key, **time_variables(call.at),
             }  # fmt: skip
             verdict = judge(compiled, call.principal, call.permissions, call.target, request)
             if not verdict.allowed:

@@ -20,14 +20,14 @@ _ROUNDS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class Repaired:
     """The repaired data of a file, and the places that were repaired."""
 
     data: Mapping[str, Any]
     broken: frozenset[Path]
 
 
-def mended(data: Any) -> Mended | None:
+def repaired(data: Any) -> Repaired | None:
     """The repaired data. None if too little is valid: no configuration, keys a level too deep, or an unknown
     platform."""
     config = data.get("config") if isinstance(data, Mapping) else None
@@ -38,9 +38,9 @@ def mended(data: Any) -> Mended | None:
     for _ in range(_ROUNDS):
         errors = schema_errors(whole, platform)
         if not errors:
-            return Mended(whole, frozenset(broken))
+            return Repaired(whole, frozenset(broken))
         for error in errors:
-            broken |= set(_mend(whole, error, platform))
+            broken |= set(_repair(whole, error, platform))
     return None
 
 
@@ -49,7 +49,7 @@ def _names_a_platform(config: Mapping[Any, Any]) -> bool:
     return named is None or (isinstance(named, str) and nearest(named, platforms()) is not None)
 
 
-def _mend(whole: Any, error: Any, platform: str) -> Iterator[Path]:
+def _repair(whole: Any, error: Any, platform: str) -> Iterator[Path]:
     """Repairs the place of one error. Yields the repaired places."""
     path: Path = tuple(error.absolute_path)
     here = _value(whole, path)

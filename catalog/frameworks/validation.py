@@ -35,7 +35,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def complaints_of_waits(framework: Framework) -> Iterator[str]:
+def waiting_problems(framework: Framework) -> Iterator[str]:
     """Waits that never end: the port does not exist, is not fixed or not reachable, or nodes wait for one another."""
     for name, role in framework.roles.items():
         where = f"`roles.{name}`"
@@ -91,7 +91,7 @@ def _awaited_starts(framework: Framework, name: str) -> set[str]:
     return needed
 
 
-def require_sound(framework: Framework) -> None:
+def require_valid(framework: Framework) -> None:
     """Raises FrameworkError for the first problem."""
     for complaint in _complaints(framework):
         raise FrameworkError(complaint)
@@ -106,7 +106,7 @@ def _complaints(framework: Framework) -> Iterator[str]:
     for port in framework.ports:
         yield from _of_port(framework, port)
     yield from _of_names(framework)
-    yield from complaints_of_waits(framework)
+    yield from waiting_problems(framework)
     yield from _of_texts(framework)
 
 

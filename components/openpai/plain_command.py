@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.frameworks.sound import FORMS_OF_A_PORT
+from catalog.frameworks.validation import FORMS_OF_A_PORT
 from components.openpai.protocol import controller_name
 from components.openpai.stack import END_OF_PARAMETER
 

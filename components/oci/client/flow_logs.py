@@ -47,7 +47,7 @@ class FlowWitness:
     call: Call
     named: Mapping[str, str] | None = None
     expected: bool = False
-    _told: dict[str, tuple[float, ConnectionsSeen | None]] = field(default_factory=dict)
+    _cached: dict[str, tuple[float, ConnectionsSeen | None]] = field(default_factory=dict)
     _logs: dict[str, list[Any]] = field(default_factory=dict)
     _subnets: dict[str, str] = field(default_factory=dict)
     _warned: bool = False
@@ -55,7 +55,7 @@ class FlowWitness:
     def __call__(self, run: RunStatus) -> ConnectionsSeen | None:
         """The refused packets. None if no flow log records the run's subnet, or it may not be read."""
         first, now = run.nodes[0].run.id, time.monotonic()
-        asked, known = self._told.get(first, (-_WINDOW.total_seconds(), None))
+        asked, known = self._cached.get(first, (-_WINDOW.total_seconds(), None))
         if now - asked < _WINDOW.total_seconds():
             return known
         try:
@@ -64,7 +64,7 @@ class FlowWitness:
             if self.expected and not self._warned:
                 self.call.report.warning(f"dropped packets are not shown: {error.cause}")
             self._warned, known = True, None
-        self._told[first] = now, known
+        self._cached[first] = now, known
         return known
 
     def _ask(self, run: RunStatus) -> ConnectionsSeen | None:

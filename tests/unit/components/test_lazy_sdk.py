@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lean package has the same names as the SDK's, and imports only the modules of the names that are used."""
+"""A lazy package has the same names as the SDK's, and imports only the modules of the names that are used."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ NAMES = ("Vcn", "get_services_output", "get_services", "RouteTable", "outputs")
 PROGRAM = f"""
 import importlib, json, sys
 import pulumi_oci as oci
-from components.oci.resources.context import make_lean
+from components.oci.resources.context import make_lazy
 
 def modules():
     return len([name for name in sys.modules if name.startswith("pulumi_oci.core.")])
 
-make_lean()
-lean = {{name: getattr(oci.core, name) for name in {NAMES}}}
+make_lazy()
+lazy = {{name: getattr(oci.core, name) for name in {NAMES}}}
 few, missing = modules(), hasattr(oci.logging, "Nothing")
 oci.core.SubnetArgs, oci.core.SecurityListIngressSecurityRuleArgs
 whole = oci.core
 print(json.dumps({{
     "few": few, "all": modules(), "missing": missing, "still": hasattr(oci.logging, "LogGroup"),
-    "same": [name for name, value in lean.items() if getattr(whole, name) is value],
-    "kinds": [type(value).__name__ for value in lean.values()],
+    "same": [name for name, value in lazy.items() if getattr(whole, name) is value],
+    "kinds": [type(value).__name__ for value in lazy.values()],
 }}))
 """
 

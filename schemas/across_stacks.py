@@ -30,7 +30,7 @@ _Subnets = dict[str, list[tuple[ipaddress.IPv4Network, Judged]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class StackFolder:
     """A stack's folder: the stacks that were loaded, the name of the project, and the names of all its stacks."""
 
     stacks: Mapping[str, Stack]
@@ -38,7 +38,7 @@ class Beside:
     names: Sequence[str]
 
 
-def check_uses(stack: Stack, uses: Uses, beside: Beside) -> Iterator[tuple[str, Wrong]]:
+def check_uses(stack: Stack, uses: Uses, beside: StackFolder) -> Iterator[tuple[str, Wrong]]:
     """Codes and findings about `uses`, as far as the stacks of this folder show problems."""
     _, project, name = ("", "", *uses.stack.split("/"))[-3:]
     if project != beside.project or name == stack.name:
@@ -48,7 +48,7 @@ def check_uses(stack: Stack, uses: Uses, beside: Beside) -> Iterator[tuple[str, 
     elif owner := beside.stacks.get(name):
         yield from _elsewhere(stack, owner)
         yield from _not_shared(uses, owner)
-        yield from _round(stack, beside.stacks)
+        yield from _circle(stack, beside.stacks)
 
 
 def _elsewhere(stack: Stack, owner: Stack) -> Iterator[tuple[str, Wrong]]:
@@ -75,7 +75,7 @@ def _not_shared(uses: Uses, owner: Stack) -> Iterator[tuple[str, Wrong]]:
             yield "TY717", Wrong(at("uses", "take", index), message, "remove `logs` here, or enable them there")
 
 
-def _round(stack: Stack, every: Mapping[str, Stack]) -> Iterator[tuple[str, Wrong]]:
+def _circle(stack: Stack, every: Mapping[str, Stack]) -> Iterator[tuple[str, Wrong]]:
     """A stack can come up only after the one from which it takes. In a circle, none can come up first."""
     way, here = [stack.name], stack
     while here.uses and (name := here.uses.stack.rpartition("/")[2]) in every:
@@ -107,7 +107,7 @@ def find_neighbours(files: Sequence[Path], judged: Sequence[Judged]) -> list[Jud
         stacks = [one.stack for file, one in zip(files, judged, strict=True) if file.parent == folder and one.stack]
         if stacks:
             texts = dict(_texts(folder, {file.name for file in files if file.parent == folder}))
-            near += [*_used(stacks, texts), *_like(stacks, texts)]
+            near += [*_used(stacks, texts), *_similar(stacks, texts)]
     return near
 
 
@@ -135,7 +135,7 @@ def _used(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
             wanted += [one.stack.uses.stack] if one.stack and one.stack.uses else []
 
 
-def _like(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
+def _similar(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
     """The stacks whose files contain the name of a resource that one of these makes."""
     hints = {hint for stack in stacks for hint in _hints(stack)}
     for file in [file for file, text in texts.items() if any(all(word in text for word in hint) for hint in hints)]:
@@ -180,7 +180,7 @@ def _text(file: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _UniqueResource:
     """A resource that can exist only once: `where` it would be, and words for it."""
 
     where: tuple[str | None, ...]
@@ -191,7 +191,7 @@ class _Made:
 
 def check_together(judged: Sequence[Judged], neighbours: Sequence[Judged] = ()) -> list[Judged]:
     """Adds the findings that need all stacks. Neighbours are read, but get no findings of their own."""
-    first: dict[_Made, Judged] = {}
+    first: dict[_UniqueResource, Judged] = {}
     subnets: _Subnets = {}
     folders = _folders((*neighbours, *judged))
     for one in neighbours:
@@ -212,7 +212,7 @@ def _folders(judged: Sequence[Judged]) -> dict[Path, dict[str, Stack]]:
     return folders
 
 
-def _clashes(one: Judged, first: dict[_Made, Judged], subnets: _Subnets) -> Iterator[Finding]:
+def _clashes(one: Judged, first: dict[_UniqueResource, Judged], subnets: _Subnets) -> Iterator[Finding]:
     if one.stack:
         # If several resources clash for the same reason, one finding is enough.
         yield from {finding.path: finding for finding in reversed(list(_again(one, one.stack, first)))}.values()
@@ -221,7 +221,7 @@ def _clashes(one: Judged, first: dict[_Made, Judged], subnets: _Subnets) -> Iter
 
 def _uses(one: Judged, stacks: Mapping[str, Stack]) -> Iterator[Finding]:
     if one.stack and one.stack.uses:
-        beside = Beside(stacks, project_of(one.folder), names_in(one.folder))
+        beside = StackFolder(stacks, project_of(one.folder), names_in(one.folder))
         for code, wrong in check_uses(one.stack, one.stack.uses, beside):
             yield _located(one, code, *wrong)
 
@@ -232,7 +232,7 @@ def _is_another(one: Judged, other: Judged) -> bool:
     return one.stack is not None and other.stack is not None and one.stack.name != other.stack.name
 
 
-def _again(one: Judged, stack: Stack, first: dict[_Made, Judged]) -> Iterator[Finding]:
+def _again(one: Judged, stack: Stack, first: dict[_UniqueResource, Judged]) -> Iterator[Finding]:
     for made in _makes(stack):
         other = first.setdefault(replace(made, path=(), remedy=""), one)
         if _is_another(other, one):
@@ -241,19 +241,21 @@ def _again(one: Judged, stack: Stack, first: dict[_Made, Judged]) -> Iterator[Fi
             )
 
 
-def _makes(stack: Stack) -> Iterator[_Made]:
+def _makes(stack: Stack) -> Iterator[_UniqueResource]:
     for where, what, concern, other in stack.named_alike():
         remedy = other or f"choose another team or environment, or take {concern} from that stack (`uses`)"
-        yield _Made(where, what, at("environment"), remedy)
+        yield _UniqueResource(where, what, at("environment"), remedy)
     here = (stack.platform, stack.account, stack.region)
     if stack.makes("bucket"):
         name = stack.bucket_name
         remedy = f"choose another name, or `bucket: {{ existing: {name} }}` in one of them"
-        yield _Made((stack.platform, *stack.bucket_scope), f"the bucket `{name}`", at("bucket", "name"), remedy)
+        yield _UniqueResource(
+            (stack.platform, *stack.bucket_scope), f"the bucket `{name}`", at("bucket", "name"), remedy
+        )
     if stack.makes("registry"):
         name = stack.repository_name
         remedy = f"choose another name, or `registry: {{ existing: {name} }}` in one of them"
-        yield _Made(here, f"the repository `{name}`", at("registry", "repository"), remedy)
+        yield _UniqueResource(here, f"the repository `{name}`", at("registry", "repository"), remedy)
 
 
 def _overlaps(one: Judged, stack: Stack, subnets: _Subnets) -> Iterator[Finding]:
