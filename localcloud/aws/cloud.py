@@ -20,7 +20,7 @@ from localcloud.aws.additions import commands, machine_view
 from localcloud.aws.additions.outside import Outside
 from localcloud.aws.calls import read_call
 from localcloud.aws.errors import Reason, RefusalError, reply_to
-from localcloud.aws.machines import Machine, Machines, NetworkAround, NoMachines, SecurityGroupRules
+from localcloud.aws.machines import Machine, Machines, NoMachines, SecurityGroupRules, SubnetFacts
 from localcloud.aws.services import SERVICES, AwsService, Wire
 from localcloud.server import faults
 from localcloud.server.errors import ApiError
@@ -193,8 +193,8 @@ class AwsCloud:
     async def groups(self, region: str, ids: Sequence[str]) -> Sequence[SecurityGroupRules]:
         return await self._on_thread(lambda _: _group_rules(region, ids))
 
-    async def around(self, region: str, subnet: str) -> NetworkAround | None:
-        return await self._on_thread(lambda _: machine_view.around(machine_view.backend_of(region), subnet))
+    async def subnet_facts(self, region: str, subnet: str) -> SubnetFacts | None:
+        return await self._on_thread(lambda _: machine_view.subnet_facts(machine_view.backend_of(region), subnet))
 
     async def machines(self) -> Sequence[Machine]:
         return await self.read_state(lambda: [machine_view.machine(one) for one in machine_view.active()]) or ()

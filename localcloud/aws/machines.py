@@ -72,7 +72,7 @@ class SecurityGroupRules:
 
 
 @dataclass(frozen=True)
-class NetworkAround:
+class SubnetFacts:
     """A subnet and its network (VPC). `routes`: destination and target id of each route in the subnet's route table.
     `endpoints`: the security groups of each interface endpoint of the network."""
 
@@ -129,8 +129,8 @@ class MachineReports(Protocol):
     async def groups(self, region: str, ids: Sequence[str]) -> Sequence[SecurityGroupRules]:
         """The current rules of security groups. Deleted groups are left out."""
 
-    async def around(self, region: str, subnet: str) -> NetworkAround | None:
-        """The network around a subnet; None if the subnet was deleted."""
+    async def subnet_facts(self, region: str, subnet: str) -> SubnetFacts | None:
+        """The subnet and its network; None if the subnet was deleted."""
 
     def nothing_runs(self, instance: str, reason: str) -> None:
         """Marks an instance as running, although no host runs it. The state's reason says so."""

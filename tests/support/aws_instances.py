@@ -17,8 +17,8 @@ from localcloud.aws.machines import (
     Machine,
     MachineCommand,
     MachineInterface,
-    NetworkAround,
     SecurityGroupRules,
+    SubnetFacts,
 )
 from localcloud.hosts.fabric import Fabric
 
@@ -63,8 +63,8 @@ class Reports:
     async def groups(self, region: str, ids: Sequence[str]) -> Sequence[SecurityGroupRules]:
         return [self.group] if GROUP in ids else []
 
-    async def around(self, region: str, subnet: str) -> NetworkAround:
-        return NetworkAround(subnet, "10.0.1.0/24", "vpc-1", ("10.0.0.0/16",), ())
+    async def subnet_facts(self, region: str, subnet: str) -> SubnetFacts:
+        return SubnetFacts(subnet, "10.0.1.0/24", "vpc-1", ("10.0.0.0/16",), ())
 
     async def machines(self) -> Sequence[Machine]:
         return list(self.living.values())

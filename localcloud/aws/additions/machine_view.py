@@ -10,7 +10,7 @@ from typing import Any
 
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.additions.outside import ec2_error, outside
-from localcloud.aws.machines import GroupRule, Machine, MachineInterface, NetworkAround, SecurityGroupRules
+from localcloud.aws.machines import GroupRule, Machine, MachineInterface, SecurityGroupRules, SubnetFacts
 
 _ACTIVE = ("pending", "running")
 _SHUT_DOWN = ("Client.InstanceInitiatedShutdown", "Client.InstanceInitiatedShutdown: Instance initiated shutdown")
@@ -165,7 +165,7 @@ def _rules(rules: Any) -> Iterator[GroupRule]:
             yield GroupRule(str(rule.ip_protocol), str(peer), ports[0], ports[1], why)
 
 
-def around(backend: Any, identifier: str) -> NetworkAround | None:
+def subnet_facts(backend: Any, identifier: str) -> SubnetFacts | None:
     subnet = next((zone[identifier] for zone in backend.subnets.values() if identifier in zone), None)
     if subnet is None:
         return None
@@ -177,7 +177,7 @@ def around(backend: Any, identifier: str) -> NetworkAround | None:
     routes = tuple(_routes(used)) if used else ()
     in_network = [one for one in backend.vpc_end_points.values() if one.vpc_id == subnet.vpc_id]
     endpoints = [tuple(one.security_group_ids) for one in in_network if one.vpc_endpoint_type == "Interface"]
-    return NetworkAround(subnet.id, subnet.cidr_block, subnet.vpc_id, blocks, routes, tuple(endpoints))
+    return SubnetFacts(subnet.id, subnet.cidr_block, subnet.vpc_id, blocks, routes, tuple(endpoints))
 
 
 def _routes(table: Any) -> Iterator[tuple[str, str]]:

@@ -66,7 +66,7 @@ class RunBook:
 def _run(queue: StateQueue, ticket: Ticket, finds: dict[str, Find]) -> AwsRun:
     cluster = ticket.cluster
     if cluster.stack not in finds:
-        finds[cluster.stack] = once(lambda: instances(cluster))
+        finds[cluster.stack] = cached_lookup(lambda: instances(cluster))
     find, names = finds[cluster.stack], ticket.node_names[:MOST_RANKS]
     seen = states.start_as_it_is(ticket, names, replace(queue, cluster=cluster), find)
     environments = [node.get("environment") for node in ticket.nodes]
@@ -144,7 +144,7 @@ class StateQueue(QueueView):
 
     def read(self, key: str, what: str = "") -> tuple[bytes, str, datetime] | None:
         one = self._find(key)
-        return (one.value, one.etag, aware(one.last_modified)) if one is not None else None
+        return (one.value, one.etag, with_zone(one.last_modified)) if one is not None else None
 
     def is_cancelled(self, number: int) -> bool:
         return self._find(self.cluster.cancellation(number)) is not None
@@ -166,7 +166,7 @@ def instance_of(one: Any) -> Instance:
     """moto's instance as an `Instance`, which AWS's clients otherwise read from EC2's responses."""
     reason = one.state_reason.message or one.state_transition_reason or ""
     return Instance(
-        one.id, tags_of(one).get("node", ""), one.state, aware(one.launch_time), terminal(str(reason)),
+        one.id, tags_of(one).get("node", ""), one.state, with_zone(one.launch_time), terminal(str(reason)),
         one.lifecycle == "spot",
     )  # fmt: skip
 
@@ -178,7 +178,7 @@ def instances(cluster: Cluster) -> Mapping[str, Instance]:
     return newest(instance_of(one) for one in every if wanted.items() <= tags_of(one).items())
 
 
-def aware(moment: datetime) -> datetime:
+def with_zone(moment: datetime) -> datetime:
     """Adds the zone to a time of moto: it is UTC, but has no zone."""
     return moment.replace(tzinfo=UTC)
 
@@ -187,7 +187,7 @@ def tags_of(one: Any) -> dict[str, str]:
     return {str(tag["key"]): str(tag["value"]) for tag in one.get_tags()}
 
 
-def once(read: Callable[[], Mapping[str, Instance]]) -> Callable[[Sequence[str]], Mapping[str, Instance]]:
+def cached_lookup(read: Callable[[], Mapping[str, Instance]]) -> Callable[[Sequence[str]], Mapping[str, Instance]]:
     """A function that calls `read` once, and then looks names up in the cached result."""
     cached: list[Mapping[str, Instance]] = []
 

@@ -14,7 +14,7 @@ from components.aws.iam.documents import PolicyStatement, UnreadableDocumentErro
 from localcloud.aws.access.policies import attached
 from localcloud.aws.account import ACCOUNT, REGION
 from localcloud.aws.additions import machine_view
-from localcloud.aws.console.runs import AwsRun, StateQueue, aware, buckets, instance_of, objects_of, tags_of
+from localcloud.aws.console.runs import AwsRun, StateQueue, buckets, instance_of, objects_of, tags_of, with_zone
 from localcloud.aws.machines import GroupRule
 from localcloud.console.platform import ENTRIES, MANY, Item, Points, RunContent, RunNode, Section, shown_lines
 from localcloud.server import http, progress
@@ -62,13 +62,13 @@ def _machine(one: Any) -> list[str]:
     up = instance.state in ("pending", "running")
     return [
         tags.get("node", ""), one.id, one.instance_type, instance.state,
-        _says(instance, tags.get("job", "")) if up else instance.reason,
+        _reported_state(instance, tags.get("job", "")) if up else instance.reason,
         http.rfc3339(instance.launched.timestamp()) if up else "", one.private_ip or "", one.public_ip or "",
         one.availability_zone or "",
     ]  # fmt: skip
 
 
-def _says(instance: machines.Instance, job: str) -> str:
+def _reported_state(instance: machines.Instance, job: str) -> str:
     """A machine's report in its cluster's bucket. The report must name this instance, because two stacks may have a job
     of the same name."""
     for name in buckets() if job and instance.node else ():
@@ -124,8 +124,8 @@ def _tables(backend: Any, vpc: Any) -> Iterator[dict[str, Any]]:
 
 
 def _routes(backend: Any, subnet: Any) -> str:
-    around = machine_view.around(backend, subnet.id)
-    routes = around.routes if around else ()
+    facts = machine_view.subnet_facts(backend, subnet.id)
+    routes = facts.routes if facts else ()
     return ", ".join(f"{block} to {target}" for block, target in routes if target != "local")[:_LONGEST_CELL]
 
 
@@ -179,7 +179,7 @@ def _buckets() -> Iterator[Item]:
         for key, one in islice(objects_of(bucket), _COUNTED):
             count, size = count + 1, size + one.size
             if len(rows) < MANY:
-                rows.append([key, str(one.size), http.rfc3339(aware(one.last_modified).timestamp())])
+                rows.append([key, str(one.size), http.rfc3339(with_zone(one.last_modified).timestamp())])
         least = "at least " if count == _COUNTED else ""
         yield {
             "name": name,
@@ -198,7 +198,7 @@ def content_of(run: AwsRun, points: Points) -> RunContent:
         ["bucket", cluster.bucket],
         ["log group", cluster.log_group or "none"],
     ]
-    return RunContent(facts, {node.rank: _status(run, node) for node in run.nodes}, points, _printed(run))
+    return RunContent(facts, {node.rank: _status(run, node) for node in run.nodes}, points, _last_lines(run))
 
 
 def _status(run: AwsRun, node: RunNode) -> Mapping[str, Any]:
@@ -209,7 +209,7 @@ def _status(run: AwsRun, node: RunNode) -> Mapping[str, Any]:
     return progress.parse_status(read[0]) if read else {}
 
 
-def _printed(run: AwsRun) -> list[str]:
+def _last_lines(run: AwsRun) -> list[str]:
     """The last lines of all ranks, ordered by time."""
     lines = sorted(line for node in run.nodes for line in _lines(run, node))[-ENTRIES:]
     return shown_lines(run, (entry[2:] for entry in lines))

@@ -22,7 +22,7 @@ from catalog.environments import EnvironmentFacts
 from localcloud.aws.hosts import network
 from localcloud.aws.hosts.machine import stand_in
 from localcloud.aws.hosts.machine.channels import GIVEN, PACKAGE, PROGRAMS, START
-from localcloud.aws.machines import Machine, NetworkAround
+from localcloud.aws.machines import Machine, SubnetFacts
 from localcloud.environments import cache
 from localcloud.environments.find import LAYER, Environment, facts_here, find, requirements_of
 from localcloud.hosts import images
@@ -173,15 +173,13 @@ def _unpacked(content: bytes) -> bytes:
         return opened.read(_LONGEST)
 
 
-async def assignment_of(
-    machine: Machine, folder: Path, around: NetworkAround, reach: Reach, lines: Lines
-) -> Assignment:
+async def assignment_of(machine: Machine, folder: Path, facts: SubnetFacts, reach: Reach, lines: Lines) -> Assignment:
     if not machine.interfaces:
         raise CannotStartError("The instance has no network interface")
     interface = machine.interfaces[0]
     await asyncio.to_thread(_write_boot, machine, folder)
-    router = network.router(around)
-    subnet = Subnet(around.subnet, around.network, router, mac_address(router), _prefix_length(around))
+    router = network.router(facts)
+    subnet = Subnet(facts.subnet, facts.network, router, mac_address(router), _prefix_length(facts))
     return Assignment(
         id=machine.id,
         name=machine.tags.get("node") or machine.id,
@@ -211,8 +209,8 @@ async def _no_upkeep() -> None:
     """Does nothing: an instance renews its credentials from the metadata service."""
 
 
-def _prefix_length(around: NetworkAround) -> int:
-    return int(around.subnet_block.partition("/")[2])
+def _prefix_length(facts: SubnetFacts) -> int:
+    return int(facts.subnet_block.partition("/")[2])
 
 
 def _write_boot(machine: Machine, folder: Path) -> None:

@@ -47,7 +47,7 @@ class Instances:
         self.hosts = Hosts(folder, fabric, _Dispatcher(self))
         self._reports = reports
         self._loop = asyncio.get_running_loop()
-        self._on: dict[str, _Instance] = {}
+        self._running: dict[str, _Instance] = {}
         self._network = LatestNetwork(reports)
         self._renewing: set[asyncio.Task[None]] = set()  # the event loop keeps no reference to a task
 
@@ -90,31 +90,31 @@ class Instances:
     # -- on the event loop
 
     def _start(self, machine: Machine) -> None:
-        if machine.id in self._on:
+        if machine.id in self._running:
             # A start followed a stop at once, and the instance is still shutting down.
-            self._on[machine.id].machine, self._on[machine.id].then = machine, "boot"
+            self._running[machine.id].machine, self._running[machine.id].then = machine, "boot"
             return
-        self._on[machine.id] = _Instance(machine)
+        self._running[machine.id] = _Instance(machine)
         self.hosts.submit(machine.id)
 
     def _end(self, instance: str, then: str) -> None:
-        if on := self._on.get(instance):
-            on.then = then
+        if running := self._running.get(instance):
+            running.then = then
             self.hosts.cancel(instance)
         elif then == "terminate":
             self._forget(instance)
 
     def _reboot(self, machine: Machine) -> None:
-        if on := self._on.get(machine.id):
-            on.machine, on.then = machine, "boot"
+        if running := self._running.get(machine.id):
+            running.machine, running.then = machine, "boot"
             self.hosts.cancel(machine.id)
 
     def _send(self, command: MachineCommand) -> None:
-        on = self._on.get(command.instance)
-        if on is None:
+        running = self._running.get(command.instance)
+        if running is None:
             return
-        on.commands[command.id] = command
-        if on.agent_ready:
+        running.commands[command.id] = command
+        if running.agent_ready:
             self._write_command(command)
 
     def _write_command(self, command: MachineCommand) -> None:
@@ -129,13 +129,13 @@ class Instances:
         draft.replace(path)
 
     def _cancel(self, command: str, instance: str) -> None:
-        on = self._on.get(instance)
-        if on is None or command not in on.commands:
+        running = self._running.get(instance)
+        if running is None or command not in running.commands:
             return
-        if command in on.begun:
+        if command in running.begun:
             command_file(self.hosts.folder(instance), command, "cancel").touch(0o644)
         else:
-            on.commands.pop(command)
+            running.commands.pop(command)
 
     def _renew(self) -> None:
         self._renewing.add(task := self._loop.create_task(self._renew_network()))
@@ -154,30 +154,30 @@ class Instances:
     # -- called by the hosts
 
     async def assignment(self, run: str, folder: Path) -> Assignment:
-        machine = self._on[run].machine
-        around = (await self._network.read(machine)).around.get(machine.subnet)
-        if around is None:
+        machine = self._running[run].machine
+        facts = (await self._network.read(machine)).subnets.get(machine.subnet)
+        if facts is None:
             raise CannotStartError(f"The subnet {machine.subnet} is gone")
         # Rules of other instances may name its groups, which now have a new member.
         self.hosts.network_changed()
         return await assignment_of(
             machine,
             folder,
-            around,
+            facts,
             lambda: self._network.now.reach(machine),
             lambda lines: self._read_reports(run, lines),
         )
 
     def ended(self, run: str, verdict: RunVerdict) -> None:
-        on = self._on.pop(run)
-        for command in on.commands.values():
+        running = self._running.pop(run)
+        for command in running.commands.values():
             self._reports.command_ended(command.id, run, 1, "", "The instance shut down before the command ended")
-        then = on.then or ("boot" if on.shutdown_request == "reboot" else "")
+        then = running.then or ("boot" if running.shutdown_request == "reboot" else "")
         if then == "boot":
-            self._start(on.machine)
+            self._start(running.machine)
         elif then == "terminate":
             self._forget(run)
-        elif not then and on.shutdown_request:
+        elif not then and running.shutdown_request:
             self._reports.ended_itself(run)
         elif not then:
             reason = verdict.details or "its first program ended"
@@ -189,37 +189,37 @@ class Instances:
 
     def _read_reports(self, instance: str, lines: Sequence[bytes]) -> None:
         for line in lines:
-            if line.startswith(_REPORT) and (on := self._on.get(instance)):
+            if line.startswith(_REPORT) and (running := self._running.get(instance)):
                 try:
                     report = json.loads(line[len(_REPORT) :])
-                    self._apply_report(instance, on, report)
+                    self._apply_report(instance, running, report)
                 except (ValueError, KeyError, TypeError, RecursionError):
                     log.warning("instance %s sent an invalid report", instance)
 
-    def _apply_report(self, instance: str, on: _Instance, report: Mapping[str, Any]) -> None:
+    def _apply_report(self, instance: str, running: _Instance, report: Mapping[str, Any]) -> None:
         """Applies a report of a machine. Root on the machine can send any report, so only the instance's own commands
         count."""
         event, command = str(report["event"]), str(report.get("id", ""))
         if event == "running":
             self._reports.running(instance)
         elif event == "agent":
-            on.agent_ready = True
+            running.agent_ready = True
             self._reports.agent_ready(instance)
-            for waiting in on.commands.values():
+            for waiting in running.commands.values():
                 self._write_command(waiting)
         elif event == "ended":
-            on.shutdown_request = str(report["by"])
-        elif command not in on.commands:
+            running.shutdown_request = str(report["by"])
+        elif command not in running.commands:
             return
         elif event == "began":
-            on.begun.add(command)
+            running.begun.add(command)
             self._reports.command_began(command, instance)
         elif event == "printed":
             kind = (command, str(report["stream"]))
-            on.printed[kind] = (on.printed.get(kind, "") + str(report["text"]))[:_LONGEST_OUTPUT]
+            running.printed[kind] = (running.printed.get(kind, "") + str(report["text"]))[:_LONGEST_OUTPUT]
         elif event == "done":
-            del on.commands[command]
-            output, errors = (on.printed.pop((command, stream), "") for stream in ("output", "errors"))
+            del running.commands[command]
+            output, errors = (running.printed.pop((command, stream), "") for stream in ("output", "errors"))
             code = report["code"]
             self._reports.command_ended(command, instance, None if code is None else int(code), output, errors)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, NetmaskValueError
 
-from localcloud.aws.machines import GroupRule, Machine, MachineReports, NetworkAround, SecurityGroupRules
+from localcloud.aws.machines import GroupRule, Machine, MachineReports, SecurityGroupRules, SubnetFacts
 from localcloud.hosts.assignment import NetworkReach
 from localcloud.hosts.firewall import ICMP, TCP, UDP, Direction, FirewallRule, UnreadableRuleError
 
@@ -25,20 +25,20 @@ Members = Mapping[str, Sequence[str]]
 HTTPS = 443
 
 
-def destinations(around: NetworkAround) -> tuple[str, ...]:
+def destinations(facts: SubnetFacts) -> tuple[str, ...]:
     """The CIDR blocks that a subnet's router reaches: its network, and the destinations of its routes."""
-    subnet = IPv4Network(around.subnet_block)
-    blocks = {block for block in around.network_blocks if IPv4Network(block) != subnet}
-    blocks |= set(_routed(around.routes))
-    if around.endpoints:
+    subnet = IPv4Network(facts.subnet_block)
+    blocks = {block for block in facts.network_blocks if IPv4Network(block) != subnet}
+    blocks |= set(_routed(facts.routes))
+    if facts.endpoints:
         # In a real VPC, interface endpoints have addresses of the VPC. Here they have the address of the services.
         blocks.add(f"{SERVICES_ADDRESS}/32")
     return tuple(sorted({*blocks, f"{METADATA_ADDRESS}/32"}))
 
 
-def router(around: NetworkAround) -> str:
+def router(facts: SubnetFacts) -> str:
     """The address of a subnet's router: the first of the subnet."""
-    return str(IPv4Network(around.subnet_block)[1])
+    return str(IPv4Network(facts.subnet_block)[1])
 
 
 def _routed(routes: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -132,23 +132,23 @@ class NetworkInForce:
     slow."""
 
     groups: Mapping[str, SecurityGroupRules] = field(default_factory=dict)
-    around: Mapping[str, NetworkAround] = field(default_factory=dict)
+    subnets: Mapping[str, SubnetFacts] = field(default_factory=dict)
     members: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def reach(self, machine: Machine) -> NetworkReach | None:
         """The rules and routes of an instance. Its interfaces count as one, with the groups of all."""
-        around = self.around.get(machine.subnet)
-        if around is None:
+        facts = self.subnets.get(machine.subnet)
+        if facts is None:
             return None
         names = dict.fromkeys(group for each in machine.interfaces for group in each.groups)
         groups = [self.groups[name] for name in names if name in self.groups]
-        return NetworkReach(firewall_rules(groups, self._members(machine, around)), destinations(around))
+        return NetworkReach(firewall_rules(groups, self._members(machine, facts)), destinations(facts))
 
-    def _members(self, machine: Machine, around: NetworkAround) -> Mapping[str, Sequence[str]]:
+    def _members(self, machine: Machine, facts: SubnetFacts) -> Mapping[str, Sequence[str]]:
         """The members of groups, as one instance sees them. The services are members of their endpoints' groups if
         these allow the instance. So a group of an endpoint can block an instance."""
         members = {name: list(addresses) for name, addresses in self.members.items()}
-        for names in around.endpoints:
+        for names in facts.endpoints:
             lets_in = [one for name in names if (group := self.groups.get(name)) for one in group.ingress]
             if any(admits(rule, machine.interfaces[0].address, HTTPS, members) for rule in lets_in):
                 for name in names:
@@ -179,13 +179,13 @@ class LatestNetwork:
 async def _read(reports: MachineReports, machines: Sequence[Machine]) -> NetworkInForce:
     """Reads a snapshot. Subnets and groups that are deleted meanwhile are left out."""
     groups: dict[str, SecurityGroupRules] = {}
-    around: dict[str, NetworkAround] = {}
+    subnets: dict[str, SubnetFacts] = {}
     for machine in machines:
-        if machine.subnet not in around:
-            if (network := await reports.around(machine.region, machine.subnet)) is None:
+        if machine.subnet not in subnets:
+            if (facts := await reports.subnet_facts(machine.region, machine.subnet)) is None:
                 continue
-            around[machine.subnet] = network
+            subnets[machine.subnet] = facts
         wanted = {group for each in machine.interfaces for group in each.groups}
-        wanted |= {group for names in around[machine.subnet].endpoints for group in names}
+        wanted |= {group for names in subnets[machine.subnet].endpoints for group in names}
         groups |= {group.id: group for group in await reports.groups(machine.region, sorted(wanted - groups.keys()))}
-    return NetworkInForce(groups, around, members_of(machines))
+    return NetworkInForce(groups, subnets, members_of(machines))

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Sequence
 
 from localcloud.aws.hosts.network import LatestNetwork
-from localcloud.aws.machines import Machine, MachineInterface, NetworkAround, SecurityGroupRules
+from localcloud.aws.machines import Machine, MachineInterface, SecurityGroupRules, SubnetFacts
 
 GROUP = SecurityGroupRules("sg-1", "nodes", (), ())
 
@@ -18,7 +18,7 @@ def machine(number: int, subnet: str) -> Machine:
 
 
 class Reports:
-    """The used part of `MachineReports`. The first call of `around` waits for `go_on`."""
+    """The used part of `MachineReports`. The first call of `subnet_facts` waits for `go_on`."""
 
     def __init__(self, *living: Machine) -> None:
         self.living = list(living)
@@ -27,11 +27,11 @@ class Reports:
     async def machines(self) -> Sequence[Machine]:
         return tuple(self.living)
 
-    async def around(self, region: str, subnet: str) -> NetworkAround | None:
+    async def subnet_facts(self, region: str, subnet: str) -> SubnetFacts | None:
         if not self.asked.is_set():
             self.asked.set()
             await self.go_on.wait()
-        return None if subnet == "gone" else NetworkAround(subnet, "10.0.1.0/24", "vpc", ("10.0.0.0/16",), ())
+        return None if subnet == "gone" else SubnetFacts(subnet, "10.0.1.0/24", "vpc", ("10.0.0.0/16",), ())
 
     async def groups(self, region: str, ids: Sequence[str]) -> Sequence[SecurityGroupRules]:
         return [GROUP] if "sg-1" in ids else []
