@@ -22,7 +22,7 @@ BENCHES = tuple(sorted(file.stem for file in HERE.glob("[a-z]*.py")))
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON, for programs.")
 def main(names: tuple[str, ...], as_json: bool) -> None:
     """Compare figures with a floor or a peer from the same run. docs/performance.md explains them."""
-    # Who is ended, as by `timeout`, still stops the cloud that it measures.
+    # On SIGTERM, as from `timeout`, exit normally, so that the measured cloud is stopped.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     found = {name: _rows(name, quiet=as_json) for name in names or BENCHES}
     if as_json:

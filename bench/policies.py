@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pulumi preview` with the policy pack over the same preview without it: a stack of 200 resources, components counted.
+"""`pulumi preview` with the policy pack, against the same preview without it: a stack of 200 resources.
 
-Both are plain `pulumi`, in turns, with the same engine, plugins and local cloud. The processor time is that of all that
-the engine starts, and the pack is one of them.
+Both are plain `pulumi`, in turns, with the same engine, plugins and local cloud. Components count as resources. The
+processor time is that of all processes that the engine starts, the pack included.
 """
 
 from __future__ import annotations

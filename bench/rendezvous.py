@@ -121,7 +121,7 @@ def _launchers() -> Iterator[list[subprocess.Popen[str]]]:
 
 
 def _released(process: subprocess.Popen[str]) -> float:
-    """When the launcher continued, by its own line: its command needs the start of a Python more."""
+    """When the launcher continued, by its log line. Its command would add the start of a Python."""
     assert process.stdout is not None
     for line in process.stdout:
         if re.search(r"all \d+ nodes are there", line):

@@ -70,7 +70,7 @@ reason holds.
 - `all-tcp` on a security list names the frameworks that need it, such as `horovod` (the catalog has to agree that they
   choose ports by themselves), or `proof-of-concept`. A security group that opens everything to itself needs no tag:
   EFA's traffic has no ports.
-- `launch` on a job without runs says what a run would tell: `nodes=4 ports=29400,29500-29563`.
+- `launch` on a job without runs says what a run would say: `nodes=4 ports=29400,29500-29563`.
 - `open-port` on a rule of AWS is `chosen` where the stack lets people in, or `endpoints` of AWS's services.
 - `opened-for` on a security list names frameworks whose jobs are in other stacks (`trainyard:network: { frameworks }`).
 - `public-address` on what has a public address on AWS is `chosen` where the stack asks for one, or `nat`.

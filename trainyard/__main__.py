@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m trainyard` is the command `trainyard` where it is not installed."""
+"""`python -m trainyard`: the command `trainyard`, without installing it."""
 
 from trainyard.cli.main import main
 

@@ -46,7 +46,7 @@ def rows(cloud: Cloud) -> list[Row]:
 
 
 def _grown(ours: Timed[Server], asks: _Asks) -> Iterator[Row]:
-    """What was measured with ten objects, once more with thousands in the same bucket: it must not cost more."""
+    """Repeats the calls on objects with thousands of objects in the bucket: they must not cost more."""
     for asked in asks.more_objects():
         ours.server.send(asked)
     for what in asks.of_objects(0):

@@ -23,13 +23,13 @@ def judge_count(counted: tuple[str, Any]) -> PolicyVerdict:
     what, count = counted
     if count is None or 0 <= int(count) < ENDLESS:
         return PASS
-    return fail(f"{what} is tried again without end" + (", even after success" if int(count) == -2 else ""))
+    return fail(f"{what} is retried without limit" + (", even after success" if int(count) == -2 else ""))
 
 
 RULE = PolicyRule(
     id="bounded-retries",
     level="advisory",
-    asks="A job on OpenPAI is tried again a number of times, not without end.",
+    asks="A job on OpenPAI has a limited number of retries.",
     remedy="set jobRetryCount and taskRetryCount to 0 or more (`retry: { count: 2 }` of the role in the stack file)",
     types=(RUN,),
     judge=judge,

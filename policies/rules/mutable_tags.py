@@ -27,7 +27,7 @@ LATEST = "latest"
 
 
 def judge(stack: JudgedStack) -> Iterator[StackVerdict]:
-    """Each image once, at the first that runs it."""
+    """Judges each image once, at the first job that runs it."""
     judged: set[str] = set()
     for resource in stack.of(RUN, JOB):
         for image in _images(resource):
@@ -51,7 +51,7 @@ def judge_image(image: str, stack: JudgedStack) -> PolicyVerdict:
 
 
 def _immutable(path: str, stack: JudgedStack) -> bool | None:
-    """Whether tags of an image's repository stay what they are. None: it is not of this stack."""
+    """Whether the tags of an image's repository are immutable. None: the repository is not of this stack."""
     for resource in stack.of(REPOSITORY, AWS_REPOSITORY):
         name = str(resource.properties.get("displayName") or resource.properties.get("name"))
         if path == name or path.endswith(f"/{name}"):

@@ -69,7 +69,7 @@ def _passwords(protocol: Any) -> Iterator[Any]:
 
 
 def _secret_texts(secrets: Any) -> Iterator[str]:
-    """Values of secrets as they are, and as they were before somebody wrote them in Base64."""
+    """Values of secrets, as they are and decoded from Base64."""
     for value in secrets.values():
         if isinstance(value, str) and len(value) >= SHORTEST:
             yield value

@@ -206,7 +206,7 @@ RULE = StackRule(
     },
     unknown={
         "a port decided elsewhere": JudgedStack((_list((Unknown("min"), 9000)),)),
-        "a run that is launch later": JudgedStack((_list((22, 22)), _run(Unknown("TRAINYARD_LAUNCH")))),
+        "a run that is told later": JudgedStack((_list((22, 22)), _run(Unknown("TRAINYARD_LAUNCH")))),
         "a job that does not say its ports": JudgedStack((_list((29400, 29400)), _job())),
         "a framework of the team's own": JudgedStack((_list((9999, 9999), **{OPENED_FOR: "ray-of-ours"}),)),
     },

@@ -211,7 +211,7 @@ def test_two_stacks_at_once(team: Team) -> None:
         another = CloudUse(team.home, print)
         downs = list(pool.map(lambda name: team.trainyard("down", name), names))
         assert all(summary(output)["deleted"] for output in downs)
-        assert sum("Another command is at work on the local cloud, so it goes on." in output for output in downs) >= 1
+        assert sum("Another command uses the local cloud, so it keeps running." in output for output in downs) >= 1
         assert team.in_cloud() == []
     del another
     assert "Nothing is left; the local cloud is stopped." in team.trainyard("down", "local")

@@ -55,7 +55,7 @@ def test_it_passes_is_proved_and_predictions_come_true(ring: Rehearsals) -> None
     )
     assert used == {one.removeprefix("proven: ").rpartition(": ")[0] for one in review["proven"] if "Allow " in one}
     assert idle == {
-        one.removeprefix("nobody would miss: ").rpartition(": ")[0] for one in review["unneeded"] if "Allow " in one
+        one.removeprefix("not needed: ").rpartition(": ")[0] for one in review["unneeded"] if "Allow " in one
     }
     assert not [one for one in review["unproven"] if "Allow " in one or "TCP" in one], review["unproven"]
 

@@ -129,7 +129,7 @@ def test_a_file_keeps_to_one_key(team: Team) -> None:
     before = team.file.read_text()
     refused = set_secret(team, "jobs.line.env.TOKEN", "--local", value="x")
     assert refused.returncode == 1
-    assert "keeps its secrets by another key" in refused.stderr
+    assert "has secrets of another key" in refused.stderr
     missing = set_secret(team, "jobs.lime.env.TOKEN", "--local", value="x")
     assert "did you mean `line`?" in missing.stderr
     assert "the value is empty" in set_secret(team, "jobs.line.env.TOKEN", "--local").stderr

@@ -258,7 +258,7 @@ def test_ctrl_c_ends_it_at_once_and_says_how_to_go_on(place: Place, large: bytes
         process.send_signal(signal.SIGINT)
         told = process.communicate(timeout=30)[0]
     assert process.returncode == 130
-    assert "The same command goes on where this one was." in told
+    assert "Run the same command again to continue." in told
     assert "Traceback" not in told
     place.run("put", "large")
     assert place.read("data/large") == large

@@ -28,12 +28,12 @@ def test_groups_and_policies_are_written_in_the_home_region(record: Record) -> N
     assert elsewhere == {"", "runs"}
 
 
-def test_a_home_region_that_is_said_is_not_looked_up(record: Record) -> None:
+def test_a_given_home_region_is_not_looked_up(record: Record) -> None:
     recording = record("oci-documented")
     assert not [one for one in recording.invokes if "getRegionSubscriptions" in one["function"]]
 
 
-def test_where_the_stack_is_at_home_there_is_no_second_provider(record: Record) -> None:
+def test_a_stack_in_the_home_region_has_one_provider(record: Record) -> None:
     recording = record("oci-documented")
     assert {one.provider for one in recording.resources if ":Identity/" in one.type} == {""}
 

@@ -26,7 +26,7 @@ IN_THE_TEAMS_REPOSITORY = "../team/.trainyard/artifacts"
     ],
     ids=["beside the program", "where a variable says", "not in a release that many use", "the variable first"],
 )
-def test_artifacts_lie(client: Client, tmp_path: Path, how: dict[str, Any], place: str) -> None:
+def test_artifacts_are_kept_in_the_same_place(client: Client, tmp_path: Path, how: dict[str, Any], place: str) -> None:
     team, release = tmp_path / "team", tmp_path / "release"
     shutil.copytree(STACKS / "examples", team / "examples")
     release.mkdir()

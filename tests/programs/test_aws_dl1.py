@@ -62,7 +62,7 @@ def test_a_launch_template_is_one_of_ec2_s_own_model(name: str, record: Record) 
 
 
 @pytest.mark.parametrize("name", DL1_EXAMPLES)
-def test_every_resource_that_can_have_tags_says_whose_it_is(name: str, record: Record) -> None:
+def test_every_taggable_resource_names_its_owner(name: str, record: Record) -> None:
     for one in record(name).resources:
         if one.type.startswith("aws:") and "tags" in one.inputs:
             assert {"stack", "team", "environment", "managed-by"} <= set(one.inputs["tags"]), one.name
@@ -148,13 +148,13 @@ def test_endpoints_of_a_closed_network_take_writes_in_the_account_only(
     assert decide(Need(action, on, account), anybody, InForce((document,))).allowed is may
 
 
-def test_endpoints_let_everything_through_where_another_way_leads_out(record: Record, changed: Written) -> None:
+def test_endpoints_allow_everything_if_there_is_another_way_out(record: Record, changed: Written) -> None:
     public = changed("aws-dl1-resnet", network({"ingress": LETTING_IN}, cluster(publicAddress="elastic")))
     for made in (public, record("aws-dl1-single-node")):
         assert not [one.name for one in of_type(made, "VpcEndpoint") if "policy" in one.inputs]
 
 
-def test_a_reservation_starts_no_placement_group_of_the_stack_s_own(changed: Written) -> None:
+def test_with_a_reservation_there_is_no_placement_group(changed: Written) -> None:
     made = changed("aws-dl1-resnet", cluster(reservation="cr-0a1b2c3d"))
     (template,) = of_type(made, "LaunchTemplate")
     assert not of_type(made, "PlacementGroup")
@@ -214,7 +214,7 @@ def test_another_machine_is_another_template(key: str, record: Record, changed: 
 
 
 @pytest.mark.parametrize("key", STAYS)
-def test_what_a_run_brings_changes_no_machine(key: str, record: Record, changed: Written) -> None:
+def test_changes_of_runs_replace_no_machine(key: str, record: Record, changed: Written) -> None:
     def quota(config: dict[str, Any]) -> None:
         config.pop("trainyard:quota")
         STAYS[key](config)
@@ -256,7 +256,7 @@ def test_a_cluster_that_shrinks_keeps_the_group_that_its_last_machine_is_in(reco
     assert _groups(changed("aws-dl1-resnet", ALONE)) == APART
 
 
-def test_a_cluster_that_grows_from_one_machine_is_said_to_lie_apart(record: Record, changed: Written) -> None:
+def test_a_cluster_that_grows_from_one_machine_gets_a_warning(record: Record, changed: Written) -> None:
     """All start from version 1 of the template, which names no group."""
     alone = changed("aws-dl1-resnet", ALONE)
     grown = _after(alone, changed)
@@ -267,7 +267,7 @@ def test_a_cluster_that_grows_from_one_machine_is_said_to_lie_apart(record: Reco
     assert _groups(_after(alone, changed, cluster(efa=2))) == GROUPED
 
 
-def test_what_the_network_goes_with_goes_first(record: Record) -> None:
+def test_machines_and_endpoints_are_removed_before_the_network(record: Record) -> None:
     """AWS deletes no subnet and no group while a machine or an endpoint is in it."""
     made = record("aws-dl1-resnet")
     template, subnet = made.one("LaunchTemplate"), made.one("Subnet")
@@ -298,7 +298,7 @@ def test_each_vpc_has_an_internet_gateway_of_its_own(changed: Written) -> None:
     assert made.one("InternetGateway").replaced_for == ("vpcId",)
 
 
-def test_the_way_between_machines_comes_with_the_ticket(changed: Written, record: Record) -> None:
+def test_nodes_get_the_transport_between_machines(changed: Written, record: Record) -> None:
     for made, wanted in (
         (record("aws-dl1-resnet"), None),
         (changed("aws-dl1-resnet", cluster(hostNic="libfabric")), None),
@@ -364,7 +364,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("words", REFUSED)
-def test_what_aws_alone_knows_stops_everything(words: str, changed: Written) -> None:
+def test_facts_that_only_aws_knows_are_refused_with_their_line(words: str, changed: Written) -> None:
     with pytest.raises(ProgramError) as refused:
         changed("aws-dl1-resnet", REFUSED[words])
     assert words in str(refused.value)
@@ -394,7 +394,7 @@ def test_another_account_than_the_stack_s_is_refused(changed: Written) -> None:
     assert "the credentials are of the account 123456789012" in str(refused.value)
 
 
-def test_what_a_change_would_lose_is_told_before(changed: Written) -> None:
+def test_losses_of_a_change_are_announced(changed: Written) -> None:
     before = {
         "bucket": "vision-prod-old", "imagePushAddress": "123456789012.dkr.ecr.us-east-1.amazonaws.com/vision/old",
         "logGroup": "vision-prod-old", "region": "us-east-1", "made": ["bucket", "registry", "logs"],
@@ -457,7 +457,7 @@ TAKES = {
 
 
 @pytest.mark.parametrize("what", TAKES)
-def test_a_change_that_takes_machines_says_which_and_why(what: str, record: Record, changed: Written) -> None:
+def test_a_change_that_replaces_machines_says_which_and_why(what: str, record: Record, changed: Written) -> None:
     change, words = TAKES[what]
     (told,) = [one for one in _warned(changed, record("aws-dl1-resnet"), change) if "are replaced" in one]
     assert "the machines of the job `resnet` are replaced, and what trains on them ends as FAILED" in told
@@ -490,7 +490,7 @@ def test_a_subnet_stays_in_its_zone_whatever_aws_offers_today(record: Record, ch
     assert not made.warnings
 
 
-def test_what_another_stack_has_is_refused_before_anything_is_made(changed: Written) -> None:
+def test_resources_of_another_stack_are_refused_before_anything_is_made(changed: Written) -> None:
     """Both would make the same role, policies and templates, and `up` would fail half-way."""
 
     def change(config: dict[str, Any]) -> None:
@@ -521,7 +521,7 @@ def test_other_stacks_of_the_team_import_nothing_of_aws(tmp_path: Path, record: 
     assert not [one for one in record("oci-pytorch-ddp").invokes if one["function"].startswith("aws:")]
 
 
-def test_what_the_stack_did_not_make_or_still_has_is_no_loss(record: Record, changed: Written) -> None:
+def test_only_resources_that_the_stack_made_and_loses_are_a_loss(record: Record, changed: Written) -> None:
     before = {"bucket": "company-training", "logGroup": "company", "region": "us-east-1", "made": ["network"]}
     before["jobs"] = record("aws-dl1-resnet").exports["jobs"]
     assert not changed("aws-dl1-resnet", lambda _: None, references={LAST_UP: before}).warnings

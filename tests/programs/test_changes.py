@@ -51,7 +51,7 @@ def moved(before: Recording, after: Recording) -> set[str]:
         "disk",
     ],
 )
-def test_a_change_moves_what_it_is_about_and_no_more(
+def test_a_change_affects_only_its_own_resources(
     change: Callable[[Config], Any], expected: set[str], changed: Written
 ) -> None:
     before = changed("oci-pytorch-ddp", lambda config: None)
@@ -59,7 +59,7 @@ def test_a_change_moves_what_it_is_about_and_no_more(
     assert moved(before, after) == expected
 
 
-def test_a_job_that_others_start_is_as_the_file_says(changed: Written) -> None:
+def test_a_job_without_runs_is_as_the_file_says(changed: Written) -> None:
     def alone(config: Config) -> None:
         config["trainyard:jobs"]["resnet"]["runs"] = {}
 
@@ -111,7 +111,7 @@ def test_code_that_changes_is_another_artifact_and_code_that_moves_is_not(change
     assert artifact() != first
 
 
-def test_node_groups_carry_what_single_nodes_have_in_the_job(changed: Written) -> None:
+def test_node_groups_have_the_settings_of_single_nodes(changed: Written) -> None:
     recording = changed("oci-pytorch-multi-node", lambda config: None)
     made = recording.one("Job")
     assert "jobConfigurationDetails" not in made.inputs

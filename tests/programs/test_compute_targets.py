@@ -67,7 +67,7 @@ def test_one_node_on_a_target_that_is_there_takes_a_whole_machine(changed: Writt
     }
 
 
-def test_a_stack_without_targets_makes_and_says_what_it_did(record: Record) -> None:
+def test_a_stack_without_targets_is_unchanged(record: Record) -> None:
     recording = record("oci-pytorch-ddp")
     assert not recording.of("ComputeTarget")
     assert "computeTargetIds" not in recording.exports

@@ -43,7 +43,7 @@ def test_a_bucket_of_another_name_keeps_its_objects_or_stops_up(changed: Written
     assert "OCI refuses that while it holds anything, so `up` would fail at its end" in going
 
 
-def test_images_and_logs_are_named_before_they_go(changed: Written) -> None:
+def test_images_and_logs_are_named_before_they_are_deleted(changed: Written) -> None:
     registry, logs = {"repository": "newer/images", "keep": False}, {"enabled": False}
     images, printed = warnings(
         changed, BEFORE | {"bucket": "same"}, bucket={"name": "same"}, registry=registry, logs=logs
@@ -56,7 +56,7 @@ def test_images_and_logs_are_named_before_they_go(changed: Written) -> None:
     assert "It is protected" in kept
 
 
-def test_what_is_not_the_stacks_own_or_not_there_is_none_of_its_business(changed: Written) -> None:
+def test_resources_of_others_get_no_warning(changed: Written) -> None:
     theirs = {key: value.replace("older", "theirs") for key, value in BEFORE.items()}
     assert warnings(changed, theirs, bucket={"name": "newer"}, logs={"enabled": False}) == []
     gone = {key: value.replace("older", "nowhere") for key, value in BEFORE.items()}
@@ -64,7 +64,7 @@ def test_what_is_not_the_stacks_own_or_not_there_is_none_of_its_business(changed
     assert warnings(changed, {}, bucket={"name": "newer"}) == []
 
 
-def test_nothing_is_said_where_nothing_goes(changed: Written) -> None:
+def test_without_a_loss_there_is_no_warning(changed: Written) -> None:
     same = {"bucket": "same", "imagePushAddress": f"iad.ocir.io/{NAMESPACE}/same/images", "logId": BEFORE["logId"]}
     assert warnings(changed, BEFORE | same, bucket={"name": "same"}, registry={"repository": "same/images"}) == []
 

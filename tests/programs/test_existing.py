@@ -59,7 +59,7 @@ def test_a_subnet_outside_of_the_vpc_is_refused_too(changed: Written) -> None:
     assert "192.168.7.0/24 lies outside of the VPC's addresses: 10.0.0.0/8" in str(refused.value)
 
 
-def test_a_name_is_looked_for_where_the_network_lives(changed: Written) -> None:
+def test_names_are_looked_up_in_the_networks_compartment(changed: Written) -> None:
     def named(config: Config) -> None:
         config["trainyard:network"]["vcn"] = "company"
 
@@ -80,7 +80,7 @@ def test_a_name_is_looked_for_where_the_network_lives(changed: Written) -> None:
         ("ocid1.subnet.oc1.iad.deleted", "is deleted"),
     ],
 )
-def test_what_is_not_there_is_said_with_its_line(name: str, said: str, changed: Written) -> None:
+def test_a_missing_resource_is_reported_with_its_line(name: str, said: str, changed: Written) -> None:
     def wrong(config: Config) -> None:
         config["trainyard:network"] = {"subnet": name}
 
@@ -91,7 +91,7 @@ def test_what_is_not_there_is_said_with_its_line(name: str, said: str, changed: 
     assert "trainyard:network.subnet: " in str(refused.value)
 
 
-def test_all_that_is_not_there_is_said_at_once(changed: Written) -> None:
+def test_all_missing_resources_are_reported_at_once(changed: Written) -> None:
     def wrong(config: Config) -> None:
         _named(config, "compny")
         config["trainyard:bucket"] = {"existing": "nowhere"}
@@ -103,28 +103,28 @@ def test_all_that_is_not_there_is_said_at_once(changed: Written) -> None:
     assert "trainyard:logs.existing.log: " not in str(refused.value), "in a group that is not there no log is sought"
 
 
-def test_who_makes_everything_asks_for_nothing_that_exists(record: Record) -> None:
+def test_a_stack_that_makes_everything_looks_nothing_up(record: Record) -> None:
     asked = {row["function"].rpartition(":")[2] for row in record("oci-pytorch-ddp").invokes}
     # The last are the engine's own answers: this stack's outputs and resources as they were.
     own = {"readStackOutputs", "readStackResourceOutputs"}
     assert asked == {"getNamespace", "getServices", "getRegionSubscriptions"} | own
 
 
-def test_a_stack_that_is_not_there_is_said(changed: Written) -> None:
+def test_a_missing_stack_is_reported(changed: Written) -> None:
     with pytest.raises(ProgramError) as refused:
         changed("oci-team", lambda config: None, references={})
     assert f'the stack `{PLATFORM}` cannot be read: unknown stack "{PLATFORM}"' in str(refused.value)
     assert "trainyard:uses.stack: " in str(refused.value)
 
 
-def test_a_stack_that_was_never_up_is_said_with_what_is_taken_of_it(changed: Written) -> None:
+def test_a_used_stack_that_was_never_up_is_reported_with_its_missing_outputs(changed: Written) -> None:
     with pytest.raises(ProgramError) as refused:
         changed("oci-team", lambda config: None, references={PLATFORM: {"bucket": "there"}})
     assert f"the stack `{PLATFORM}` does not export `subnetId`, `runsGroup`, `imagePushAddress`" in str(refused.value)
     assert "`pulumi up -s oci-platform`" in str(refused.value)
 
 
-def test_of_a_stack_only_what_is_taken_must_be_there(changed: Written) -> None:
+def test_a_used_stack_needs_only_the_outputs_that_are_taken(changed: Written) -> None:
     def network_only(config: Config) -> None:
         tenancy = "ocid1.tenancy.oc1..aaaaaaaa5ht5rzh6lhj3ybgbqwbxgmdkob7kyfkwpemy6rgxtk3wvnslxbux"
         config |= {"trainyard:tenancy": tenancy, "trainyard:access": {"users": {"group": "scientists"}}}

@@ -44,12 +44,12 @@ def test_data_is_protected_and_stays_unless_the_stack_says_otherwise(name: str, 
         assert resource.protect == resource.retain
 
 
-def test_policies_make_room_before_they_are_replaced(record: Record) -> None:
+def test_policies_are_deleted_before_they_are_replaced(record: Record) -> None:
     assert record("oci-documented").one("Policy").delete_first
 
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "oci-team"])
-def test_everything_says_whose_it_is(name: str, record: Record) -> None:
+def test_everything_has_owner_tags(name: str, record: Record) -> None:
     recording = record(name)
     for resource in recording.made():
         if resource.kind in TAGLESS:
@@ -96,7 +96,7 @@ def test_two_recordings_of_one_file_are_equal(client: Client, tmp_path: Path) ->
     assert content() == content()
 
 
-def test_rules_are_in_one_order_whatever_the_order_of_the_file(changed: Written) -> None:
+def test_the_order_of_rules_does_not_depend_on_the_file(changed: Written) -> None:
     def turned(config: dict[str, Any]) -> None:
         config["trainyard:network"]["frameworks"].reverse()
         config["trainyard:jobs"]["fraud"]["ports"] = dict(reversed(config["trainyard:jobs"]["fraud"]["ports"].items()))

@@ -74,13 +74,15 @@ def test_an_example_passes(name: str, preview: bool, record: Record) -> None:
         (("aws-dl1-resnet",), "aws", ["public-repository"]),
     ],
 )
-def test_every_rule_looked_at_something(names: tuple[str, ...], package: str, never: list[str], record: Record) -> None:
+def test_every_rule_judges_some_resource(
+    names: tuple[str, ...], package: str, never: list[str], record: Record
+) -> None:
     made = {resource.type for name in names for resource in record(name).made()}
     of_package = {rule.id: {kind for kind in rule.types if kind.startswith(f"{package}:")} for rule in rules()}
     assert [rule for rule, types in of_package.items() if types and not made & types] == never
 
 
-def test_what_is_wide_open_passes_for_its_reason_only(record: Record) -> None:
+def test_open_resources_pass_only_with_their_reason(record: Record) -> None:
     for name, kind, rule in (
         ("oci-horovod-pytorch", "SecurityList", "all-tcp"),
         ("oci-proof-of-concept", "SecurityList", "all-tcp"),

@@ -16,7 +16,7 @@ EXAMPLE = "oci-pytorch-ddp"
 OWN = f"organization/trainyard/{EXAMPLE}"
 
 
-def test_refused_changes_are_said_from_the_state(changed: Written) -> None:
+def test_refused_changes_are_found_from_the_state(changed: Written) -> None:
     def change(cidr: str, **bucket: Any) -> Any:
         return lambda config: config.update(
             {"trainyard:network": {"cidr": cidr}, "trainyard:bucket": {"name": "vision-dt", **bucket}}

@@ -50,7 +50,7 @@ def written(folder: Path, *words: str, code: int = 0) -> dict[str, str]:
     return {end: file.read_text("utf-8") for end, file in files.items()}
 
 
-def test_what_opens_who_gains_and_what_is_replaced_is_seen_first(repository: Path) -> None:
+def test_openings_gains_and_replacements_are_urgent(repository: Path) -> None:
     commit_changes(repository)
     forms = written(repository, "--all", "--against", "HEAD~1", "--fail-on", "replace", code=1)
     found = reviews(forms[".json"])
@@ -78,7 +78,7 @@ def test_the_examples_of_the_page_are_what_the_command_says(repository: Path) ->
     assert page_with(page, repository) == page
 
 
-def test_the_programs_own_refusals_and_warnings_are_said_before_a_cloud_is_asked(repository: Path) -> None:
+def test_refusals_and_warnings_of_the_program_are_shown(repository: Path) -> None:
     edit(repository, OCI, lambda config: config["trainyard:network"].update(cidr="10.99.0.0/16"))
     edit(repository, AWS, lambda config: config["trainyard:jobs"]["resnet"].update(blockStorageGb=600))
     found = reviews(review(repository, OCI, AWS, "--against", "HEAD", "--format", "json"))
@@ -90,7 +90,7 @@ def test_the_programs_own_refusals_and_warnings_are_said_before_a_cloud_is_asked
     assert any(one["kind"] == "changed" for one in refused["changes"])
 
 
-def test_a_waiver_that_has_ended_counts_again_although_nothing_changed(repository: Path) -> None:
+def test_an_ended_waiver_is_a_failure_although_nothing_changed(repository: Path) -> None:
     def waived(config: Config) -> None:
         config["trainyard:bucket"] = {"name": "scratch", "versioning": False}
         reason = {"reason": "scratch data", "until": "2026-12-31"}
@@ -147,7 +147,7 @@ def test_no_form_shows_a_secret_and_another_secret_is_a_change(repository: Path)
         ([OCI, "--preview", "nowhere.json"], "nowhere.json"),
     ],
 )
-def test_a_mistake_is_answered_in_words(words: list[str], said: str, repository: Path) -> None:
+def test_mistakes_get_messages_without_tracebacks(words: list[str], said: str, repository: Path) -> None:
     shown = review(repository, *words, code=2)
     assert said in shown
     assert "Traceback" not in shown

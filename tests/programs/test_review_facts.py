@@ -30,7 +30,7 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_every_connection_of_an_example_is_let_through_and_all_is_read(name: str, record: Record) -> None:
+def test_every_connection_of_an_example_is_allowed(name: str, record: Record) -> None:
     side = recorded(record(name), stack_file(name))
     answers = platform(side.platform).review
     network = answers.network(side)
@@ -44,7 +44,7 @@ def test_every_connection_of_an_example_is_let_through_and_all_is_read(name: str
     assert all(not answers.replacing_inputs(one, one) for one in side.resources)
 
 
-def test_a_preview_in_which_no_id_is_known_lets_the_same_through(record: Record) -> None:
+def test_a_preview_without_ids_allows_the_same(record: Record) -> None:
     known, unknown = (
         recorded(record("oci-pytorch-ddp", **how), stack_file("oci-pytorch-ddp")) for how in ({}, {"preview": True})
     )

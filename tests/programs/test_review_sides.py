@@ -88,7 +88,7 @@ def test_a_finding_that_names_another_file_is_not_new_on_each_review(repository:
     assert reviewed(repository, OCI)["verdict"] == f"{OCI}: nothing to decide"
 
 
-def test_a_program_that_exits_or_dies_is_named_and_ends_nothing_else(tmp_path: Path) -> None:
+def test_a_program_that_exits_does_not_end_the_recording(tmp_path: Path) -> None:
     """As the code of a revision may do, which is not ours to mend."""
     wrapper = tmp_path / "wrapper.py"
     for end, said in (("sys.exit(3)", "SystemExit: 3"), ("os._exit(3)", "it exited with 3")):

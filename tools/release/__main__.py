@@ -55,7 +55,7 @@ def make_release(into: Path) -> list[Path]:
 
 
 def _notes() -> Notes:
-    """With the news that are not in the changelog yet: a preview has them all the same."""
+    """The notes, with news that are not in the changelog yet: a preview has them too."""
     changelog, fragments = (ROOT / "CHANGELOG.md").read_text(), read_fragments()
     notes = read_notes(changelog, VERSION)
     if notes.released and fragments:

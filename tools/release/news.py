@@ -72,7 +72,7 @@ class Fragment:
 
 
 def read_fragments() -> list[Fragment]:
-    """In the order of their names. README.md explains the folder and is none."""
+    """The fragments, in the order of their names. README.md is not one of them."""
     files = sorted(path for path in FOLDER.glob("*") if path.name != "README.md")
     return [_fragment(path) for path in files]
 

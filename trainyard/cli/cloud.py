@@ -219,7 +219,7 @@ def env(home: Path | None, profile: str, resource: str | None, pulumi: bool) -> 
 
 
 def _of_pulumi(home: Path) -> tuple[list[str], dict[str, str]]:
-    """What has to go from this shell's environment, and what has to be in it: as `up --local` starts the engine."""
+    """The variables to unset and to set, so that plain `pulumi` runs as under `up --local`."""
     from trainyard.engine.obtain import environment
 
     wanted = environment(home)

@@ -112,7 +112,7 @@ def data() -> None:
 @bucket_arguments("put")
 @click.argument("source", type=click.Path(path_type=Path, exists=True))
 @click.argument("prefix", required=False)
-@click.option("--overwrite", is_flag=True, help="Replace objects that have another content.")
+@click.option("--overwrite", is_flag=True, help="Replace objects that have other content.")
 def put(opened: StackBucket, source: Path, prefix: str | None, overwrite: bool) -> None:
     """Put the file or folder SOURCE below PREFIX in the bucket: data/ for a file, data/<its name>/ for a folder.
 
@@ -165,12 +165,12 @@ def _reserved(stack: Stack, overwrite: bool, name: str) -> str:
 @bucket_arguments("get")
 @click.argument("name")
 @click.option("--to", type=click.Path(path_type=Path), help="The folder to fetch into.", metavar="DIR")
-@click.option("--overwrite", is_flag=True, help="Replace files that have another content.")
+@click.option("--overwrite", is_flag=True, help="Replace files that have other content.")
 def get(opened: StackBucket, name: str, to: Path | None, overwrite: bool) -> None:
     """Fetch the object NAME, or all below the folder NAME, into DIR.
 
     DIR is by default this folder for one object, and a folder of NAME's last word for a folder. Nothing is written
-    outside of DIR, and no link in it is followed. A file with another content stays, unless you say --overwrite.
+    outside of DIR, and no link in it is followed. A file with other content is replaced only with --overwrite.
     """
     from trainyard.files.get import Get, WantedObject
     from trainyard.files.targets import open_target

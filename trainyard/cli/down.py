@@ -56,7 +56,7 @@ def down(place: LocalStack, arguments: list[str], delete_data: bool, yes: bool) 
             control.stop(place.home / "cloud")
             say(_end(data, place))
         elif not left:
-            say("No stack is up any more. Another command is at work on the local cloud, so it goes on.")
+            say("No stack is up any more. Another command uses the local cloud, so it keeps running.")
 
 
 def _end(data: Sequence[str], place: LocalStack) -> str:
@@ -64,7 +64,7 @@ def _end(data: Sequence[str], place: LocalStack) -> str:
     if not data:
         return "Nothing is left; the local cloud is stopped."
     remedy = shlex.join(["trainyard", "cloud", "reset", "--home", str(place.home / "cloud")])
-    lines = ["No stack is up any more, and the local cloud is stopped. It still holds what no stack here made:"]
+    lines = ["No stack is up any more, and the local cloud is stopped. It still holds data that no stack here made:"]
     return terminal_lines("\n".join([*lines, *(f"  {line}" for line in data), f"To remove it with all data: {remedy}"]))
 
 

@@ -28,7 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "List or make what stands in for images on this machine.",
     ),
     "image": ("image:image", "Build or push the images of a stack's jobs."),
-    "import": ("up:import_", "Take into a stack on the local cloud what is there already."),
+    "import": ("up:import_", "Import existing resources into a stack on the local cloud."),
     "plan": ("plan:plan", "Show what follows from a stack file, without any cloud."),
     "preview": ("up:preview", "Show what `up` would change on the local cloud."),
     "rehearse": (
@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "review:review",
         "Say what a change of stacks means: what opens, who gains, what is lost, what it costs.",
     ),
-    "run": ("run:run", "Start what is deployed once more with other arguments, without an `up`."),
+    "run": ("run:run", "Start a deployed job once more with other arguments, without an `up`."),
     "runs": (
         "runs:runs",
         "Show what runs are doing (states by rank, logs, progress), fetch what they left, or end them.",

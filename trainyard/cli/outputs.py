@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # In the folder of a run's start (docs/contracts.md).
 _OUTPUT = "output/"
-# Results are looked for among the first files of a run, of several runs at once.
+# Limits of the search for results: files of a run, and runs at once.
 _MOST_LISTED, _AT_ONCE = 2000, 8
 
 
@@ -70,9 +70,7 @@ def find_outputs(selection: RunSelection, purpose: str, history: bool) -> list[R
     found, refused, openers = [], list[str](), dict[str, StoreOpener]()
     for run in selection.runs(history=history):
         if run.folder is None:
-            say_aside(
-                f"{terminal(run.title)}: nobody knows where it keeps its files; its image has no launcher of ours"
-            )
+            say_aside(f"{terminal(run.title)}: its folder is unknown, because its image does not contain the launcher")
             continue
         try:
             found.append(_output_of(selection, run, run.folder, purpose, openers, history))

@@ -101,13 +101,13 @@ def is_file_name(named: str) -> bool:
 
 
 def named_place(named: str, stacks: Path) -> tuple[str, Path]:
-    """The stack's name, and the folder of its file: which need not be there any more, as `down` has a copy."""
+    """The name of a stack, and the folder of its file. The file may be missing: `down` has a copy."""
     if not is_file_name(named):
         return named, stacks
     file = Path(named)
     if file.suffix not in (".yaml", ".yml") or not file.stem.startswith("Pulumi."):
         raise click.UsageError(
-            f"`{named}` is not called like a stack's file, `Pulumi.STACK.yaml`: name one, or the stack"
+            f"`{named}` is not the name of a stack file, `Pulumi.STACK.yaml`: name one, or the stack"
         )
     return stack_name(file), file.parent
 

@@ -48,7 +48,7 @@ _PATIENCE_SECONDS = 2.0
     "outputs",
     type=_FILE,
     multiple=True,
-    help="Write it into this file: .md, .html, .json, .sarif and .txt say the form. May be given several times.",
+    help="Write it into this file: its ending (.md, .html, .json, .sarif, .txt) sets the format. May be repeated.",
 )
 @click.option("--on", metavar="DATE", help="The date of the review, as 2026-11-26: waivers end. Default: today.")
 @click.option("--prices", type=_FILE, help="A team's own prices: TOML, a table for each shape with `usd_per_hour`.")

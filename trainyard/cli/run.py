@@ -44,7 +44,7 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 @click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="A variable of the try; may be repeated.")
 @click.option("--name", metavar="NAME", help=f"What the try is called after `{PREFIX}`; by default a few letters.")
 @click.option("--follow", "-f", is_flag=True, help="Print its lines until it has ended. Exits with 1 if it failed.")
-@click.option("--anyway", is_flag=True, help="Start what is deployed although the stack file has changed since.")
+@click.option("--anyway", is_flag=True, help="Start the deployed job although the stack file has changed since.")
 @stacks_option
 @click.option("--local", is_flag=True, help="On the local cloud, where `trainyard up --local` deployed the stack.")
 @home_option
@@ -55,7 +55,7 @@ def run(
     follow: bool, anyway: bool, stacks: Path, local: bool, home: Path | None, place: str | None,
     profile: str | None,
 ) -> None:  # fmt: skip
-    """Start what is deployed of a JOB once more, with other arguments, within seconds.
+    """Start a deployed JOB once more, with other arguments, within seconds.
 
     \b
     trainyard run vision-prod resnet -- --lr 0.01

@@ -190,7 +190,7 @@ def follow_lines(selection: RunSelection, ranks: frozenset[int], every: float | 
 @runs.command()
 @click.option("--to", type=click.Path(path_type=Path), metavar="DIR", help="Fetch the files into this folder.")
 @click.option("--history", is_flag=True, help="Earlier attempts too.")
-@click.option("--overwrite", is_flag=True, help="With --to: replace files that have another content.")
+@click.option("--overwrite", is_flag=True, help="With --to: replace files that have other content.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
 )
@@ -198,8 +198,8 @@ def follow_lines(selection: RunSelection, ranks: frozenset[int], every: float | 
 def outputs(selection: RunSelection, to: Path | None, history: bool, overwrite: bool, form: str) -> None:
     """List the files that runs left in the bucket, or fetch them with --to.
 
-    Files go to DIR/JOB/RUN/, with --history to DIR/JOB/RUN/ATTEMPT/. Of a run that is still going there is what it has
-    left so far. Nothing is written outside of DIR, and no link in it is followed.
+    Files go to DIR/JOB/RUN/, with --history to DIR/JOB/RUN/ATTEMPT/. A run that is still going may leave
+    more. Nothing is written outside of DIR, and no link in it is followed.
     """
     from trainyard.cli import outputs as commands
 

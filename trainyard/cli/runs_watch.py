@@ -145,7 +145,7 @@ class Screen:
         packets = sum(one.packets for one in seen.dropped)
         dropped = f"{plural(packets, 'packet')} dropped" if packets else "nothing dropped"
         if seen.count is None:
-            return f"  {dropped}, as the subnet's flow log told some minutes ago"
+            return f"  {dropped}, by the subnet's flow log of some minutes ago"
         rules = f"{plural(seen.used_rules, 'rule')} used, {seen.unused_rules} not"
         return f"  {plural(seen.count, 'connection')}, {rules}; {dropped}"
 

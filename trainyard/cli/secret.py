@@ -41,8 +41,8 @@ def set_(stack: str, key: str, stacks: Path, local: bool) -> None:
     """Set KEY of the stack file to a secret, such as jobs.resnet.env.HF_TOKEN.
 
     The value is asked for, or read from stdin; it is never an argument. The file keeps its comments. The stack's own
-    secrets provider encrypts it: you need what `pulumi config set --secret` needs, the passphrase or the login. That
-    command is all that runs, by the engine that trainyard uses.
+    secrets provider encrypts it: you need what `pulumi config set --secret` needs, the passphrase or the login. Only
+    that command is run, with the engine that trainyard uses.
     """
     file = stack_file(stack, stacks).resolve()
     full = key if ":" in key.partition(".")[0] else NAMESPACE + key
@@ -93,8 +93,8 @@ def set_local_secret(file: Path, key: str, value: str, tell: Tell) -> None:
     place = LocalStack(stack_name(file), file.parent, tell)
     if place.has_foreign_secrets():
         raise LocalStackError(
-            f"{file} keeps its secrets by another key, and a stack file has one key. On the local cloud, stand-ins "
-            "take the places of such secrets. Without --local, the stack's own key is used"
+            f"{file} has secrets of another key, and a stack file has only one key. On the local cloud, stand-ins "
+            "replace such secrets. Without --local, the stack's own key is used"
         )
     why = run_set(file, key, value, place.env, place.local_file().parent)
     if why:

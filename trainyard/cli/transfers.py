@@ -53,7 +53,7 @@ def progress(report: TransferReport, verb: str) -> Iterator[None]:
         watcher.join()
         if on_terminal:
             redraw_aside("")
-        say_aside("Stopped. The same command goes on where this one was.")
+        say_aside("Stopped. Run the same command again to continue.")
         raise
     finally:
         over.set()

@@ -163,7 +163,7 @@ def _shown(verbose: bool) -> tuple[str, ...]:
     return () if verbose else ("--suppress-outputs",)
 
 
-@local_command("Take into a stack on the local cloud what is there already. TYPE, NAME and ID go to `pulumi import`.")
+@local_command("Import existing resources into a stack on the local cloud. TYPE, NAME and ID go to `pulumi import`.")
 def import_(place: LocalStack, arguments: list[str]) -> None:
     plan = _plan(place)
     cloud = place.start_cloud()

@@ -62,8 +62,8 @@ def login_variables(tool: Tool, folder: Path, place: Endpoint, user: str, secret
 
 
 def _docker_folder(folder: Path, logins: Mapping[str, Any]) -> Path:
-    """A configuration folder for Docker, whose file has logins and the daemon's address. It has the user's address, and
-    only our login."""
+    """A configuration folder for Docker, with the daemon's address of the user's own configuration, and only our
+    login."""
     usual = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
     try:
         config = json.loads((usual / "config.json").read_text("utf-8"))

@@ -220,7 +220,7 @@ def compare_with_idle(
 
 
 def _of_role(run: RunSeen, idle: Mapping[int, NodeLoad], role: str) -> NodeLoad | None:
-    """The largest load of the role's idle nodes: which of several like nodes has more is chance."""
+    """The largest load of the role's idle nodes: which of several equal nodes has more is chance."""
     return largest_load(idle[rank.node.rank] for rank in run.ranks if rank.node.role == role and rank.node.rank in idle)
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a change of a stack means, before it lands: recorded without a cloud, compared, and said in words."""
+"""Reviews a change of stacks before it is deployed: records both sides without a cloud, and compares them."""

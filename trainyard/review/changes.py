@@ -21,7 +21,7 @@ _RUN_ENDS = Loss(
 )
 # Types of resources that exist only in the state: providers, stacks, references to stacks.
 _STATE_ONLY = "pulumi:"
-_TRIGGER = "what it stands on"
+_TRIGGER = "a resource that it depends on"
 
 
 @dataclass(frozen=True, slots=True)

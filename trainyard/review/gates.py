@@ -44,7 +44,7 @@ def _gate(word: str) -> Gate:
     name, has_limit, limit = word.partition("=")
     if name != COST:
         if word.isdecimal():
-            raise GateError(f"`{word}` is no gate: write the dollars of `cost=N` without commas, as `cost=1000`")
+            raise GateError(f"`{word}` is not a gate: write the dollars of `cost=N` without commas, as `cost=1000`")
         if name not in _GATES:
             raise GateError(f"no gate is called `{name}`: {suggestion(name, [*_GATES, COST])}")
         if has_limit:

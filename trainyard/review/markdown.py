@@ -16,7 +16,7 @@ from trainyard.review.sections import SHOWN, Item, footnotes, sections, verdict
 # GitHub takes 65,536. A workflow may add something.
 LIMIT = 60_000
 MARK = "<!-- trainyard review -->"
-_ALL_OF_IT = "What each of them says: all of them are in the review as HTML and JSON."
+_ALL_OF_IT = "The review as HTML and JSON has all of them in full."
 # Writes the lines of one stack.
 _Form = Callable[[Review], Iterator[str]]
 

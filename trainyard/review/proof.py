@@ -19,7 +19,7 @@ from trainyard.review.ranges import block_of, is_within
 _ENFORCED = "enforced"
 _SHOWN = 3
 _NOT_KNOWN = re.compile(re.escape(UNKNOWN) + r"[\w ]*(?=[:\"/])")
-_SIGNS = {"proven": "proven", "unproven": "not proven", "unneeded": "nobody would miss"}
+_SIGNS = {"proven": "proven", "unproven": "not proven", "unneeded": "not needed"}
 
 
 class RehearsalError(Exception):
@@ -46,7 +46,7 @@ def read_rehearsal(file: Path, stack: str) -> Mapping[str, Any]:
         raise RehearsalError(f"{file}: {problem.strerror}") from None
     except (ValueError, TypeError, KeyError, RecursionError):
         raise RehearsalError(
-            f"{file} is no report of this release's `trainyard rehearse STACK --format json`"
+            f"{file} is not a report of this release's `trainyard rehearse STACK --format json`"
         ) from None
     if there != stack:
         raise RehearsalError(f"{file} is about the stack {there}, not {stack}")
@@ -72,7 +72,7 @@ def _of_network(
     for passage in found.opened:
         words = reach.words(passage)
         if not enforced or (now.nodes and passage.where != now.nodes):
-            why = "no rules were in force in the rehearsal" if not enforced else "a rehearsal counts at nodes alone"
+            why = "no rules were in force in the rehearsal" if not enforced else "a rehearsal counts only at nodes"
             yield "unproven", f"{words}: {why}"
             continue
         needed = [
@@ -144,7 +144,7 @@ def _of_access(
             yield _of_statement(text, rows)
     for change in access_changes(then, rest, platform):
         if change.gained:
-            yield "unproven", f"{change.sentence}: by no statement that a rehearsal counts"
+            yield "unproven", f"{change.sentence}: not by a statement, so a rehearsal cannot count it"
 
 
 def _pattern(text: str) -> re.Pattern[str]:

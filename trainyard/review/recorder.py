@@ -102,7 +102,7 @@ class RecordingProcess:
         if "error" in answer:
             raise RecordingError(str(answer["error"]).strip())
         if answer.get("format") != FORMAT:
-            raise RecordingError(f"the code of {self._tree} writes snapshots of another form")
+            raise RecordingError(f"the code of {self._tree} writes snapshots of another format")
         try:
             return Recorded.of_json(answer)
         except (KeyError, TypeError, AttributeError) as wrong:

@@ -78,7 +78,7 @@ def _commit(stacks: Path, name: str) -> str:
         if name == "HEAD" and not _git(stacks, "rev-list", "--all", "--max-count=1"):
             # A repository without commits, for example in a hook, is compared with an empty tree.
             return _git(stacks, "hash-object", "-t", "tree", "--stdin")
-        raise RevisionError(f"no revision `{name}` is here{_remedy(stacks, name)}") from None
+        raise RevisionError(f"there is no revision `{name}`{_remedy(stacks, name)}") from None
 
 
 def _remedy(stacks: Path, name: str) -> str:

@@ -218,7 +218,7 @@ def _standing_of(job: JobCost) -> tuple[object, ...]:
 def _job_item(job: JobCost) -> Item:
     shape = f"{plural(job.nodes, 'node')} of {job.shape}"
     if job.hours is None:
-        most = "nothing bounds how long a run takes"
+        most = "the time of a run is unlimited"
     else:
         gpus = f", {hours(job.gpu_hours, 'GPU-hour')}" if job.gpu_hours != 0 else ""
         price = f", {money(job.usd_per_run)}" if job.usd_per_run is not None else ", price unknown"

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs are doing: states by rank, progress, what failed first. Each platform's folder looks for itself."""
+"""Reads what runs are doing, and starts tries. Each platform has its own client (components/<platform>/client)."""

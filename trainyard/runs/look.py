@@ -27,7 +27,7 @@ from localcloud import admin
 from localcloud.control import CloudError
 
 Series = Mapping[int, Sequence[ProgressPoint]]
-# `state`, `nodes` with the id, the name, the state and the details of each, and of a failed run its `reason`.
+# `state`; `nodes`, each with id, name, state and details; for a failed run, `reason`.
 RunReport = Mapping[str, Any]
 
 

@@ -53,7 +53,7 @@ def start_try(runs: Runs, call: Call, ready: ReadyTry) -> Sequence[NodeRun]:
 
 
 def _spec_of_try(ready: ReadyTry) -> RunSpec:
-    """The spec of a try. Its fingerprint says that it is in no stack's state."""
+    """The spec of a try. Its fingerprint marks it as a run that is in no state."""
     planned = ready.planned
     spec = run_spec(f"try of {planned.plan.stack}: {planned.title}", with_defaults(dict(ready.inputs)))
     like = planned.like.name if planned.like else ""
@@ -76,7 +76,7 @@ def _access_explained(runs: Runs, planned: PlannedTry) -> Iterator[None]:
 
 
 def plan_try(judged: Judged, wanted: WantedTry, region: str | None = None) -> PlannedTry:
-    """`region` is where the stack is deployed, if that is not the file's: the local cloud is in one region only."""
+    """`region`: the region of the deployed stack, if it is not that of the file. The local cloud has only one."""
     stack = judged.stack
     if stack is None:
         raise ValueError("a stack with errors has no tries")

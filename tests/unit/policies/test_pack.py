@@ -70,7 +70,7 @@ def test_a_failure_tells_the_reason_and_the_remedy() -> None:
     assert message.startswith("r: accessType ObjectRead lets anybody read objects\nremedy: set accessType:")
 
 
-def test_nothing_that_a_policy_says_gives_orders() -> None:
+def test_messages_of_policies_are_escaped() -> None:
     waivers = {"public-bucket": {"reason": PLANTED, "until": "2026-12-31"}}
     of = pack(waivers=waivers, environment=PLANTED)
     said = [
@@ -123,7 +123,7 @@ def test_a_waived_failure_is_a_remark_that_names_the_waiver() -> None:
         ("always", ""),
     ],
 )
-def test_a_waiver_that_ended_or_is_none_counts_for_nothing(waiver: Any, said: str) -> None:
+def test_an_ended_or_invalid_waiver_is_ignored(waiver: Any, said: str) -> None:
     level, message = reports(pack(waivers={"public-bucket": waiver}), BUCKET, OPEN)["public-bucket"]
     assert level == "mandatory"
     assert said in message
@@ -180,7 +180,7 @@ def test_a_stack_is_judged_by_the_inputs_that_were_asked_about() -> None:
 
 
 @pytest.mark.parametrize("rule", stack_rules(), ids=lambda rule: rule.id)
-def test_the_engine_hears_what_a_rule_says_of_its_stacks(rule: StackRule) -> None:
+def test_the_engine_gets_the_results_of_rules_for_stacks(rule: StackRule) -> None:
     for outcome, examples in (("passes", rule.passes), ("fails", rule.fails), ("unknown", rule.unknown)):
         for name, stack in examples.items():
             settings = {rule.id: {"enforcementLevel": rule.level, **stack.settings}}

@@ -32,7 +32,9 @@ def examples() -> Iterator[object]:
 
 
 @pytest.mark.parametrize(("rule", "resource", "outcome"), [*examples()])
-def test_a_rule_says_of_its_examples_what_it_promises(rule: PolicyRule, resource: JudgedResource, outcome: str) -> None:
+def test_the_examples_of_a_rule_get_the_promised_verdicts(
+    rule: PolicyRule, resource: JudgedResource, outcome: str
+) -> None:
     verdict = rule.verdict(resource)
     assert verdict.outcome == outcome, verdict
     assert resource.type in rule.types
@@ -47,7 +49,9 @@ def stacks() -> Iterator[object]:
 
 
 @pytest.mark.parametrize(("rule", "stack", "outcome"), [*stacks()])
-def test_a_rule_says_of_its_stacks_what_it_promises(rule: StackRule, stack: JudgedStack, outcome: str) -> None:
+def test_the_example_stacks_of_a_rule_get_the_promised_verdicts(
+    rule: StackRule, stack: JudgedStack, outcome: str
+) -> None:
     said = rule.verdicts(stack)
     assert {verdict.outcome for _, verdict in said} == ({outcome} if outcome != "pass" else set()), said
     assert all(verdict.because for _, verdict in said)
@@ -56,7 +60,7 @@ def test_a_rule_says_of_its_stacks_what_it_promises(rule: StackRule, stack: Judg
 
 
 @pytest.mark.parametrize("rule", stack_rules(), ids=lambda rule: rule.id)
-def test_nothing_known_of_a_stack_is_never_a_pass(rule: StackRule) -> None:
+def test_a_stack_with_unknown_properties_does_not_pass(rule: StackRule) -> None:
     """The resources of the rule's types, with every property unknown; the others as they are."""
     for stack in rule.fails.values():
         hidden = tuple(
@@ -67,7 +71,7 @@ def test_nothing_known_of_a_stack_is_never_a_pass(rule: StackRule) -> None:
 
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.id)
-def test_a_rule_is_whole(rule: PolicyRule | StackRule) -> None:
+def test_a_rule_is_complete(rule: PolicyRule | StackRule) -> None:
     file = RULES / f"{rule.id.replace('-', '_')}.py"
     assert file.is_file()
     assert rule.passes
@@ -79,7 +83,7 @@ def test_a_rule_is_whole(rule: PolicyRule | StackRule) -> None:
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
-def test_nothing_known_is_never_a_pass(rule: PolicyRule) -> None:
+def test_a_resource_with_unknown_properties_does_not_pass(rule: PolicyRule) -> None:
     for resource in rule.fails.values():
         hidden = JudgedResource(resource.type, {key: Unknown(key) for key in resource.properties})
         assert rule.verdict(hidden).outcome != "pass" or not resource.properties

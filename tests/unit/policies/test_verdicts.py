@@ -51,7 +51,7 @@ def test_the_worst_verdict_of_several_is_taken(parts: list[PolicyVerdict], outco
     assert every(lambda part: part, parts).outcome == outcome
 
 
-def test_every_failure_is_told_once() -> None:
+def test_every_failure_is_reported_once() -> None:
     assert every(lambda part: part, [fail("a"), fail("b"), fail("a")]).because == "a; b"
 
 

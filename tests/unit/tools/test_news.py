@@ -80,7 +80,7 @@ def test_without_news_the_changelog_stays() -> None:
         ("runs.x.md", "\n", "one paragraph"), ("runs.x.md", "- New.", "hyphen"), ("runs.x.md", "a\n\nb", "paragraph"),
     ],
 )  # fmt: skip
-def test_a_fragment_that_nobody_could_place_is_named(
+def test_a_fragment_without_a_section_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, words: str
 ) -> None:
     (tmp_path / name).write_text(text)

@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).parents[4] / "stacks"
         ("openpai-ddp-gloo", "`${bucket}/data/images`"),
     ],
 )
-def test_what_was_put_is_read_in_the_platforms_own_way(stack: str, words: str) -> None:
+def test_the_hint_after_put_depends_on_the_platform(stack: str, words: str) -> None:
     """Only OCI mounts buckets: `inputs` is refused elsewhere."""
     loaded = load_file(EXAMPLES / f"Pulumi.{stack}.yaml").stack
     assert loaded is not None

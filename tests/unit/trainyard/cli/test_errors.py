@@ -10,20 +10,20 @@ from trainyard.cli.errors import _IN_WORDS, INTERRUPTED, ErrorReportingGroup, Re
 
 
 @pytest.mark.parametrize("name", sorted(_IN_WORDS))
-def test_errors_made_for_people_are_told_as_they_are(name: str) -> None:
+def test_errors_for_users_are_shown_as_they_are(name: str) -> None:
     module, _, kind = name.rpartition(".")
     error = getattr(import_module(module), kind)
     assert words(error("the reason")) == "the reason"
     assert words(type("Narrower", (error,), {})("the reason")) == "the reason"
 
 
-def test_a_mistake_of_ours_is_not_told_but_shown() -> None:
+def test_a_bug_has_no_message_for_users() -> None:
     assert words(KeyError("x")) is None
     with pytest.raises(KeyError):
         _invoke(KeyError("x"))
 
 
-def test_a_room_that_is_newer_than_the_environment_is_told_with_the_remedy() -> None:
+def test_a_folder_newer_than_the_environment_is_reported_with_a_remedy() -> None:
     """A user pulls a release with a new folder of modules, and runs a command without `make`."""
     assert "make setup" in (words(ModuleNotFoundError(name="schemas")) or "")
     assert words(ModuleNotFoundError(name="nowhere")) is None, "a library that is missing is shown as it is"
@@ -31,7 +31,7 @@ def test_a_room_that_is_newer_than_the_environment_is_told_with_the_remedy() -> 
 
 
 @pytest.mark.parametrize("problem", [click.ClickException("no cloud runs"), OSError(errno.ENOENT, "no such", "/tmp")])
-def test_where_1_is_an_answer_a_failure_is_2(problem: Exception) -> None:
+def test_a_command_whose_result_is_1_fails_with_2(problem: Exception) -> None:
     assert _invoke(problem)[0] == 1
     assert _invoke(problem, cls=ResultCommand)[0] == 2
 
@@ -47,7 +47,7 @@ def _invoke(problem: BaseException, cls: type[click.Command] = click.Command) ->
     return result.exit_code, result.output
 
 
-def test_every_ending_has_its_code_and_words() -> None:
+def test_each_kind_of_failure_has_its_exit_code_and_message() -> None:
     unreadable = OSError(errno.EACCES, "Permission denied", "/there/state.json")
     code, said = _invoke(unreadable)
     assert (code, "/there/state.json: Permission denied; TRAINYARD_HOME" in said) == (1, True)

@@ -18,8 +18,8 @@ from trainyard.cli.up_summary import own_command
     ("named", "told"),
     [
         ("{}/Pulumi.demo.yaml", "there is no {}/Pulumi.demo.yaml; the stacks of {} are: none"),
-        ("{}/demo.yaml", "`{}/demo.yaml` is not called like a stack's file, `Pulumi.STACK.yaml`"),
-        ("{}/demo", "`{}/demo` is not called like a stack's file, `Pulumi.STACK.yaml`"),
+        ("{}/demo.yaml", "`{}/demo.yaml` is not the name of a stack file, `Pulumi.STACK.yaml`"),
+        ("{}/demo", "`{}/demo` is not the name of a stack file, `Pulumi.STACK.yaml`"),
     ],
 )
 def test_a_stack_is_named_by_its_file(

@@ -25,7 +25,7 @@ def run(name: str) -> RunStatus:
     return RunStatus("dev", "resnet", name, 1, datetime(2026, 5, 1, tzinfo=UTC), (node,), folder="b/f")
 
 
-def test_where_nothing_can_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_files_are_named_if_nothing_can_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: str) -> None:
         raise TransferError("on a storage")
 
@@ -36,7 +36,7 @@ def test_where_nothing_can_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(told.value).split("\n") == ["resnet/one: on a storage", *_SAID, "resnet/two: on a storage", *_SAID]
 
 
-def test_where_files_are_fetched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lost_files_are_named_beside_fetched_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty = cast(Any, SimpleNamespace(list=lambda _: iter(())))
     fetch([RunOutput(run(name), empty, f"{name}/", False) for name in ("one", "two")], tmp_path / "to", False)
     said = capsys.readouterr().out.splitlines()

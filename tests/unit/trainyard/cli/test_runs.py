@@ -45,7 +45,7 @@ def test_a_row_says_state_time_and_progress_of_each_rank() -> None:
     assert rows[1][2].startswith("FAILED"), "what the platform says of an end wins over what the launcher said last"
 
 
-def test_a_row_says_how_much_was_not_kept_and_how_a_bar_stands() -> None:
+def test_a_row_has_lost_files_and_the_progress_bar() -> None:
     largest = [{"name": "a\x1b[31m.bin", "bytes": 210_000_000, "files": 1, "why": "larger than 50 MB"}]
     lost = {"files": 3, "bytes": 212_000_000, "largest": largest, "remedy": "keep:"}
     assert about(node(0, launcher_status={"bar": " 5%|#", "lost": lost})) == " 5%|#; 3 files (212.0 MB) not kept"
@@ -70,7 +70,7 @@ def test_programs_are_given_everything() -> None:
     assert unknown["machines"] is None
 
 
-def test_where_output_is_piped_only_changes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_piped_output_has_only_changes(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen(ProgressHistory(lambda run: {}), is_terminal=False)
     screen.show([run(node(0), node(1))], NOW)
     screen.show([run(node(0), node(1))], NOW)
@@ -83,7 +83,7 @@ def test_where_output_is_piped_only_changes_are_told(capsys: pytest.CaptureFixtu
     ]
 
 
-def test_on_a_terminal_the_table_is_drawn_over_itself(
+def test_on_a_terminal_the_table_is_redrawn_in_place(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
@@ -96,7 +96,7 @@ def test_on_a_terminal_the_table_is_drawn_over_itself(
     assert max(map(len, second.rstrip("\n").split("\n"))) < 40
 
 
-def test_lines_are_merged_by_time_and_never_said_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_are_merged_by_time_without_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [
         LogLine(3, "c", "run0", "", "third"),
         LogLine(1, "a", "run0", "", "first"),
@@ -140,7 +140,7 @@ for _ in range(500):
     ],
     ids=range(7),
 )
-def test_whatever_a_status_holds_is_shown_harmlessly(content: Any) -> None:
+def test_any_status_is_escaped(content: Any) -> None:
     status_object = parse_status(json.dumps(content).encode())
     assert status_object is not None
     seen = [run(node(0, "FAILED", launcher_status=status_object), node(1, launcher_status=status_object))]

@@ -37,7 +37,7 @@ def test_a_curve_has_the_shape_of_its_values(values: Sequence[float | None], cur
     ("encoding", "terminal", "levels"),
     [("utf-8", "xterm", BLOCKS), ("UTF8", "xterm", BLOCKS), ("utf-8", "dumb", ASCII), ("ascii", "xterm", ASCII)],
 )
-def test_a_terminal_is_given_letters_that_it_has(encoding: str, terminal: str, levels: str) -> None:
+def test_a_curve_has_only_characters_that_the_terminal_can_show(encoding: str, terminal: str, levels: str) -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     assert levels_of(stream, {"TERM": terminal}) == levels
     assert len(BLOCKS) == len(ASCII)

@@ -50,7 +50,9 @@ def _own_end(client: socket.socket) -> End:
 
 @EVERY_WAY
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6], ids=["IPv4", "IPv4 through an IPv6 socket"])
-def test_a_connection_is_its_accounts(server: socket.socket, look_up: Lookup, family: int) -> None:
+def test_a_connection_belongs_to_the_account_that_opened_it(
+    server: socket.socket, look_up: Lookup, family: int
+) -> None:
     with _connect(server, family) as client:
         assert look_up(_own_end(client), server.getsockname()) == os.geteuid()
 
@@ -66,7 +68,7 @@ def test_a_connection_of_another_account_is_not_ours(server: socket.socket, look
 
 
 @EVERY_WAY
-def test_a_connection_that_its_process_has_closed_is_nobodys(server: socket.socket, look_up: Lookup) -> None:
+def test_a_closed_connection_belongs_to_no_account(server: socket.socket, look_up: Lookup) -> None:
     """The kernel gives such a socket to root. Who sends a request and hangs up at once must not be taken for root."""
     client = _connect(server)
     own = _own_end(client)
@@ -76,7 +78,7 @@ def test_a_connection_that_its_process_has_closed_is_nobodys(server: socket.sock
 
 
 @EVERY_WAY
-def test_what_listens_on_a_callers_port_is_not_the_caller(server: socket.socket, look_up: Lookup) -> None:
+def test_a_listener_on_the_callers_port_is_not_the_caller(server: socket.socket, look_up: Lookup) -> None:
     """The kernel's exact look-up ends with a listener if it finds no connection."""
     with socket.create_server((LOOPBACK, 0)) as other:
         assert look_up(other.getsockname(), server.getsockname()) is None
@@ -98,7 +100,7 @@ def test_what_listens_on_a_callers_port_is_not_the_caller(server: socket.socket,
         ("vsock:2:4711", None),
     ],
 )
-def test_a_peer_as_grpc_names_it(peer: str, end: End | None) -> None:
+def test_peers_in_grpcs_notation_are_parsed(peer: str, end: End | None) -> None:
     if end is None:
         with pytest.raises(ValueError, match=r"does not call from|not appear to be|invalid literal|not enough"):
             callers._end(peer)
@@ -142,7 +144,7 @@ def _asked(guard: OwnAccountOnly, peer: str) -> str:
         ((), None),
     ],
 )
-def test_a_way_that_does_not_find_the_server_itself_is_not_used(
+def test_a_lookup_that_does_not_find_the_server_itself_is_not_used(
     server: socket.socket, monkeypatch: pytest.MonkeyPatch, ways: tuple[Lookup, ...], way: Lookup | None
 ) -> None:
     """On macOS, or if the tables are empty, no caller can be looked up, and all are answered (docs/trust.md)."""
@@ -155,7 +157,7 @@ def test_a_way_that_does_not_find_the_server_itself_is_not_used(
 
 
 @pytest.mark.parametrize("fails", [_unavailable, lambda own, other: None, lambda own, other: os.geteuid() + 1])
-def test_who_is_not_found_where_others_are_is_refused(
+def test_a_caller_that_cannot_be_found_is_refused(
     server: socket.socket, fails: Callable[[End, End], int | None]
 ) -> None:
     guard = OwnAccountOnly()
@@ -168,7 +170,7 @@ def test_who_is_not_found_where_others_are_is_refused(
             _asked(guard, peer)
 
 
-def test_a_server_listens_on_loopback_whatever_it_is_told() -> None:
+def test_a_server_listens_on_loopback_for_every_address() -> None:
     server = LoopbackServer(ThreadPoolExecutor(1))
     port = server.add_insecure_port("0.0.0.0:0")
     server.start()

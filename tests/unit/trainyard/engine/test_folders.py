@@ -56,7 +56,7 @@ INSTALLED = ("home/plugins/resource-x-v1", "home/policies/org/pack/1")
 OTHERS = ("pack", "other", "home/elsewhere", "home", "home/..", "team/stacks", "nowhere", "team/../other")
 
 
-def test_a_project_is_what_its_files_name(place: Path) -> None:
+def test_a_project_has_the_folders_that_its_files_name(place: Path) -> None:
     known = _folders(place)
     assert not list(_refused(known, *(place / name for name in (*PROJECTS, *INSTALLED))))
     assert len(list(_refused(known, *(place / name for name in OTHERS)))) == len(OTHERS)
@@ -72,7 +72,7 @@ def test_a_project_is_what_its_files_name(place: Path) -> None:
         ("{place}/link",),
     ],
 )
-def test_a_pack_of_the_command_line_belongs_to_it(place: Path, words: tuple[str, ...]) -> None:
+def test_a_policy_pack_of_the_command_line_belongs_to_the_project(place: Path, words: tuple[str, ...]) -> None:
     (place / "link").symlink_to(place / "pack")
     known = _folders(place, *(word.format(place=place) for word in words))
     known.require(str(place / "pack"), str(place / "link"))
@@ -88,7 +88,7 @@ def test_a_project_is_found_from_within(place: Path) -> None:
     _folders(place, engine_in="team/stacks").require(str(place / "team"), str(place / "rules"))
 
 
-def test_files_are_read_anew(place: Path) -> None:
+def test_files_are_read_again_for_each_request(place: Path) -> None:
     """`pulumi package add` writes into Pulumi.yaml and then runs what it added."""
     known = _folders(place)
     assert list(_refused(known, place / "pack")) == ["pack"]
@@ -100,7 +100,7 @@ def test_files_are_read_anew(place: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["[", "- 1", "plugins: 7", "plugins: { providers: { path: x } }", "packages: [x]", "\0"]
 )
-def test_a_file_that_is_none_names_nothing(place: Path, text: str) -> None:
+def test_an_invalid_file_names_no_folders(place: Path, text: str) -> None:
     (place / "trainyard" / "Pulumi.yaml").write_text(text)
     known = _folders(place, engine_in="other")
     known.require(str(place / "trainyard"))
@@ -118,7 +118,7 @@ def test_a_python_is_named_by_the_project(place: Path) -> None:
 
 
 @needs_root
-def test_where_processes_cannot_be_read_a_folder_of_ours_will_do(place: Path) -> None:
+def test_without_proc_a_folder_of_the_own_account_is_accepted(place: Path) -> None:
     """macOS has no /proc: a policy pack by path is known from nowhere."""
     os.chown(place / "other", STRANGER, STRANGER)
     known = Folders(place / "trainyard", None, {})

@@ -73,7 +73,7 @@ def test_a_download_that_fails_or_is_changed_leads_to_the_build(
 
 
 @pytest.mark.parametrize("way", ["http", "file"])
-def test_what_comes_without_tls_is_taken_by_its_given_checksum_only(
+def test_a_download_without_tls_needs_the_users_checksum(
     machine: Any, pages: Path, capsys: pytest.CaptureFixture[str], way: str
 ) -> None:
     machine.go()
@@ -111,7 +111,7 @@ def test_a_mirror_that_leads_away_from_tls_is_not_followed(
         ("TRAINYARD_PULUMI_SHA256", "abc"),
     ],
 )
-def test_a_mirror_that_cannot_be_meant_is_said(machine: Any, variable: str, text: str) -> None:
+def test_an_invalid_mirror_is_refused(machine: Any, variable: str, text: str) -> None:
     machine.go()
     machine.env["TRAINYARD_PULUMI_RELEASES"] = "https://127.0.0.1:9"
     machine.env[variable] = text
@@ -174,7 +174,7 @@ def test_the_second_time_the_cache_answers(machine: Any) -> None:
     assert engine_folder(machine.env) == first
 
 
-def test_what_a_dead_process_left_is_never_used(machine: Any) -> None:
+def test_leftovers_of_killed_processes_are_never_used(machine: Any) -> None:
     machine.go()
     folder = cached_engine(machine.env, Machine.here())
     folder.mkdir(parents=True)
@@ -187,7 +187,7 @@ def test_what_a_dead_process_left_is_never_used(machine: Any) -> None:
     assert not part.exists()
 
 
-def test_a_failed_build_shows_the_last_words_of_go_and_a_remedy(machine: Any) -> None:
+def test_a_failed_build_shows_the_last_lines_of_go_and_a_remedy(machine: Any) -> None:
     machine.go(build="for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do echo cause $i >&2; done; exit 3")
     with pytest.raises(EngineError) as caught:
         engine_folder(machine.env)
@@ -261,7 +261,7 @@ def test_a_cache_that_cannot_be_written_says_so(machine: Any) -> None:
         engine_folder(machine.env)
 
 
-def test_the_pinned_modules_are_the_version_said() -> None:
+def test_the_pinned_modules_have_the_engines_version() -> None:
     pinned = re.search(r"github.com/pulumi/pulumi/pkg/v3 v(\S+)", (SOURCE / "go.mod").read_text())
     assert pinned
     assert pinned[1] == ENGINE_VERSION
@@ -277,7 +277,7 @@ def test_progress_off_a_terminal_is_a_line_now_and_then() -> None:
     assert stream.getvalue() == "trainyard: done\n"
 
 
-def test_a_module_that_go_cannot_have_shows_its_words_and_a_remedy(machine: Any) -> None:
+def test_a_failed_module_download_shows_the_error_and_a_remedy(machine: Any) -> None:
     machine.go()
     machine.program(
         "go", '[ "$1" = env ] && echo go1.99.0 || { echo "verifying module: checksum mismatch" >&2; exit 1; }'

@@ -11,7 +11,7 @@ SCRIPT = Path(__file__).resolve().parents[4] / "trainyard" / "engine" / "progres
 
 
 @pytest.mark.parametrize(("ends", "code", "told"), [("pass", 0, "done"), ("raise SystemExit(3)", 3, "failed")])
-def test_a_command_is_run_and_told_of(ends: str, code: int, told: str) -> None:
+def test_a_command_is_run_with_progress(ends: str, code: int, told: str) -> None:
     command = [sys.executable, "-c", f"print('its own words'); {ends}"]
     done = subprocess.run(
         [sys.executable, "-P", str(SCRIPT), "working", *command], capture_output=True, text=True, timeout=120

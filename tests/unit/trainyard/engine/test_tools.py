@@ -67,7 +67,7 @@ def test_a_language_host_elsewhere_on_path_is_left_to_work(machine: Any, tmp_pat
     assert names(write_tools(machine.root / "home", engine, machine.env)) == []
 
 
-def test_an_engine_without_one_gets_ours(machine: Any) -> None:
+def test_an_engine_without_a_language_host_gets_ours(machine: Any) -> None:
     folder = write_tools(machine.root / "home", machine.path, machine.env)
     assert names(folder) == [LANGUAGE_HOST, OWN_LANGUAGE_HOST]
     # With its own folder on PATH, as in a shell set up for local stacks, nothing changes.
@@ -75,7 +75,7 @@ def test_an_engine_without_one_gets_ours(machine: Any) -> None:
     assert names(write_tools(machine.root / "home", machine.path, again)) == names(folder)
 
 
-def test_ours_goes_when_pulumis_own_comes(machine: Any) -> None:
+def test_our_language_host_is_removed_if_pulumis_own_is_installed(machine: Any) -> None:
     folder = write_tools(machine.root / "home", machine.path, machine.env)
     machine.program(LANGUAGE_HOST, "exit 0")
     write_tools(machine.root / "home", machine.path, machine.env)
@@ -83,13 +83,13 @@ def test_ours_goes_when_pulumis_own_comes(machine: Any) -> None:
 
 
 @EACH
-def test_a_plugin_that_is_neither_is_said(machine: Any, stand_in: StandIn) -> None:
+def test_an_unknown_choice_of_plugin_is_refused(machine: Any, stand_in: StandIn) -> None:
     with pytest.raises(EngineError, match=f"{stand_in.variable} is 'Real': write `real`"):
         write_tools(machine.root / "home", machine.path, machine.env | {stand_in.variable: "Real"})
 
 
 @EACH
-def test_the_real_plugin_is_not_stood_in_for(machine: Any, stand_in: StandIn) -> None:
+def test_the_real_plugin_is_kept_if_wanted(machine: Any, stand_in: StandIn) -> None:
     write_tools(machine.root / "home", machine.path, machine.env)
     home, real = machine.root / "home", machine.env | {stand_in.variable: "real"}
     write_tools(home, machine.path, real)
@@ -127,7 +127,7 @@ def test_trainyard_home_moves_everything(tmp_path: Path) -> None:
     assert tools_home({}).name == ".trainyard"
 
 
-def test_a_local_stack_has_a_place_of_its_own(machine: Any) -> None:
+def test_local_stacks_have_their_own_backend(machine: Any) -> None:
     machine.program("pulumi", "echo v3.999.0")
     home = machine.root / "home"
     mine = machine.env | {"PULUMI_CONFIG_PASSPHRASE": "mine", "PULUMI_ACCESS_TOKEN": "mine", "PULUMI_STACK": "prod"}
@@ -146,7 +146,7 @@ def test_a_local_stack_has_a_place_of_its_own(machine: Any) -> None:
     assert names(home / "pulumi") == ["passphrase", "plugins", "state"]
 
 
-def test_states_are_closed_to_others(machine: Any) -> None:
+def test_other_accounts_cannot_read_states(machine: Any) -> None:
     """Also those that an earlier release left open."""
     machine.program("pulumi", "echo v3.999.0")
     home = machine.root / "home"
@@ -167,7 +167,7 @@ def test_states_are_closed_to_others(machine: Any) -> None:
     assert (kept / "local.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_the_folder_of_local_stacks_is_closed(machine: Any) -> None:
+def test_other_accounts_cannot_enter_the_folder_of_local_stacks(machine: Any) -> None:
     """States contain everything of a stack except its secrets, and the passphrase decrypts these."""
     machine.program("pulumi", "echo v3.999.0")
     home = machine.root / "home"
@@ -177,7 +177,7 @@ def test_the_folder_of_local_stacks_is_closed(machine: Any) -> None:
         (home / "pulumi").chmod(0o755)
 
 
-def test_the_script_of_another_release_is_known_as_ours(tmp_path: Path) -> None:
+def test_the_trampoline_of_another_release_is_recognized(tmp_path: Path) -> None:
     """Releases share the cache with the engine: taking the script of another for a host of the engine's own would leave
     every program without Python."""
     script = tmp_path / "pulumi-language-python"

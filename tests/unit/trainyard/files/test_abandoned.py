@@ -23,7 +23,7 @@ def closed() -> str:
         return f"http://127.0.0.1:{held.getsockname()[1]}"
 
 
-def test_s3_that_cannot_be_reached_hides_nothing(call: Call, closed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_s3_does_not_hide_the_change(call: Call, closed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("botocore")
     from components.aws.client.files import BucketStore
     from components.s3 import Session
@@ -35,7 +35,7 @@ def test_s3_that_cannot_be_reached_hides_nothing(call: Call, closed: str, monkey
     store.abandon("name", "upload")
 
 
-def test_object_storage_that_cannot_be_reached_hides_nothing(call: Call) -> None:
+def test_an_unreachable_object_storage_does_not_hide_the_change(call: Call) -> None:
     oci = pytest.importorskip("oci")
     from components.oci.client.files import BucketStore
 

@@ -30,7 +30,7 @@ def test_an_image_goes_to_the_host_it_names() -> None:
     assert (place.url, place.address(ADDRESS)) == ("https://iad.ocir.io", ADDRESS)
 
 
-def test_the_environment_may_name_another_place() -> None:
+def test_the_environment_may_name_another_registry() -> None:
     place = endpoint("iad.ocir.io", {ENDPOINT_VARIABLE: "http://127.0.0.1:5000"})
     assert place == Endpoint("127.0.0.1:5000", plain_http=True, elsewhere=True)
     assert (place.url, place.address(ADDRESS)) == ("http://127.0.0.1:5000", "127.0.0.1:5000/acme/vision/dt:1.0")
@@ -39,7 +39,7 @@ def test_the_environment_may_name_another_place() -> None:
 @pytest.mark.parametrize(
     "told", ["127.0.0.1:5000", "ftp://host", "https://host/path", "http://", "http://[", "https://ann:word@host"]
 )
-def test_what_is_no_endpoint_is_said(told: str) -> None:
+def test_an_invalid_endpoint_is_refused(told: str) -> None:
     with pytest.raises(ImageError, match=re.escape(f"{ENDPOINT_VARIABLE} is not a valid address: `{told}`\n")):
         endpoint("iad.ocir.io", {ENDPOINT_VARIABLE: told})
 
@@ -51,7 +51,7 @@ def test_podman_and_buildah_read_one_file(name: str, tmp_path: Path) -> None:
     assert _login(Path(told["REGISTRY_AUTH_FILE"]), "iad.ocir.io") == "BEARER_TOKEN:secret"
 
 
-def test_docker_keeps_its_context_and_nobodys_other_logins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docker_keeps_its_context_but_no_other_logins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usual, own = tmp_path / "usual", tmp_path / "own"
     (usual / "contexts").mkdir(parents=True)
     own.mkdir()

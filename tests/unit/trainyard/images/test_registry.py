@@ -36,14 +36,14 @@ def _told(said: str) -> str:
 
 
 @pytest.mark.parametrize(("said", "told"), SAID)
-def test_last_words_get_a_cause_and_a_remedy(said: str, told: str) -> None:
+def test_the_last_lines_of_a_push_get_a_cause_and_a_remedy(said: str, told: str) -> None:
     text = _told(f"Copying blob sha256:0f0f\n{said}\n")
     assert told in text
     assert "\n" in text
     assert "{" not in text
 
 
-def test_every_meaning_is_met_by_some_words() -> None:
+def test_every_cause_has_a_tested_message() -> None:
     told = [_told(said) for said, _ in SAID]
     for one in PUSH_FAILURES:
         start = one.cause.rpartition("}")[2]

@@ -33,7 +33,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return put
 
 
-def test_the_first_that_works_is_taken(install: Install) -> None:
+def test_the_first_working_tool_is_used(install: Install) -> None:
     install("buildah")
     assert image_tools.find(None, False, print).name == "buildah"
     install("podman")
@@ -42,7 +42,7 @@ def test_the_first_that_works_is_taken(install: Install) -> None:
     assert image_tools.find(None, False, print).name == "docker"
 
 
-def test_one_that_does_not_answer_is_passed_over_and_named(install: Install) -> None:
+def test_a_tool_that_does_not_answer_is_skipped_and_named(install: Install) -> None:
     install("docker", "echo Cannot connect to the daemon >&2; exit 1")
     install("buildah")
     told: list[str] = []
@@ -50,7 +50,7 @@ def test_one_that_does_not_answer_is_passed_over_and_named(install: Install) -> 
     assert told == ["Skipped: docker: Cannot connect to the daemon", "Skipped: podman: not on PATH"]
 
 
-def test_none_that_works_is_an_error_with_each_reason(install: Install) -> None:
+def test_without_a_working_tool_the_error_has_each_reason(install: Install) -> None:
     install("docker", "exit 1")
     with pytest.raises(ImageError) as error:
         image_tools.find(None, False, print)
@@ -59,7 +59,7 @@ def test_none_that_works_is_an_error_with_each_reason(install: Install) -> None:
     assert "apt install buildah" in str(error.value)
 
 
-def test_the_one_that_was_named_is_taken_or_nothing(install: Install) -> None:
+def test_a_named_tool_is_used_or_none(install: Install) -> None:
     install("docker")
     install("buildah")
     assert image_tools.find("buildah", False, print).name == "buildah"
@@ -68,7 +68,7 @@ def test_the_one_that_was_named_is_taken_or_nothing(install: Install) -> None:
 
 
 @pytest.mark.usefixtures("install")
-def test_a_dry_run_needs_none() -> None:
+def test_a_dry_run_needs_no_working_tool() -> None:
     assert image_tools.find(None, True, print).name == "docker"
     assert image_tools.find("podman", True, print).name == "podman"
 
@@ -123,7 +123,7 @@ def test_a_login_takes_its_token_from_standard_input(name: str) -> None:
     )
 
 
-def test_a_tools_words_are_shown_and_its_last_ones_kept(install: Install) -> None:
+def test_the_output_of_a_tool_is_shown_and_its_end_returned(install: Install) -> None:
     shown: list[str] = []
     install("docker", "echo $DOCKER_BUILDKIT; echo wrong >&2; exit 3")
     code, said = image_tools.run(ROW["docker"], ["docker"], shown.append)
@@ -131,7 +131,7 @@ def test_a_tools_words_are_shown_and_its_last_ones_kept(install: Install) -> Non
     assert shown == ["1", "wrong"]
 
 
-def test_the_digest_is_read_where_each_tool_tells_it(install: Install, tmp_path: Path) -> None:
+def test_the_digest_is_read_as_each_tool_reports_it(install: Install, tmp_path: Path) -> None:
     file = tmp_path / "digest"
     assert image_tools.pushed_digest(ROW["buildah"], ADDRESS, file) == ""
     file.write_text(DIGEST)
@@ -143,7 +143,7 @@ def test_the_digest_is_read_where_each_tool_tells_it(install: Install, tmp_path:
     assert image_tools.pushed_digest(ROW["docker"], ADDRESS, file) == ""
 
 
-def test_a_tool_that_cannot_be_started_is_passed_over(install: Install, tmp_path: Path) -> None:
+def test_a_tool_that_cannot_be_started_is_skipped(install: Install, tmp_path: Path) -> None:
     (tmp_path / "podman").write_text("no program")
     (tmp_path / "podman").chmod(0o755)
     install("buildah")

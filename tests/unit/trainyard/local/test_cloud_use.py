@@ -22,7 +22,7 @@ sys.stdin.read()
 """
 
 
-def test_of_several_only_the_last_may_stop_it(tmp_path: Path) -> None:
+def test_only_the_last_command_may_stop_the_cloud(tmp_path: Path) -> None:
     uses = [CloudUse(tmp_path, print) for _ in range(3)]
     alone = []
     for use in uses:
@@ -31,7 +31,7 @@ def test_of_several_only_the_last_may_stop_it(tmp_path: Path) -> None:
     assert alone == [False, False, True]
 
 
-def test_who_comes_while_it_is_stopped_waits_and_says_so(tmp_path: Path) -> None:
+def test_a_command_waits_while_the_cloud_is_being_stopped(tmp_path: Path) -> None:
     lines: list[str] = []
     said = Event()
 
@@ -50,7 +50,7 @@ def test_who_comes_while_it_is_stopped_waits_and_says_so(tmp_path: Path) -> None
     assert lines == ["Another command is stopping the local cloud: waiting until it has."]
 
 
-def test_a_killed_command_uses_it_no_more(tmp_path: Path) -> None:
+def test_a_killed_command_releases_the_cloud(tmp_path: Path) -> None:
     holder = subprocess.Popen(
         [sys.executable, "-c", _HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

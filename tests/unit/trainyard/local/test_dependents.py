@@ -72,7 +72,7 @@ def test_a_stack_of_aws_needs_what_it_shares(row: Row) -> None:
     assert needed("aws-dl1", state("one", "aws", AWS), state("two", "aws", AWS), row)
 
 
-def test_what_an_input_names_is_needed_and_what_only_begins_like_it_is_not() -> None:
+def test_a_name_in_an_input_is_a_dependency_but_not_a_longer_one() -> None:
     own = state("one", "oci", OCI)
     for image, needs in (("training:1.0", True), ("training@sha256:0", True), ("training-two:1.0", False)):
         job = {"environment": {"image": f"iad.ocir.io/space/vision/dev/{image}"}, "subnet": SUBNET["id"]}

@@ -10,7 +10,7 @@ RUN = "urn:pulumi:dev::trainyard::trainyard:oci:Job$trainyard:index:Run::line/ba
 SUBNET = "urn:pulumi:dev::trainyard::trainyard:oci:Network$oci:Core/subnet:Subnet::subnet"
 
 
-def test_errors_and_refusals_of_policies_are_told_once_and_nothing_else_is(tmp_path: Path) -> None:
+def test_only_errors_and_policy_failures_are_read_each_once(tmp_path: Path) -> None:
     def diagnostic(urn: str, message: str, severity: str = "error") -> dict[str, object]:
         return {"diagnosticEvent": {"urn": urn, "message": message, "severity": severity}}
 
@@ -32,7 +32,7 @@ def test_errors_and_refusals_of_policies_are_told_once_and_nothing_else_is(tmp_p
     assert errors_in(tmp_path / "none.json") == []
 
 
-def test_what_a_script_printed_does_not_hide_its_error(tmp_path: Path) -> None:
+def test_unusual_line_breaks_in_output_do_not_hide_the_error(tmp_path: Path) -> None:
     """The engine writes an event to a line, and characters that other readers take for the end of one as they are."""
     log = tmp_path / "events.json"
     event = {"diagnosticEvent": {"urn": RUN, "message": "The run base is FAILED: a\x85b\u2028c", "severity": "error"}}

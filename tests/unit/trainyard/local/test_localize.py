@@ -71,7 +71,7 @@ def test_the_file_itself_is_never_changed(name: str) -> None:
     assert given == before
 
 
-def test_the_stack_local_is_taken_as_it_is_but_for_where_it_is() -> None:
+def test_of_the_stack_local_only_the_place_changes() -> None:
     found, _ = local("local")
     assert found.remarks == []
     assert found.secrets == {}
@@ -87,7 +87,7 @@ def test_what_exists_elsewhere_gets_stand_ins() -> None:
     assert [line for line in found.remarks if "empty ones stand in" in line]
 
 
-def test_what_lies_in_another_comes_after_it() -> None:
+def test_stand_ins_are_made_after_those_that_contain_them() -> None:
     _, made = local("oci-existing-vcn")
     kinds = [kind for kind in made.asked if kind in KINDS]
     assert kinds.index("vcn") < kinds.index("routetable")
@@ -131,7 +131,7 @@ def test_what_this_machine_cannot_train_is_only_accepted(monkeypatch: pytest.Mon
     )
 
 
-def test_what_up_makes_first_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_job_whose_environment_up_makes_is_unchanged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found, _ = local("oci-dask-lightgbm")
     assert found.config["trainyard:jobs"] == written("oci-dask-lightgbm")["trainyard:jobs"]
@@ -149,7 +149,7 @@ def test_the_organization_of_a_used_stack_is_that_of_the_local_backend() -> None
     assert found.config["trainyard:uses"]["stack"] == "organization/trainyard/oci-platform"
 
 
-def test_what_is_named_by_its_name_is_there_under_that_name() -> None:
+def test_stand_ins_have_the_names_of_the_resources() -> None:
     found, made = local(
         "oci-existing",
         trainyard__network={"subnet": "nodes"},

@@ -32,7 +32,7 @@ def test_where_nothing_else_was_printed_they_are_shown() -> None:
     assert own_lines(SAID[1:3]) == SAID[1:3]
 
 
-def test_nodes_that_run_the_command_speak_and_those_that_failed() -> None:
+def test_output_is_of_nodes_that_run_the_command_or_failed() -> None:
     run = plan("local").jobs["line"].runs["base"]
     states = {"scheduler-0": "SUCCEEDED", "worker-0": "SUCCEEDED", "worker-1": "FAILED"}
     nodes = [{"name": name, "state": state} for name, state in states.items()]

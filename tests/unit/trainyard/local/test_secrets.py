@@ -8,7 +8,7 @@ from trainyard.cli.secret import run_set
 VALUE = "a value that nobody else may read"
 
 
-def test_a_value_is_no_argument_of_a_process(tmp_path: Path) -> None:
+def test_a_secret_is_never_an_argument_of_a_process(tmp_path: Path) -> None:
     """Every account of the machine reads the arguments of every process."""
     pulumi = tmp_path / "pulumi"
     pulumi.write_text(

@@ -77,7 +77,7 @@ def test_a_probable_renaming_is_named_with_the_remedy(jobs: dict[str, OciJob], p
     assert all(part in told[0] for part in parts), told
 
 
-def test_what_was_renamed_is_told_its_oldest_name() -> None:
+def test_a_renamed_run_keeps_the_variables_of_its_oldest_name() -> None:
     """A renaming changes no variable or argument of a node, neither names nor paths."""
     job = replace(JOB, image="${registry}:${job}", command="train.py {address.main}", env={"WHAT": "${job}/${run}"})
     before = _plan(line=replace(job, runs={"base": Run()})).jobs["line"]

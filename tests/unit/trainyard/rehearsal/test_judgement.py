@@ -39,7 +39,7 @@ def test_a_run_whose_ranks_all_finished_has_passed() -> None:
     assert report.runs[0].first_step_seconds == 2.5, "training has begun when the last rank has"
 
 
-def test_what_could_not_connect_is_named_before_what_came_of_it() -> None:
+def test_dropped_connections_are_named_before_their_consequences() -> None:
     blocked = [flow("ingress", FIRST, MAIN, 7400, packets=5)]
     failed = run(rank(0), rank(1, "FAILED"), rank(2))
     report = judge_rehearsal(seen(failed, traffic=seen_traffic(dropped=blocked)))
@@ -51,7 +51,7 @@ def test_what_could_not_connect_is_named_before_what_came_of_it() -> None:
     assert last.startswith("rank 1 (worker-0) ended as FAILED")
 
 
-def test_runs_that_follow_each_other_get_the_same_addresses_and_are_not_taken_for_one_another() -> None:
+def test_runs_with_the_same_addresses_are_not_confused() -> None:
     later = tuple(
         replace(node, run="tuned", address=address) for node, address in zip(NODES, (SECOND, MAIN, FIRST), strict=True)
     )
@@ -68,7 +68,7 @@ def test_what_a_rank_was_refused_is_named() -> None:
     assert "sum/base worker-0 lacks BUCKET_DELETE for DeleteBucket" in judge_rehearsal(seen(failed)).runs[0].because
 
 
-def test_packets_dropped_beside_a_run_that_passed_are_told_and_no_more() -> None:
+def test_dropped_packets_do_not_fail_a_run_that_passed() -> None:
     dropped = [flow("egress", FIRST, "203.0.113.9", 80, packets=2)]
     report = judge_rehearsal(seen(traffic=seen_traffic(dropped=dropped)))
     assert report.verdict == "passed"
@@ -77,7 +77,7 @@ def test_packets_dropped_beside_a_run_that_passed_are_told_and_no_more() -> None
     assert told.missing == "no egress rule of sum/base worker-0 lets it through"
 
 
-def test_late_packets_of_a_connection_that_ended_are_nothing_that_anybody_wanted() -> None:
+def test_late_packets_of_an_ended_connection_are_ignored() -> None:
     dropped = [flow("ingress", STORE, FIRST, 51528, packets=3)]
     (told,) = judge_rehearsal(seen(traffic=seen_traffic(dropped=dropped))).dropped
     assert told.missing == "late packets of a connection that the node had made and ended"
@@ -98,12 +98,12 @@ def test_a_rank_that_only_waited_never_joined() -> None:
         ([], "passed", 0),
     ],
 )
-def test_the_worst_is_the_verdict_and_ci_can_tell_them_apart(verdicts: Any, verdict: str, code: int) -> None:
+def test_the_worst_verdict_decides_and_has_its_exit_code(verdicts: Any, verdict: str, code: int) -> None:
     assert overall_verdict(verdicts) == verdict
     assert EXIT_CODES[verdict] == code
 
 
-def test_a_job_that_cannot_run_here_never_passes_in_silence() -> None:
+def test_a_job_that_cannot_run_here_does_not_pass() -> None:
     report = judge_rehearsal(seen(run(), RunSeen("deep", "base", "pytorch", reason="no local environment")))
     assert report.verdict == "not rehearsed"
     assert "deep/base: not rehearsed" in text(report)
@@ -160,7 +160,7 @@ def test_every_form_tells_verdict_rules_statements_and_what_is_not_proven() -> N
     assert plain["runs"][0]["artifacts"] == [{"name": "sum.txt", "bytes": 1}]
 
 
-def test_nothing_of_a_log_or_a_file_becomes_markup() -> None:
+def test_logs_and_files_are_escaped_in_markdown() -> None:
     evil = run(rank(0), RankSeen(NODES[1], "FAILED", "<img src=x>|a\n# b", None), rank(2))
     told = markdown(judge_rehearsal(seen(evil)))
     assert "<img" not in told

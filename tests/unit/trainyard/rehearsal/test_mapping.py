@@ -43,7 +43,7 @@ def again(config: dict[str, Any], name: str) -> OciPlan:
 
 
 @pytest.mark.parametrize("name", OCI)
-def test_the_file_itself_is_never_changed_and_what_is_made_of_it_is_sound(name: str) -> None:
+def test_the_mapped_stack_is_valid_and_the_file_is_unchanged(name: str) -> None:
     before = written(name)
     small = again(made(name).config, name)
     assert written(name) == before
@@ -62,12 +62,12 @@ def test_fewer_nodes_leave_every_role_one(name: str) -> None:
         assert job.nodes == max(min(2, had.nodes), len(had.roles))
 
 
-def test_before_anybody_started_anything() -> None:
+def test_the_stack_is_first_mapped_without_runs() -> None:
     bare = without_runs(made("oci-dask-lightgbm").config)
     assert not again(bare, "oci-dask-lightgbm").jobs["lightgbm"].runs
 
 
-def test_a_gpu_is_said_to_be_missing() -> None:
+def test_a_missing_gpu_is_a_difference() -> None:
     ddp = made("oci-pytorch-ddp")
     assert any("GPU" in one for one in ddp.differences)
     assert all("NCCL" in reason or "nccl" in reason for reasons in ddp.not_rehearsed.values() for reason in reasons)
@@ -81,7 +81,7 @@ def test_a_program_takes_the_place_of_code_and_commands() -> None:
     assert any("built-in" in one for one in lightgbm.differences)
 
 
-def test_an_image_of_another_registry_is_stood_in_for() -> None:
+def test_an_image_of_another_registry_is_replaced() -> None:
     config = written("oci-pytorch-ddp")
     config["trainyard:jobs"]["resnet"]["image"] = "iad.ocir.io/others/vision/torch:2"
     foreign = again(config, "oci-pytorch-ddp")
@@ -97,7 +97,7 @@ def test_a_group_of_an_identity_domain_is_one_of_the_only_domain_here() -> None:
     assert any("Engineering" in one for one in here.differences)
 
 
-def test_a_stack_of_others_is_stood_in_for_by_one_that_opens_what_is_needed(tmp_path: Path) -> None:
+def test_the_stand_in_for_a_used_stack_opens_the_needed_ports(tmp_path: Path) -> None:
     used = stand_in_stack(plan("oci-team"), written("oci-team"), platform("oci").rehearsal.place_keys)
     (tmp_path / "Pulumi.yaml").write_text("name: p\n")
     found = judged(used, "oci-platform")

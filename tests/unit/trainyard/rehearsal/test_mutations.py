@@ -90,7 +90,7 @@ def test_an_idle_rule_survives_with_what_it_is_for() -> None:
     assert "restarting workers" in outcome.because
 
 
-def test_two_rules_for_the_same_are_one_too_many_where_the_least_is_meant() -> None:
+def test_a_duplicate_rule_is_unexplained_in_mode_least() -> None:
     twice = [*document(NODES[0])["rules"], rule("ingress", 1, SUBNET, [7000, 7999], 0)]
     found = proof(traffic=seen_traffic(rules=twice))
     outcome = one(found, "deleted", f"without ingress from {SUBNET}, tcp 7400")
@@ -100,7 +100,7 @@ def test_two_rules_for_the_same_are_one_too_many_where_the_least_is_meant() -> N
     assert one(relaxed, "deleted", f"without ingress from {SUBNET}, tcp 7400").explained
 
 
-def test_nothing_is_claimed_of_a_firewall_that_was_not_there() -> None:
+def test_without_a_firewall_no_rule_fails() -> None:
     quiet = seen_traffic(enforced=False, reason="no privilege", flows=[])
     outcome = one(proof(traffic=quiet), "deleted", f"ingress from {SUBNET}")
     assert (outcome.fate, outcome.because) == ("survives", "no firewall was enforced here: no privilege")
@@ -119,13 +119,13 @@ def test_the_policy_pack_stops_what_is_open_to_the_world() -> None:
     assert stopped == {"ingress-from-anywhere"}
 
 
-def test_without_a_statement_who_lacks_what_is_named() -> None:
+def test_without_a_statement_the_missing_permission_is_named() -> None:
     assert one(proof(), "deleted", PEOPLE).because == "a user of people lacks DATA_SCIENCE_JOB_READ for GetJob"
     outcome = one(proof(), "deleted", "dynamic-group runs")
     assert (outcome.fate, outcome.because) == ("fails", "sum/base worker-0 lacks OBJECT_CREATE for PutObject")
 
 
-def test_given_to_others_a_statement_is_missed_by_its_own_people() -> None:
+def test_a_statement_for_another_group_fails_for_its_own() -> None:
     assert one(proof(), "turned around", OBJECTS.split(" in ")[1]).fate == "fails"
 
 

@@ -44,12 +44,12 @@ def test_only_content_between_nodes_of_the_run_counts() -> None:
     assert read_load({}, {MAIN}) == NodeLoad(0, 0, None), "a cloud of an older release counts nothing"
 
 
-def test_the_most_of_like_nodes_is_what_idle_means() -> None:
+def test_the_idle_load_is_the_largest_of_equal_nodes() -> None:
     assert largest_load([NodeLoad(7, 2, 3.0), NodeLoad(9, 1, None)]) == NodeLoad(9, 2, 3.0)
     assert largest_load([]) is None
 
 
-def test_what_is_expected_of_a_node_follows_from_what_it_was_told() -> None:
+def test_the_duty_of_a_node_follows_from_its_launch_document() -> None:
     told = document()
     assert node_duty(told, carries=True) == "works"
     assert node_duty({**told, "command": []}, carries=True) == "serves"
@@ -63,7 +63,7 @@ def serving(number: int, load: NodeLoad, idle: NodeLoad | None = IDLE) -> RankSe
     return replace(rank(number), duty="serves", load=load, idle=idle)
 
 
-def test_a_run_that_ended_well_without_one_of_its_nodes_has_failed() -> None:
+def test_a_successful_run_with_an_idle_node_has_failed() -> None:
     lazy = NodeLoad(8_315, 1, 2.8)
     report = judge_rehearsal(seen(run(replace(rank(0), duty="works", load=BUSY), serving(1, BUSY), serving(2, lazy))))
     assert (report.verdict, report.exit_code) == ("failed", 1)
@@ -78,7 +78,7 @@ def test_a_run_that_ended_well_without_one_of_its_nodes_has_failed() -> None:
     assert "NOTHING" in text(report)
 
 
-def test_a_run_that_failed_is_explained_by_that_and_not_by_what_it_did_not_carry() -> None:
+def test_a_failed_run_is_not_explained_by_idle_nodes() -> None:
     report = judge_rehearsal(seen(run(rank(0), serving(1, NodeLoad(0, 0, 0.1)), rank(2, "FAILED"))))
     assert [reason for reason in report.runs[0].because if "carried" in reason] == []
 

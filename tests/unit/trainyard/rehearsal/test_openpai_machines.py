@@ -39,7 +39,7 @@ def test_the_skus_of_roles_become_small_too(tmp_path: Path) -> None:
     assert judge_file(file).errors == ()
 
 
-def test_a_command_that_a_shell_runs_as_it_is_has_no_program_in_its_place(tmp_path: Path) -> None:
+def test_a_shell_command_has_no_built_in_program(tmp_path: Path) -> None:
     """Its code is in the image, which is not here. A built-in program knows nothing of the job's variables."""
     written = yaml.safe_load(stack_file("openpai-as-is").read_text())
     jobs = written["config"]["trainyard:jobs"]

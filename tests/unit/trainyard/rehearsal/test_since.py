@@ -35,7 +35,7 @@ def test_what_was_counted_before_is_left_out() -> None:
     assert seen["dropped"] == []
 
 
-def test_a_first_look_and_a_host_that_began_anew_are_whole() -> None:
+def test_first_counts_and_counts_after_a_restart_are_complete() -> None:
     first = document(3, 400, [WORKER])
     assert since(first, None) == first
     again = since(document(1, 100, [WORKER]), first)

@@ -36,7 +36,7 @@ def test_gains_come_before_losses() -> None:
     assert access_changes(abilities("ann read a"), abilities("ann read a"), Platform()) == ()
 
 
-def test_what_everybody_gains_is_said_of_nobody_else() -> None:
+def test_gains_of_everybody_are_not_repeated() -> None:
     after = abilities(f"{EVERYBODY} read a", "ann read a", "ann write a")
     assert [one.sentence for one in access_changes(abilities(), after, Platform())] == [
         "ann may write: a",
@@ -52,7 +52,7 @@ def test_what_something_wider_covers_is_not_repeated() -> None:
     ]
 
 
-def test_circumstances_are_all_tried_while_they_are_few() -> None:
+def test_few_circumstances_are_all_tried() -> None:
     few = {"a": candidates(["1"]), "b": ("x", None)}
     assert len(list(combinations(few))) == 6
     many = {str(number): candidates(map(str, range(8))) for number in range(6)}
@@ -66,7 +66,7 @@ def test_a_pattern_has_a_text_of_its_own_and_one_with_each_other() -> None:
     assert list(fitting("vision-*", ["vision-*", "*-dev"])) == [f"vision-{OTHER}", f"vision-{OTHER}-dev"]
 
 
-def test_a_variable_that_decides_nothing_is_not_said() -> None:
+def test_a_variable_that_decides_nothing_is_not_shown() -> None:
     values = {"a": ("1", "2"), "b": ("x", None)}
     outcomes = [(one, one["a"] == "1") for one in combinations(values)]
     assert settled(outcomes, values) == {"b"}

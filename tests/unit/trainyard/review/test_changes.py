@@ -25,7 +25,7 @@ def test_what_is_the_same_is_not_named() -> None:
     assert compare(side(one), side(one), PLATFORM) == ()
 
 
-def test_components_and_providers_are_made_nowhere() -> None:
+def test_components_and_providers_are_not_compared() -> None:
     grouping = resource("trainyard:oci:Network", "network", custom=False)
     assert compare(side(), side(grouping, resource("pulumi:providers:oci", "home")), PLATFORM) == ()
 
@@ -52,7 +52,7 @@ def test_a_replacement_names_its_input_and_its_loss() -> None:
     assert (one.kind, one.because, one.loss) == ("replaced", ("cidr",), Loss("the network"))
 
 
-def test_what_names_a_replaced_resource_is_replaced_with_it() -> None:
+def test_a_resource_that_names_a_replaced_one_is_replaced_too() -> None:
     def network(cidr: str) -> Any:
         return side(
             resource(VCN, "vcn", {"cidr": cidr}, id="ocid1.vcn.oc1..vcn"),
@@ -89,7 +89,7 @@ def test_options_of_the_program_replace_too() -> None:
     assert kinds(before, after) == {"one": "replaced", "two": "replaced"}
 
 
-def test_what_the_engine_leaves_alone_is_no_difference() -> None:
+def test_ignored_inputs_are_no_difference() -> None:
     before, after = (side(resource(JOB, "one", {"a": {"b": value}}, ignored=("a.b",))) for value in (1, 2))
     assert compare(before, after, PLATFORM) == ()
 
@@ -123,7 +123,7 @@ def test_a_text_of_json_is_compared_inside() -> None:
     assert one.because == ("env.LAUNCH.command[0]",)
 
 
-def test_the_engines_own_word_counts_where_there_is_one() -> None:
+def test_the_reasons_of_a_preview_take_precedence() -> None:
     before, after = (side(resource(VCN, "vcn", {"cidr": cidr})) for cidr in ("a", "b"))
     (one,) = compare(before, after, PLATFORM, {before.resources[0].urn: ("other",)})
     assert one.because == ("other",)

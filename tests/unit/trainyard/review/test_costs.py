@@ -82,7 +82,7 @@ def test_nothing_bounds_a_run_that_is_tried_without_limit() -> None:
     assert tried_by_the_platform.jobs[0].hours == 9.0
 
 
-def test_accelerators_that_nobody_knows_have_no_hours() -> None:
+def test_unknown_accelerators_have_no_gpu_hours() -> None:
     assert costs(Machines("gpu", 4, None, 3.0)).jobs[0].gpu_hours is None
 
 

@@ -57,7 +57,7 @@ def test_the_first_line_is_a_verdict_with_numbers() -> None:
         assert words in first
 
 
-def test_sections_stand_in_the_order_of_what_may_hurt() -> None:
+def test_sections_are_in_the_order_of_danger() -> None:
     text = FORMS["text"]([whole_review()], ())
     titles = ["Opens, closes", "Gains, loses", "Ends, is lost", "Costs", "Proof, findings, policy"]
     assert [line for line in text.splitlines() if line in titles] == titles
@@ -119,7 +119,7 @@ def test_no_name_breaks_out_of_the_picture(name: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("form", ["text", "sarif", "json"])
-def test_no_name_gives_orders_to_a_terminal_or_a_runner(form: str, name: str) -> None:
+def test_names_are_escaped_for_terminals_and_runners(form: str, name: str) -> None:
     text = FORMS[form]([whole_review(name)], GATES)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", text)
     assert "##[" not in text or form != "text"
@@ -129,7 +129,7 @@ def test_a_comment_of_any_size_is_within_its_limit_and_counts_what_it_leaves_out
     for stacks, many in ((1, 500), (40, 10), (800, 1)):
         text = FORMS["markdown"]([whole_review(f"stack-{number}", many) for number in range(stacks)], ())
         assert len(text) <= LIMIT
-        assert "are in the review as HTML and JSON" in text
+        assert "review as HTML and JSON" in text
         assert text.count("<details>") == text.count("</details>")
 
 

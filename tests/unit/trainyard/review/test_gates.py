@@ -23,7 +23,7 @@ def test_each_gate_trips_on_its_own_and_is_quiet_on_nothing(gate: str) -> None:
 @pytest.mark.parametrize(
     "text", ["replaced", "cost", "cost=", "cost=-1", "cost=nan", "policy=3", "", " , ", "cost=1,000"]
 )
-def test_a_gate_that_there_is_not_is_refused(text: str) -> None:
+def test_an_unknown_gate_is_refused(text: str) -> None:
     with pytest.raises(GateError):
         parse(text)
 

@@ -53,7 +53,7 @@ def test_both_sides_and_the_engines_reasons(tmp_path: Path) -> None:
     assert seen.after.plan == {"jobs": {}}
 
 
-def test_what_is_changed_in_place_keeps_its_id_and_what_is_replaced_has_none(tmp_path: Path) -> None:
+def test_a_resource_changed_in_place_keeps_its_id(tmp_path: Path) -> None:
     """By their ids others name them: a subnet its list of rules, which only gets another rule."""
     changed, replaced = (step(op, f"{VCN}-{op}", {"cidr": "a"}, {"cidr": "b"}) for op in ("update", "replace"))
     for one in (changed, replaced):

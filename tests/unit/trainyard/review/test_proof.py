@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rehearsal says of a change: proven, not proven, and what nobody would miss; of nothing else."""
+"""What a rehearsal says of a change: proven, not proven or not needed. It judges only the change."""
 
 from __future__ import annotations
 
@@ -98,26 +98,26 @@ def unused(document: dict[str, Any]) -> None:
     document["rules"].append(rule)
 
 
-def test_what_the_rehearsal_had_and_did_not_need_nobody_would_miss(tmp_path: Path) -> None:
+def test_what_the_rehearsal_had_without_need_is_not_needed(tmp_path: Path) -> None:
     wider = tcp("source", SUBNET, 7400, 7450)
     found = reviewed(side(PEOPLE, ingress=[MEET]), side(PEOPLE, METRICS, ingress=[wider]), report(tmp_path, unused))
     # The rule was used, but not for the ports that the change opens.
     assert [one.partition(": no ")[0] for one in found.unneeded] == [
-        f"nobody would miss: TCP 7401-7450 into the subnet, from {SUBNET}",
-        f"nobody would miss: {METRICS}",
+        f"not needed: TCP 7401-7450 into the subnet, from {SUBNET}",
+        f"not needed: {METRICS}",
     ]
     assert (found.proven, found.unproven) == ((), ())
     assert len(tripped([found], parse("unproven"))) == 2
 
 
-def test_what_another_rule_let_through_before_is_needed_by_nobody(tmp_path: Path) -> None:
+def test_what_another_rule_allowed_before_is_not_needed(tmp_path: Path) -> None:
     def internet(document: dict[str, Any]) -> None:
         document["rules"].append({"direction": "egress", "protocol": "tcp", "ports": [443, 443], "peer": "0.0.0.0/0"})
 
     anywhere = tcp("destination", "0.0.0.0/0", 443)
     found = reviewed(side(), side(egress=[anywhere]), report(tmp_path, internet))
     assert len(found.unneeded) == 1
-    assert found.unneeded[0].startswith("nobody would miss: TCP 443 out of the subnet, to anywhere")
+    assert found.unneeded[0].startswith("not needed: TCP 443 out of the subnet, to anywhere")
 
 
 def test_what_the_rehearsal_never_had_is_not_proven(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_what_the_rehearsal_never_had_is_not_proven(tmp_path: Path) -> None:
         "the rehearsal had no such rule",
         "a rehearsal has no routes",
         "the rehearsal had no such statement",
-        "by no statement that a rehearsal counts",
+        "not by a statement, so a rehearsal cannot count it",
     ]
     assert (found.proven, found.unneeded) == ((), ())
 
@@ -156,11 +156,11 @@ def test_without_a_rehearsal_a_change_is_not_proven_and_a_report_of_another_stac
     with pytest.raises(RehearsalError, match="not other"):
         read_rehearsal(file, "other")
     file.write_text("{}")
-    with pytest.raises(RehearsalError, match="is no report"):
+    with pytest.raises(RehearsalError, match="is not a report"):
         read_rehearsal(file, "other")
 
 
-def test_what_only_a_cloud_knows_may_be_anything_in_the_rehearsal(tmp_path: Path) -> None:
+def test_values_that_only_a_cloud_knows_may_differ(tmp_path: Path) -> None:
     def role(account: str, *actions: str) -> Snapshot:
         on = f"arn:aws:logs:us-east-1:{account}:log-group:ring"
         statements = [{"Effect": "Allow", "Action": list(actions), "Resource": on}] if actions else []

@@ -31,6 +31,6 @@ def test_a_program_that_goes_on_does_not_keep_the_review(tmp_path: Path) -> None
     (place / "__init__.py").touch()
     (place / "record.py").write_text(_LINGERS, "utf-8")
     began = time.monotonic()
-    with pytest.raises(RecordingError, match="snapshots of another form"):
+    with pytest.raises(RecordingError, match="snapshots of another format"):
         record_once(tmp_path)
     assert time.monotonic() - began < 45

@@ -93,7 +93,7 @@ def told(tenancy: Any, of: RunStatus, named: Mapping[str, str] | None = None) ->
     return None if seen is None else [(one.pair, one.packets, one.missing) for one in seen.dropped]
 
 
-def test_what_the_senders_rules_let_out_the_receivers_refused() -> None:
+def test_allowed_by_the_sender_means_refused_by_the_receiver() -> None:
     both = record("10.0.0.2", "10.0.0.3"), record("10.0.0.2", "10.0.0.3", packets=1), record("10.0.0.3", "10.9.0.1")
     tenancy = Tenancy(*both, accepted="data.sourceAddress = '10.0.0.2'")
     assert told(tenancy, run("10.0.0.2", "10.0.0.3")) == [
@@ -106,7 +106,7 @@ def test_what_the_senders_rules_let_out_the_receivers_refused() -> None:
     assert tenancy.queries[0].startswith('search "ocid1.compartment.c/ocid1.loggroup.own/ocid1.log.f" | where ')
 
 
-def test_what_others_sent_and_what_came_after_the_end_is_not_the_runs() -> None:
+def test_packets_of_others_and_after_the_end_are_ignored() -> None:
     late, other = record("10.0.0.2", "10.0.0.3", 400), record("10.0.0.9", "10.0.0.3")
     assert told(Tenancy(late, other), run("10.0.0.2", "10.0.0.3", finished="2026-05-01T12:05:00Z")) == []
     assert told(Tenancy(late), run("10.0.0.2", "10.0.0.3")), "while the run goes on it is"
@@ -119,17 +119,17 @@ def test_without_an_address_nothing_is_asked(addresses: tuple[str, ...]) -> None
     assert not tenancy.queries
 
 
-def test_without_a_flow_log_nobody_can_tell() -> None:
+def test_without_a_flow_log_dropped_packets_are_unknown() -> None:
     assert told(Tenancy(log=False), run("10.0.0.2")) is None
 
 
-def test_a_named_one_is_read_where_it_is() -> None:
+def test_an_existing_flow_log_is_read_in_its_compartment() -> None:
     tenancy = Tenancy(log=False)
     assert told(tenancy, run("10.0.0.2"), NAMED) == []
     assert '"ocid1.compartment.networks/ocid1.loggroup.a/ocid1.log.a"' in tenancy.queries[0]
 
 
-def test_whoever_may_not_read_it_is_told_so_once() -> None:
+def test_a_missing_permission_is_reported_once() -> None:
     said: list[str] = []
 
     def refuse(*_: Any, **__: Any) -> Any:
@@ -144,9 +144,9 @@ def test_whoever_may_not_read_it_is_told_so_once() -> None:
     assert "dropped packets are not shown" in said[0]
 
 
-def test_a_watch_says_how_old_it_is() -> None:
+def test_the_screen_says_how_old_the_flow_log_is() -> None:
     seen = FlowWitness(Tenancy(record("10.0.0.2", "10.0.0.3")), call_of("runs", print))(run("10.0.0.2"))  # type: ignore[arg-type]
     assert seen is not None
     screen = Screen(ProgressHistory(lambda run: {}), is_terminal=False)
     shown = RunStatus("s", "j", "r", 1, BEGAN, run("10.0.0.2").nodes, seen)
-    assert screen._connections(shown) == "  2 packets dropped, as the subnet's flow log told some minutes ago"
+    assert screen._connections(shown) == "  2 packets dropped, by the subnet's flow log of some minutes ago"

@@ -23,7 +23,7 @@ def run(*progress: Any, name: str = "worker") -> RunStatus:
     return RunStatus("s", "j", "r", 1, NOW, nodes)
 
 
-def test_where_nothing_is_remembered_the_curve_begins_with_the_watch() -> None:
+def test_without_recorded_points_the_curve_begins_with_the_watch() -> None:
     history = ProgressHistory(lambda run: {})
     for moment in range(1000):
         series = history.observe(run({"step": moment // 2, "loss": 1.0}, None), float(moment))
@@ -32,7 +32,7 @@ def test_where_nothing_is_remembered_the_curve_begins_with_the_watch() -> None:
     assert list(series[1]) == []
 
 
-def test_what_is_remembered_comes_first_and_is_asked_for_once() -> None:
+def test_recorded_points_come_first_and_are_read_once() -> None:
     asked: list[str] = []
 
     def recall(seen: RunStatus) -> dict[int, list[ProgressPoint]]:
@@ -55,7 +55,7 @@ def test_as_in_oci_the_screen_says_that_connections_are_not_known() -> None:
     assert lines[4] == "  connections: not known here"
 
 
-def test_names_cannot_command_the_terminal_or_break_the_line() -> None:
+def test_names_are_escaped_on_the_screen() -> None:
     screen = Screen(ProgressHistory(lambda run: {}), is_terminal=True, colour=True, levels=BLOCKS)
     hostile = {"\x1b[2J\n\u202e": 1.0, "loss": 2.0}
     for line in screen._run(run(hostile, name="\x1b[31m\n"), NOW):

@@ -45,7 +45,7 @@ def test_the_lowest_rank_that_reports_it_speaks_for_the_run() -> None:
     assert rows(rank_runs([run("a", {"step": 3}, {"loss": 0.2}, {"loss": 0.9})], {}, "loss", None)) == [("a", 0.2)]
 
 
-def test_without_a_name_the_most_telling_metric_is_taken() -> None:
+def test_without_a_name_the_most_important_metric_is_used() -> None:
     runs = [run("a", {"step": 9, "lr": 0.1, "accuracy": 0.8}), run("b", {"accuracy": 0.9, "own": 1})]
     ranking = rank_runs(runs, {}, None, None)
     assert (ranking.by, ranking.highest) == ("accuracy", True)

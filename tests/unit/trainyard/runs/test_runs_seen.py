@@ -33,7 +33,7 @@ def test_a_line_says_its_rank_once() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"7", b"{", b"\xff\xfe", b"[" * 60_000, b'{"a":' * 20_000, b"NaN"])
-def test_what_is_no_status_is_passed_over(content: bytes) -> None:
+def test_an_invalid_status_is_ignored(content: bytes) -> None:
     assert parse_status(content) is None
 
 
@@ -67,7 +67,7 @@ def test_node_groups_are_shown_rank_by_rank() -> None:
     assert [(one.rank, one.run.name) for one in seen] == [(0, "main-0"), (1, "worker-0"), (2, "worker-1")]
 
 
-def test_a_run_a_node_is_known_by_its_tag() -> None:
+def test_with_one_run_per_node_a_run_is_found_by_its_tag() -> None:
     variables = {
         "TRAINYARD_LAUNCH": launch("worker", folder=None, peers={"uri": "oci://b@ns/old"}),
         "MAIN_JOB_RUN_OCID": "ocid1.datasciencejobrun.oc1.iad.themain",
@@ -82,13 +82,13 @@ def test_a_run_a_node_is_known_by_its_tag() -> None:
     assert (seen.rank, seen.role, seen.run.name, seen.log) == (2, "worker", "worker-1", "c/g/l")
 
 
-def test_a_run_of_others_is_no_obstacle() -> None:
+def test_a_run_that_trainyard_did_not_start_is_ignored() -> None:
     foreign = job_run(log_details=None)
     (launched,) = _launched(foreign)
     assert (launched.folder, launched.log, launched.attempt) == (None, None, 1)
 
 
-def test_what_was_asked_for_is_all_that_is_shown() -> None:
+def test_only_the_wanted_runs_are_shown() -> None:
     tags = {job_runs.RUN_TAG: "x", "stack": "s", "job": "j", "run": "r"}
     assert is_wanted(WantedRuns(), tags)
     assert is_wanted(WantedRuns("s", "j", "r"), tags)
