@@ -92,10 +92,10 @@ def requirements(call: ApiCall) -> Iterator[Requirement]:
     own = list(_own(call, references.own))
     if not own and not always and references.names_in_path:
         yield Requirement(always, None, not_found())  # it has no target: refused like a missing resource
-    for judged in own or [Target(tenancy.TENANCY, _variables(call))]:
-        yield Requirement(always, judged, not_found())
-    for target in references.own:
-        yield from _inherited(target)
+    for target in own or [Target(tenancy.TENANCY, _variables(call))]:
+        yield Requirement(always, target, not_found())
+    for reference in references.own:
+        yield from _inherited(reference)
     for placed in (*references.placed(), *references.moved()):
         yield from _required(placed.permissions, placed.reference)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the services of the local cloud with the SDK, and lists what it lacks: `python -m localcloud.oci.gaps`."""
+"""Lists the operations that the local cloud implements and lacks, by the SDKs: `python -m localcloud.oci.gaps`."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _HEAD = """\
 <!-- Made by `python -m localcloud.oci.gaps > docs/local-cloud-gaps.md`; a test keeps it so. -->
 # What the local cloud lacks
 
-For users of the local cloud whose call was answered with 501. This page lists every service that the local cloud
-implements, with the operations that Oracle's SDK has for it. A missing operation is answered with 501 and its name, and
-the server's log says so too. Services that are not listed are missing. AWS is at the end.
+For users of the local cloud whose call was answered with 501. This page lists every service of OCI that the local cloud
+implements, with the operations that Oracle's SDK has for it. A missing operation is answered with 501 and its name,
+which is also in the server's log. Services that are not listed are missing. AWS is at the end.
 """
 _AWS_HEAD = """\
 ## AWS
 
-Of AWS, the local cloud serves these services, with moto behind most operations. It refuses what AWS refuses (rows of
-catalog/aws_refusals.toml, and the limits in botocore's models), and each call is judged by the policies in force.
+The local cloud has these services of AWS, most operations by moto. It refuses what AWS refuses (rows of
+catalog/aws_refusals.toml, and the limits in botocore's models), and authorizes each call by the policies in force.
 """
 
 
@@ -48,28 +48,28 @@ class Coverage:
     """The operations of a service: those that the local cloud has, and those that it lacks."""
 
     title: str
-    there: tuple[str, ...]
-    lacking: tuple[str, ...]
+    implemented: tuple[str, ...]
+    missing: tuple[str, ...]
 
 
 def coverage() -> Iterator[Coverage]:
     rows = {(row.method, _shape(row.path)) for row in services.operations()}
     for title, client in SERVICES.items():
-        there: set[str] = set()
-        lacking: set[str] = set()
+        implemented: set[str] = set()
+        missing: set[str] = set()
         for method, path, name in sdk.client_operations(client):
-            (there if (method, _shape(path)) in rows else lacking).add(name)
-        yield Coverage(title, tuple(sorted(there)), tuple(sorted(lacking)))
+            (implemented if (method, _shape(path)) in rows else missing).add(name)
+        yield Coverage(title, tuple(sorted(implemented)), tuple(sorted(missing)))
 
 
 def render() -> str:
     services = list(coverage())
-    table = ["| service | there | lacking |", "| --- | --- | --- |"]
-    table += [f"| {service.title} | {len(service.there)} | {len(service.lacking)} |" for service in services]
+    table = ["| service | implemented | missing |", "| --- | --- | --- |"]
+    table += [f"| {service.title} | {len(service.implemented)} | {len(service.missing)} |" for service in services]
     parts = [_HEAD, "\n".join(table)]
     for service in services:
         parts.append(f"## {service.title}")
-        parts += [_listed("There", service.there), _listed("Lacking", service.lacking)]
+        parts += [_listed("Implemented", service.implemented), _listed("Missing", service.missing)]
     return "\n\n".join(part.strip() for part in (*parts, *_aws()) if part) + "\n"
 
 
@@ -79,13 +79,13 @@ def _aws() -> Iterator[str]:
 
     services = list(gaps.coverage())
     yield _AWS_HEAD
-    table = ["| service | there | of |", "| --- | --- | --- |"]
+    table = ["| service | implemented | of |", "| --- | --- | --- |"]
     yield "\n".join([*table, *(f"| {service.title} | {len(service.there)} | {service.all} |" for service in services)])
-    yield "What differs:"
+    yield "Differences:"
     yield "\n".join(_item(text) for text in gaps.differences())
     for service in services:
         yield f"### {service.title}"
-        yield _listed("There", service.there)
+        yield _listed("Implemented", service.there)
 
 
 def _item(text: str) -> str:

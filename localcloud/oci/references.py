@@ -116,9 +116,9 @@ class References:
             return
         permissions = self._needs.permissions | self._permissions(self._rows.get(_DESTINATION, ""))
         for each in self._references_at(_DESTINATION):
-            there = tuple(replace(moving, compartment=target.compartment) for target in each.targets)
-            if any(target.compartment != moving.compartment for target in there):
-                yield PlacedPermissions(permissions, replace(each, targets=there))
+            moved = tuple(replace(moving, compartment=target.compartment) for target in each.targets)
+            if any(target.compartment != moving.compartment for target in moved):
+                yield PlacedPermissions(permissions, replace(each, targets=moved))
 
     @property
     def claimed(self) -> frozenset[str]:
@@ -133,11 +133,11 @@ class References:
         new, old = self._references_at(f"body.{field}"), self._references_at(f"kept.{field}")
         detaching = frozenset(name for name in permissions if name.endswith("_DETACH"))
         for references, others, taken in ((new, old, permissions - detaching), (old, new, detaching)):
-            there = [other.value for other in others]
+            unchanged = [other.value for other in others]
             yield from (
                 PlacedPermissions(_fitting_permissions(taken, each), each)
                 for each in references
-                if each.value not in there
+                if each.value not in unchanged
             )
 
     def _permissions(self, takes: str) -> frozenset[str]:

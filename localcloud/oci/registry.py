@@ -152,8 +152,8 @@ async def _finish_upload(request: RegistryRequest) -> Reply:
         raise RegistryError(400, "DIGEST_INVALID", f"the received content has the digest {actual}, not {digest}")
     file.replace(request.blob_path(Digest(actual)))
     request.add_blob(Digest(actual))
-    place = f"{PATH}/{request.named['name']}/blobs/{digest}"
-    return Reply(201, None, {"location": place, "docker-content-digest": digest})
+    location = f"{PATH}/{request.named['name']}/blobs/{digest}"
+    return Reply(201, None, {"location": location, "docker-content-digest": digest})
 
 
 async def _append(request: RegistryRequest) -> Path:
@@ -171,8 +171,8 @@ async def _append(request: RegistryRequest) -> Path:
 
 def _upload_reply(request: RegistryRequest, upload: str) -> Reply:
     size = (request.uploads / upload).stat().st_size
-    place = f"{PATH}/{request.named['name']}/blobs/uploads/{upload}"
-    return Reply(202, None, {"location": place, "range": f"0-{max(size - 1, 0)}", "docker-upload-uuid": upload})
+    location = f"{PATH}/{request.named['name']}/blobs/uploads/{upload}"
+    return Reply(202, None, {"location": location, "range": f"0-{max(size - 1, 0)}", "docker-upload-uuid": upload})
 
 
 async def _blob(request: RegistryRequest) -> Reply:
@@ -217,8 +217,8 @@ async def _put_manifest(request: RegistryRequest) -> Reply:
         sent.path.unlink(missing_ok=True)
     if request.named["reference"] != digest:
         dispatch(_push_call(request, image))
-    place = f"{PATH}/{request.named['name']}/manifests/{digest}"
-    return Reply(201, None, {"location": place, "docker-content-digest": digest})
+    location = f"{PATH}/{request.named['name']}/manifests/{digest}"
+    return Reply(201, None, {"location": location, "docker-content-digest": digest})
 
 
 def _image_of(request: RegistryRequest, sent: Upload, digest: str) -> dict[str, Any]:
@@ -288,23 +288,17 @@ def _file_reply(file: Path, digest: str, media_type: str) -> Reply:
     return Reply(200, None, headers, FilePart(file, 0, size))
 
 
-def _row(
-    method: str, pattern: str, handler: Callable[[RegistryRequest], Awaitable[Reply]]
-) -> tuple[str, re.Pattern[str], Any]:
-    return method, re.compile(pattern), handler
-
-
 _UPLOAD = r"/v2/(?P<name>.+)/blobs/uploads/(?P<upload>[0-9a-f]{32})"
 _BLOB = r"/v2/(?P<name>.+)/blobs/(?P<digest>sha256:[0-9a-f]{64})"
 _MANIFEST = r"/v2/(?P<name>.+)/manifests/(?P<reference>sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9_.-]{0,199})"
 _ROUTES = (
-    _row("GET", r"/v2/?", _ping),
-    _row("POST", r"/v2/(?P<name>.+)/blobs/uploads/?", _begin_upload),
-    _row("PATCH", _UPLOAD, _add_to_upload),
-    _row("PUT", _UPLOAD, _finish_upload),
-    _row("HEAD", _BLOB, _blob),
-    _row("GET", _BLOB, _blob),
-    _row("HEAD", _MANIFEST, _manifest),
-    _row("GET", _MANIFEST, _manifest),
-    _row("PUT", _MANIFEST, _put_manifest),
+    ("GET", re.compile(r"/v2/?"), _ping),
+    ("POST", re.compile(r"/v2/(?P<name>.+)/blobs/uploads/?"), _begin_upload),
+    ("PATCH", re.compile(_UPLOAD), _add_to_upload),
+    ("PUT", re.compile(_UPLOAD), _finish_upload),
+    ("HEAD", re.compile(_BLOB), _blob),
+    ("GET", re.compile(_BLOB), _blob),
+    ("HEAD", re.compile(_MANIFEST), _manifest),
+    ("GET", re.compile(_MANIFEST), _manifest),
+    ("PUT", re.compile(_MANIFEST), _put_manifest),
 )

@@ -154,14 +154,14 @@ class OciResource(TableResource):
 
     def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
         """Reads the created resource, ready or not. The calls are those of catalog/oci_provider_calls.toml."""
-        there = self._get(call, id, inputs)
-        if there is None:
+        created = self._get(call, id, inputs)
+        if created is None:
             raise ProviderError(f"{call.name} was deleted before it was ready.")
-        if (state := self.state_of(there)) not in {None, *self.row.ready}:
+        if (state := self.state_of(created)) not in {None, *self.row.ready}:
             raise ProviderError(
                 f"{call.name} is {state}: after its creation it must be {' or '.join(sorted(self.row.ready))}."
             )
-        return there
+        return created
 
     def _wait_ready(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
         """Waits until a change is complete. An update may end in another state than a creation, such as INACTIVE."""
@@ -173,12 +173,12 @@ class OciResource(TableResource):
         path = self.call_path(id, new)
         served = self._pulumi_names({**fields(self.row.service, f"Update{self._stem}Details")})
         wanted = {key: value for key, value in changed.items() if key not in self.row.extra}
-        place = None if "compartmentId" in served else wanted.pop("compartmentId", None)
+        compartment = None if "compartmentId" in served else wanted.pop("compartmentId", None)
         wanted = {key: _or_empty(value, served[key][1]) if key in served else value for key, value in wanted.items()}
         if unserved := sorted(key for key, value in wanted.items() if key not in served or value is None):
             raise unchangeable_error(call, unserved)
-        if place is not None:
-            where = to_model(self.row.service, f"Change{self._stem}CompartmentDetails", {"compartmentId": place})
+        if compartment is not None:
+            where = to_model(self.row.service, f"Change{self._stem}CompartmentDetails", {"compartmentId": compartment})
             self._write(call, f"Move {call.name}", self._operation("change", "_compartment"), *path, where)
             if self.row.updates_after_move:
                 wanted = {key: value for key, value in new.items() if key in served and value is not None} | wanted

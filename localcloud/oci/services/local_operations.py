@@ -31,10 +31,10 @@ def _list_calls(call: ApiCall) -> Reply:
     if since is None:
         raise invalid("since must be a number: the id of a row")
     records = {"": call.cloud.access.decisions, **call.cloud.records}
-    judged = records.get(call.query.get("of", ""))
-    if judged is None:
+    decisions = records.get(call.query.get("of", ""))
+    if decisions is None:
         raise invalid(f"of must be one of {', '.join(sorted(call.cloud.records))}, or absent")
-    return Reply(200, {"calls": judged.since(since), "forgotten": judged.forgotten})
+    return Reply(200, {"calls": decisions.since(since), "forgotten": decisions.forgotten})
 
 
 def _read_evidence(call: ApiCall) -> Reply:
