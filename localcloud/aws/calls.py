@@ -26,6 +26,10 @@ _ACTION = re.compile(r"[A-Za-z0-9]+", re.ASCII)
 # Strict, because the region becomes part of ARNs, and moto reads it from a header.
 _REGION = re.compile(r"[a-z]{2,4}(-[a-z]{2,12}){1,3}-[0-9]{1,2}", re.ASCII)
 _UTF8 = re.compile("utf-8", re.IGNORECASE)
+_ENCODING = "content-encoding"
+_SIZE = re.compile(rb"[0-9a-fA-F]{1,8}")
+_CHECKSUM = re.compile(r"x-amz-checksum-[a-z0-9]+", re.ASCII)
+_LONGEST_LINE = 1024
 
 
 @dataclass(frozen=True)
@@ -134,12 +138,6 @@ def _json_call(request: Request, query: str, body: bytes) -> tuple[str, Mapping[
 def _is_type(request: Request, wanted: re.Pattern[str]) -> bool:
     """Whether the content type has an accepted spelling. Another parser could read other spellings differently."""
     return wanted.fullmatch(_UTF8.sub("utf-8", request.headers.get("content-type", ""))) is not None
-
-
-_ENCODING = "content-encoding"
-_SIZE = re.compile(rb"[0-9a-fA-F]{1,8}")
-_CHECKSUM = re.compile(r"x-amz-checksum-[a-z0-9]+", re.ASCII)
-_LONGEST_LINE = 1024
 
 
 def decode_chunks(headers: Mapping[str, str], body: bytes) -> tuple[dict[str, str], bytes]:

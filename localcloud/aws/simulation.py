@@ -30,6 +30,8 @@ from localcloud.server.http import Reply, Request
 # Calls of these services change no state of other services. So after them, only their own state is compared and saved.
 _ALONE = ("s3", "iam")
 log = logging.getLogger("localcloud")
+_PRESERVED = "moto.preserved_header_names"
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Simulation:
@@ -131,10 +133,6 @@ def objects_named(call: AwsCall) -> Collection[S3Object] | None:
     if call.operation == "DeleteObjects":
         return {(bucket, str(one["Key"])) for one in call.document["Objects"]}
     return {(bucket, call.text("Key"))} if call.text("Key") else ()
-
-
-_PRESERVED = "moto.preserved_header_names"
-Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class MotoApps:

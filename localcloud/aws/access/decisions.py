@@ -18,6 +18,9 @@ from localcloud.aws.errors import Reason, RefusalError
 from localcloud.server import http
 
 log = logging.getLogger("localcloud")
+MOST_ROWS = 20_000
+# Keys that differ at each call. They are not recorded, because each call would get its own row.
+_OF_THE_MOMENT = frozenset({"aws:CurrentTime", "aws:EpochTime"})
 
 
 def authorize(call: AwsCall, principal: AwsPrincipal, record: AwsRecord) -> None:
@@ -68,11 +71,6 @@ def _check_trust(call: AwsCall, principal: AwsPrincipal) -> None:
             Reason.DENIED,
             f"User: {principal.arn} is not authorized to perform: sts:AssumeRole on resource: {arn}",
         )
-
-
-MOST_ROWS = 20_000
-# Keys that differ at each call. They are not recorded, because each call would get its own row.
-_OF_THE_MOMENT = frozenset({"aws:CurrentTime", "aws:EpochTime"})
 
 
 class AwsRecord:

@@ -12,6 +12,11 @@ from localcloud.aws.additions.outside import Operations, apply_filters, ec2_erro
 
 _GROUP_FILTERS = {"group-name": "GroupName", "group-arn": "GroupArn", "state": "State", "strategy": "Strategy"}
 _STRATEGIES = ("cluster", "partition", "spread")
+_RESERVATION_FILTERS = {
+    "instance-type": "InstanceType", "owner-id": "OwnerId", "instance-platform": "InstancePlatform",
+    "availability-zone": "AvailabilityZone", "tenancy": "Tenancy", "state": "State", "end-date-type": "EndDateType",
+    "instance-match-criteria": "InstanceMatchCriteria", "placement-group-arn": "PlacementGroupArn",
+}  # fmt: skip
 
 
 class PlacementGroups(Operations):
@@ -86,13 +91,6 @@ def group_by_id(backend: Any, identifier: str) -> dict[str, Any]:
 def _shown_group(backend: Any, row: dict[str, Any]) -> dict[str, Any]:
     tags = backend.describe_tags(filters={"resource-id": [row["GroupId"]]})
     return {**row, "Tags": [{"Key": tag["key"], "Value": tag["value"]} for tag in tags]}
-
-
-_RESERVATION_FILTERS = {
-    "instance-type": "InstanceType", "owner-id": "OwnerId", "instance-platform": "InstancePlatform",
-    "availability-zone": "AvailabilityZone", "tenancy": "Tenancy", "state": "State", "end-date-type": "EndDateType",
-    "instance-match-criteria": "InstanceMatchCriteria", "placement-group-arn": "PlacementGroupArn",
-}  # fmt: skip
 
 
 class CapacityReservations(Operations):

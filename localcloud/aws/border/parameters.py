@@ -20,6 +20,10 @@ from localcloud.aws.services import Wire
 
 _MOST_PARTS = 20
 _WHOLE = re.compile(r"-?[0-9]{1,19}", re.ASCII)
+_JSON_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,), "blob": (str,), "boolean": (bool,), "integer": (int,), "long": (int,), "float": (int, float),
+    "double": (int, float), "timestamp": (int, float, str), "list": (list,), "map": (dict,), "structure": (dict,),
+}  # fmt: skip
 
 
 @dataclass
@@ -93,7 +97,7 @@ def _on_wire(name: str, member: Any, wire: Wire) -> str:
 def typed(value: str, kind: str, name: str) -> str:
     """The value in the canonical form of its type. Refuses a value that moto's parser would fail on."""
     try:
-        return _WRITTEN[kind](value) if kind in _WRITTEN else value
+        return _CANONICAL[kind](value) if kind in _CANONICAL else value
     except (ValueError, OverflowError, KeyError):
         raise RefusalError(Reason.REFUSED, f"Value '{value[:60]}' at '{name}' is not of the type {kind}") from None
 
@@ -120,16 +124,10 @@ def _unchanged_if(reader: Callable[[str], object]) -> Callable[[str], str]:
 
 
 # Type -> a function that returns a value in canonical form, or raises KeyError or ValueError.
-_WRITTEN: Mapping[str, Callable[[str], str]] = {
+_CANONICAL: Mapping[str, Callable[[str], str]] = {
     "boolean": lambda value: {"true": "true", "false": "false"}[value.lower()],
     "integer": _whole, "long": _whole, "float": _unchanged_if(float), "double": _unchanged_if(float),
     "timestamp": _unchanged_if(_moment), "blob": _unchanged_if(base64.b64decode),
-}  # fmt: skip
-
-
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,), "blob": (str,), "boolean": (bool,), "integer": (int,), "long": (int,), "float": (int, float),
-    "double": (int, float), "timestamp": (int, float, str), "list": (list,), "map": (dict,), "structure": (dict,),
 }  # fmt: skip
 
 
@@ -152,7 +150,7 @@ def _json_value(value: Any, shape: Any, path: str) -> Any:
     kind = shape.type_name
     if isinstance(value, float) and kind in ("integer", "long") and value.is_integer():
         value = int(value)
-    wrong = not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean")
+    wrong = not isinstance(value, _JSON_TYPES[kind]) or (isinstance(value, bool) and kind != "boolean")
     if kind == "structure" and getattr(shape, "is_document_type", False):
         return value
     if wrong:

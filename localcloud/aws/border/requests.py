@@ -16,6 +16,12 @@ from localcloud.aws.calls import AwsCall, RawCall
 from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.services import Wire
 
+# Services whose names in moto and botocore differ.
+_BOTOCORE_NAMES = {"servicequotas": "service-quotas"}
+_FORM_TYPE = "application/x-www-form-urlencoded"
+# moto searches any body for query parameters, also JSON. So `&` and `=` are escaped in JSON.
+_ESCAPES = {"&": "\\u0026", "=": "\\u003d"}
+
 
 def value_of(raw: RawCall) -> AwsCall:
     """The value of a request. Refuses a request that does not fit the model of its operation."""
@@ -37,10 +43,6 @@ def target_of(call: RawCall) -> str:
     return f"{service_model(call.service.backend).metadata['targetPrefix']}.{call.operation}"
 
 
-# Services whose names in moto and botocore differ.
-_NAMES = {"servicequotas": "service-quotas"}
-
-
 def model_of(call: RawCall) -> Any:
     """botocore's model of a call's operation. Refuses an operation that AWS does not have."""
     model = service_model("s3control" if call.control else call.service.backend)
@@ -53,7 +55,7 @@ def model_of(call: RawCall) -> Any:
 def service_model(backend: str) -> Any:
     from moto.core.utils import get_service_model
 
-    return get_service_model(_NAMES.get(backend, backend))
+    return get_service_model(_BOTOCORE_NAMES.get(backend, backend))
 
 
 @cache
@@ -61,11 +63,6 @@ def _operations(name: str) -> frozenset[str]:
     from moto.core.utils import get_service_model
 
     return frozenset(get_service_model(name).operation_names)
-
-
-_FORM = "application/x-www-form-urlencoded"
-# moto searches any body for query parameters, also JSON. So `&` and `=` are escaped in JSON.
-_SIGNS = {"&": "\\u0026", "=": "\\u003d"}
 
 
 @dataclass(frozen=True)
@@ -88,12 +85,12 @@ def write_request(call: AwsCall) -> WrittenRequest:
         return WrittenRequest("POST", "/", "", {**headers, "x-amz-target": target_of(call)}, _json(call.parameters))
     version = service_model(call.service.backend).api_version
     pairs = {"Action": call.operation, "Version": version, **call.parameters}
-    return WrittenRequest("POST", "/", "", {"content-type": _FORM}, urlencode(pairs).encode())
+    return WrittenRequest("POST", "/", "", {"content-type": _FORM_TYPE}, urlencode(pairs).encode())
 
 
 def _json(parameters: Mapping[str, Any]) -> bytes:
     text = json.dumps(parameters)
-    for sign, spelled in _SIGNS.items():
+    for sign, spelled in _ESCAPES.items():
         text = text.replace(sign, spelled)
     return text.encode()
 

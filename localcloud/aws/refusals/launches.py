@@ -20,6 +20,7 @@ _TAG_KEY = re.compile(r"[0-9a-zA-Z\-_+=,.@:]{1,255}")
 _RESERVED = (".", "..", "_index")
 _OF_PROFILES = ("AssociateIamInstanceProfile", "ReplaceIamInstanceProfileAssociation")
 _OF_TEMPLATES = ("CreateLaunchTemplate", "CreateLaunchTemplateVersion")
+_KINDS = ("interface", "efa", "efa-only")
 
 
 def refuse(call: AwsCall) -> None:
@@ -98,9 +99,6 @@ def _shows_tags(region: str, identifier: str) -> bool:
 def _tags_of(region: str, identifier: str) -> list[str]:
     instance = _instance(region, identifier)
     return [str(tag["key"]) for tag in instance.get_tags()] if instance is not None else []
-
-
-_KINDS = ("interface", "efa", "efa-only")
 
 
 def check_interfaces(kind: str, wanted: dict[str, Any]) -> None:

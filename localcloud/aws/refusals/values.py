@@ -19,6 +19,9 @@ from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.services import Wire
 
 _HOUR = 3600
+# botocore's documentation marks the names of filters as code. Some values of filters also match, which does no harm.
+_MARKED_AS_CODE = re.compile(r"<code>([^<]+)</code>")
+_FILTER_NAME = re.compile(r"Filter\.\d+\.Name")
 
 
 def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
@@ -123,14 +126,9 @@ def _check_duration(call: AwsCall, caller: AwsPrincipal) -> None:
         raise RefusalError(Reason.REFUSED, message)
 
 
-# botocore's documentation marks the names of filters as code. Some values of filters also match, which does no harm.
-_NAMED = re.compile(r"<code>([^<]+)</code>")
-_GIVEN = re.compile(r"Filter\.\d+\.Name")
-
-
 def refuse_filters(call: AwsCall) -> None:
     """Refuses a filter that EC2 does not have. moto refuses filters of EC2 that it does not support."""
-    given = [str(value) for name, value in call.parameters.items() if _GIVEN.fullmatch(name)]
+    given = [str(value) for name, value in call.parameters.items() if _FILTER_NAME.fullmatch(name)]
     documented = _names(call.operation) if given else frozenset()
     for name in given:
         # Some operations accept filters by tags without documenting them.
@@ -148,4 +146,4 @@ def _names(operation: str) -> frozenset[str]:
     shape = model.operation_model(operation).input_shape if operation in model.operation_names else None
     members = shape.members if shape is not None else {}
     text = next((members[name].documentation for name in ("Filters", "Filter") if name in members), "")
-    return frozenset(html.unescape(name) for name in _NAMED.findall(text))
+    return frozenset(html.unescape(name) for name in _MARKED_AS_CODE.findall(text))

@@ -28,6 +28,10 @@ PATH = "/.trainyard/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 _PLAIN = 0o644
 # Folders that programs expect.
 _FOLDERS = ("/var/lib", "/var/log", "/var/cache", "/var/spool", "/etc/systemd/system", "/run/lock", "/run/sshd")
+_LOOK_SECONDS = 0.05
+_GRACE_SECONDS = 5.0
+# Systems Manager keeps this many bytes of an output.
+_MOST_OUTPUT = 24_000
 
 
 def main(arguments: list[str]) -> int:
@@ -123,12 +127,6 @@ def write_file(file: Mapping[str, Any]) -> None:
         path.chmod(file["permissions"] or _PLAIN)
     except OSError as error:
         channels.say("cloud-init", f"{path} could not be written: {error.strerror}")
-
-
-_LOOK_SECONDS = 0.05
-_GRACE_SECONDS = 5.0
-# Systems Manager keeps this many bytes of an output.
-_MOST_OUTPUT = 24_000
 
 
 class Agent:

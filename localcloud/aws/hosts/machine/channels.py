@@ -29,6 +29,11 @@ REPORT = "\x1etrainyard "
 PART = 8000
 # docker splits longer lines.
 _LONGEST_LINE = 16 * 1024
+SOCKET = "/run/machine.sock"
+_LONGEST_REQUEST = 4 << 20
+# An older name, which machines use that were started before an upgrade of trainyard.
+_PROGRAM = "door"
+CONTAINERS = Path("/var/lib/docker/containers")
 
 
 def say(source: str, text: str) -> None:
@@ -63,12 +68,6 @@ async def lines(stream: asyncio.StreamReader, longest: int = _LONGEST_LINE) -> A
 def _write(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
-
-
-SOCKET = "/run/machine.sock"
-_LONGEST_REQUEST = 4 << 20
-# An older name, which machines use that were started before an upgrade of trainyard.
-_PROGRAM = "door"
 
 
 @dataclass(frozen=True)
@@ -110,9 +109,6 @@ def ask(program: str, **request: Any) -> Answer:
             file.write(json.dumps({_PROGRAM: program, **request}).encode() + b"\n")
             file.flush()
             return Answer(**json.loads(file.readline()))
-
-
-CONTAINERS = Path("/var/lib/docker/containers")
 
 
 @dataclass
