@@ -15,8 +15,7 @@ from urllib.parse import unquote, urlsplit
 from components.aws.iam.decide import AwsPrincipal
 from localcloud.aws import account, identities, sigv4
 from localcloud.aws.access.decisions import AwsRecord, authorize, ec2_may_assume
-from localcloud.aws.account import ACCOUNT
-from localcloud.aws.additions import with_ours
+from localcloud.aws.additions import install, with_ours
 from localcloud.aws.additions.outside import Outside
 from localcloud.aws.border.requests import value_of, write_request
 from localcloud.aws.calls import AwsCall, RawCall
@@ -24,7 +23,6 @@ from localcloud.aws.errors import Reason, RefusalError, refusal_reply
 from localcloud.aws.kept import S3Object, SavedState
 from localcloud.aws.metadata import SESSION_SECONDS, Metadata
 from localcloud.aws.refusals import refuse
-from localcloud.aws.sigv4 import ALGORITHM
 from localcloud.server.http import Reply, Request
 
 # Calls of these services change no state of other services. So after them, only their own state is compared and saved.
@@ -38,22 +36,20 @@ class Simulation:
     """moto with signatures, access control and saved state. Its constructor imports moto, which takes a second."""
 
     def __init__(self, home: Path, endpoint: str, outside: Outside, record: AwsRecord) -> None:
-        from localcloud.aws import additions
-
         self._apps = MotoApps(endpoint)
         self._outside = outside
         self._record = record
         self._metadata = Metadata(home, ec2_may_assume, lambda: outside.session_seconds() or SESSION_SECONDS)
         outside.metadata_path = self._metadata.path_of
         self._people = account.load_keys(home)
-        additions.install(outside)
-        self._kept = SavedState(account.folder(home))
+        install(outside)
+        self._saved = SavedState(account.folder(home))
         self._begin()
-        self._kept.save()
+        self._saved.save()
 
     def _begin(self) -> None:
         """Loads the state from disk, and adds what a new account has."""
-        self._kept.load()
+        self._saved.load()
         identities.add_managed_policies()
         identities.add_people(self._people)
 
@@ -86,7 +82,7 @@ class Simulation:
     def settle(self, only: str = "", touched: Collection[S3Object] | None = ()) -> None:
         """Saves the changes, then runs the deferred calls of the hosts."""
         try:
-            self._kept.save(only, touched)
+            self._saved.save(only, touched)
         except BaseException:
             self._roll_back()
             raise
@@ -98,7 +94,7 @@ class Simulation:
         self._begin()
 
     def close(self) -> None:
-        self._kept.close()
+        self._saved.close()
 
     def _carry_out(self, call: AwsCall, key_id: str) -> Reply:
         self._outside.drop_deferred()
@@ -191,9 +187,9 @@ class MotoApps:
             if "_" in name:  # WSGI does not distinguish `_` from `-` in header names
                 environ[_PRESERVED][key] = name
         length = str(len(request.body))
-        environ |= {"CONTENT_LENGTH": length, "HTTP_HOST": self._host, "HTTP_X_MOTO_ACCOUNT_ID": ACCOUNT}
+        environ |= {"CONTENT_LENGTH": length, "HTTP_HOST": self._host, "HTTP_X_MOTO_ACCOUNT_ID": account.ACCOUNT}
         # moto reads the key id and the region from this header. It is also set if the signature was in the query.
         scope = f"{key_id}/20000101/{call.region}/{call.service.signing}/aws4_request"
-        environ["HTTP_AUTHORIZATION"] = f"{ALGORITHM} Credential={scope}, SignedHeaders=host, Signature=0"
+        environ["HTTP_AUTHORIZATION"] = f"{sigv4.ALGORITHM} Credential={scope}, SignedHeaders=host, Signature=0"
         environ["HTTP_USER_AGENT"] = "aws"  # moto would read a region from the client's header
         return environ
